@@ -1,0 +1,83 @@
+# The words to use with this project: `make help`. Needs GNU make, Python >= 3.11 with venv and pip, and a package index.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+
+PYTHON ?= python3
+WORKERS ?= 2
+PORT ?=
+FRESH ?=
+CLUSTER ?=
+# Only one that was written on make's command line: the demo must not write to the cluster that your shell happens to name.
+OWN_CLUSTER := $(if $(filter command,$(firstword $(origin KUBECONFIG))),$(KUBECONFIG))
+
+BIN := .venv/bin
+# The lock is complete, so nothing is resolved; bytecode is made when a module is first imported.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(PIP) install --no-deps --no-compile --require-hashes
+SELF := $(PIP) install --no-deps --no-build-isolation --editable .
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile
+LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --group build
+# Python without a .py that the tools would not find by themselves.
+SCRIPTS := tests/controlplane/build tests/controlplane/run
+
+.PHONY: help demo test quick lint bench lock clean
+
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/installed ## try it: PORT=8000 FRESH=1 CLUSTER=real KUBECONFIG=file; Ctrl-C stops everything
+	@PORT="$(PORT)" FRESH="$(FRESH)" CLUSTER="$(CLUSTER)" KUBECONFIG="$(OWN_CLUSTER)" exec $(BIN)/python manage.py demo
+
+test: lint ## everything, as continuous integration does it; installs and builds what it needs
+	tests/install
+	$(BIN)/python tests/controlplane/build
+	$(PYTEST)
+
+quick: .venv/installed-dev ## the tests that need neither Kubernetes nor other services nor a browser
+	$(PYTEST) -m "not controlplane and not services and not browser"
+
+lint: .venv/installed-dev ## style, types, imports, templates, migrations
+	$(BIN)/ruff check . $(SCRIPTS)
+	$(BIN)/ruff format --check . $(SCRIPTS)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/djlint --quiet --lint templates
+	$(BIN)/djlint --quiet --check templates
+	$(BIN)/python manage.py makemigrations --check --dry-run
+
+bench: .venv/installed-dev ## figures: review and apply of 500 objects against kubectl on the same API server
+	$(BIN)/python tests/controlplane/build
+	$(BIN)/python -m pytest tests/bench -s
+
+lock: .venv/installed-dev ## renew deploy/*.lock from pyproject.toml
+	$(LOCK) --output-file deploy/requirements.lock
+	$(LOCK) --group dev --constraint deploy/requirements.lock \
+		--output-file deploy/requirements-dev.lock
+
+clean: ## remove what the targets made here (not the Kubernetes binaries in the user's cache)
+	rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache staticfiles test-results
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Pratique needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+		echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' lacks venv or pip (on Debian: apt-get install python3-venv)." >&2; exit 1; }
+	@echo "making .venv"
+	@$(PYTHON) -m venv .venv
+
+.venv/installed: deploy/requirements.lock pyproject.toml | .venv/bin/python
+	@echo "installing deploy/requirements.lock (the first time takes about half a minute)"
+	@$(INSTALL) --requirement deploy/requirements.lock
+	@$(SELF)
+	@touch $@
+
+# A superset of the same versions, so that a demo afterwards installs nothing.
+.venv/installed-dev: deploy/requirements-dev.lock deploy/requirements.lock pyproject.toml | .venv/bin/python
+	@echo "installing deploy/requirements-dev.lock (the first time takes about a minute)"
+	@$(INSTALL) --requirement deploy/requirements-dev.lock
+	@$(SELF)
+	@touch .venv/installed $@
