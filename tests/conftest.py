@@ -1,0 +1,66 @@
+"""Every service that the tests need is started by a fixture of tests/services, on a free port, and stopped after.
+
+A test that uses such a fixture gets its marker by itself. Tests of the corpus of real bundles are left out where that
+is not there, and the end of the run says so, once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest_plugins = ["tests.services.controlplane", "tests.services.sandbox", "tests.services.backing"]
+
+ROOT = Path(__file__).resolve().parents[1]
+CORPUS = Path(os.environ.get("PRATIQUE_CORPUS", ROOT.parent / "shared" / "corpus"))
+VECTORS = Path(os.environ.get("PRATIQUE_VECTORS", ROOT.parent / "shared" / "vectors"))
+MARKERS = {
+    "controlplane": {"binaries", "kubectl", "controlplane", "own_controlplane"},
+    "services": {"postgres", "redis", "registry", "registry_with_auth", "git_server", "git_server_with_auth"},
+    "browser": {"chromium", "browser", "page"},
+}
+LEFT_OUT = pytest.StashKey[Counter[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[LEFT_OUT] = Counter()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        for marker, names in MARKERS.items():
+            if fixtures & names:
+                item.add_marker(marker)
+    if not (CORPUS.is_dir() and VECTORS.is_dir()):
+        _leave_out_the_corpus(config, items)
+
+
+def _leave_out_the_corpus(config: pytest.Config, items: list[pytest.Item]) -> None:
+    without = [item for item in items if item.get_closest_marker("corpus")]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if not item.get_closest_marker("corpus")]
+    left_out = Counter(item.nodeid.split("::")[0] for item in without)
+    config.stash[LEFT_OUT] = left_out
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = dict(left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every worker collects the same tests, so the last one's word is everybody's."""
+    node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    left_out = config.stash[LEFT_OUT]
+    if left_out:
+        where = ", ".join(f"{file} ({count})" for file, count in sorted(left_out.items()))
+        missing = " and ".join(str(folder) for folder in (CORPUS, VECTORS) if not folder.is_dir())
+        terminalreporter.write_line(f"not run for lack of the corpus ({missing}): {left_out.total()} tests in {where}")
