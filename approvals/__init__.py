@@ -1,0 +1,1 @@
+"""The Django app: who asked, who agreed, what happened."""

@@ -1,0 +1,44 @@
+"""May this person do this? The one place that asks the cluster about people, always outside a transaction.
+
+A name counts on the cluster where it was proved (security.md S01). "Could not ask" is never yes (promise 4).
+"""
+
+from approvals.access.identity import (
+    are_groups_fresh,
+    identity_of,
+    is_machine,
+    is_reserved,
+    policy_identity,
+)
+from approvals.access.port import Kubernetes, kubernetes, using
+from approvals.access.questions import (
+    Permission,
+    approval_of,
+    ask_for,
+    may,
+    may_approve,
+    may_read,
+    may_see_object,
+    may_use_account,
+    readable_clusters,
+)
+
+__all__ = [
+    "Kubernetes",
+    "Permission",
+    "approval_of",
+    "are_groups_fresh",
+    "ask_for",
+    "identity_of",
+    "is_machine",
+    "is_reserved",
+    "kubernetes",
+    "may",
+    "may_approve",
+    "may_read",
+    "may_see_object",
+    "may_use_account",
+    "policy_identity",
+    "readable_clusters",
+    "using",
+]

@@ -1,0 +1,48 @@
+"""Which Kubernetes identity a user has on a cluster, and which identities never count (security.md S01, S12, S13)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from approvals import models
+from provisioner.values import Identity
+
+MACHINE_PREFIXES = ("system:serviceaccount:", "system:node:")
+MASTERS = "system:masters"
+
+
+def identity_of(user: User, cluster: models.Cluster) -> Identity | None:
+    """The identity that was proved or mapped for this cluster; None: the user is nobody there."""
+    row = models.KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
+    if row is None or not user.is_active:
+        return None
+    identity = Identity(row.username, tuple(row.groups), row.uid)
+    if row.authenticator != models.KubernetesIdentity.Authenticator.TOKEN_REVIEW and is_reserved(identity):
+        return None
+    return identity
+
+
+def policy_identity(policy: models.Policy) -> Identity:
+    return Identity(f"pratique:policy:{policy.pk}")
+
+
+def is_reserved(identity: Identity) -> bool:
+    """Whether a name or group starts with `system:`, which only the cluster itself may prove."""
+    return any(name.startswith("system:") for name in (identity.username, *identity.groups))
+
+
+def is_machine(identity: Identity) -> bool:
+    """Whether this is no human, or one whose answer from Kubernetes is always yes: it may not review."""
+    if identity.username in settings.PRATIQUE["MACHINE_REVIEWERS"]:
+        return False
+    return identity.username.startswith(MACHINE_PREFIXES) or MASTERS in identity.groups
+
+
+def are_groups_fresh(user: User, cluster: models.Cluster, *, now: datetime) -> bool:
+    """Whether the user's groups were seen recently enough to decide on (security.md S25)."""
+    row = models.KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
+    patience = timedelta(hours=settings.PRATIQUE["GROUPS_HOURS"])
+    return row is not None and now - row.groups_seen_at <= patience

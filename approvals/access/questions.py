@@ -1,0 +1,148 @@
+"""The questions that doors and services ask, answered in words and with the RBAC rule that would allow it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.core.cache import cache
+
+from approvals import models
+from approvals.access.identity import identity_of
+from approvals.access.port import kubernetes
+from provisioner.errors import PratiqueError
+from provisioner.values import AccessRequest, Identity, ObjectRef
+
+GROUP = "core.rukpak.io"
+# Reading is asked anew after this long; a decision always asks.
+READ_SECONDS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """`words` say why or why not, for people; `rule` is the RBAC YAML that would allow it, "" where it is allowed."""
+
+    allowed: bool
+    words: str
+    rule: str = ""
+    identity: Identity | None = None
+    could_ask: bool = True
+
+
+def may(
+    user: User,
+    cluster: models.Cluster,
+    verb: str,
+    *,
+    resource: str = "bundledeploymentrequests",
+    name: str = "",
+    fresh: bool = False,
+) -> Permission:
+    """Whether Kubernetes lets the user do `verb` on our resource; reads may be answered from the last 15 seconds."""
+    identity = identity_of(user, cluster)
+    if identity is None:
+        return Permission(
+            False, f"you have no Kubernetes identity on cluster {cluster.name}: sign in with a token of that cluster"
+        )
+    return ask_for(identity, cluster, AccessRequest(verb, GROUP, resource, name=name), fresh=fresh)
+
+
+def may_read(user: User, cluster: models.Cluster) -> Permission:
+    """Required before anything of this cluster's requests and deployments is shown (S02)."""
+    return may(user, cluster, "get")
+
+
+def may_approve(user: User, deployment: models.BundleDeployment, *, fresh: bool = False) -> Permission:
+    return may(user, deployment.cluster, "approve", resource="bundledeployments", name=deployment.name, fresh=fresh)
+
+
+def approval_of(deployment: models.BundleDeployment) -> AccessRequest:
+    """The question that every decision on this deployment hangs on."""
+    return AccessRequest("approve", GROUP, "bundledeployments", name=deployment.name)
+
+
+def may_use_account(identity: Identity, deployment: models.BundleDeployment, *, fresh: bool = True) -> Permission:
+    """Whether this identity may act as the deployment's ServiceAccount (S07)."""
+    request = AccessRequest(
+        "impersonate",
+        resource="serviceaccounts",
+        namespace=str(deployment.spec.get("installNamespace", "")),
+        name=str(deployment.spec.get("serviceAccountName", "")),
+    )
+    return ask_for(identity, deployment.cluster, request, fresh=fresh)
+
+
+def may_see_object(user: User, cluster: models.Cluster, ref: ObjectRef) -> Permission:
+    """Whether the user may read this very object, so that its live values may be shown (S09)."""
+    identity = identity_of(user, cluster)
+    if identity is None:
+        return Permission(False, "you are nobody on this cluster")
+    try:
+        plural = kubernetes().plural_of(cluster, ref)
+    except PratiqueError as exc:
+        return _could_not_ask(identity, str(exc))
+    if plural is None:
+        return Permission(False, f"the cluster does not serve {ref.group_kind}", identity=identity)
+    request = AccessRequest("get", ref.group, plural, namespace=ref.namespace, name=ref.name)
+    return ask_for(identity, cluster, request, fresh=False)
+
+
+def readable_clusters(user: User) -> list[models.Cluster]:
+    """The clusters whose requests the user may read."""
+    known = models.Cluster.objects.filter(identities__user=user).order_by("name")
+    return [cluster for cluster in known if may_read(user, cluster).allowed]
+
+
+def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest, *, fresh: bool) -> Permission:
+    """Ask Kubernetes for `identity`; with `fresh` the answer never comes from the cache."""
+    key = _cache_key(identity, cluster, request)
+    if not fresh and (known := cache.get(key)) is not None:
+        return Permission(*known)
+    try:
+        answer = kubernetes().ask(cluster, identity, request)
+    except PratiqueError as exc:
+        return _could_not_ask(identity, str(exc))
+    if answer.allowed:
+        permission = Permission(
+            True, answer.reason or f"Kubernetes allows {identity.username} to {request}", "", identity
+        )
+    else:
+        words = f"Kubernetes does not let {identity.username} {request} on cluster {cluster.name}"
+        permission = Permission(False, words, _rule_for(identity, request), identity)
+    cache.set(key, (permission.allowed, permission.words, permission.rule, identity, True), READ_SECONDS)
+    return permission
+
+
+def _could_not_ask(identity: Identity, error: str) -> Permission:
+    return Permission(
+        False, f"could not ask Kubernetes, which counts as no: {error}", identity=identity, could_ask=False
+    )
+
+
+def _cache_key(identity: Identity, cluster: models.Cluster, request: AccessRequest) -> str:
+    return "may:" + hashlib.sha256(repr((cluster.pk, cluster.uid, identity, request)).encode()).hexdigest()
+
+
+def _rule_for(identity: Identity, request: AccessRequest) -> str:
+    """A ClusterRole (or Role) and its binding that would allow exactly this, ready to apply."""
+    scope = "Role" if request.namespace else "ClusterRole"
+    resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
+    place = f", namespace: {request.namespace}" if request.namespace else ""
+    title = f"pratique-{request.verb}-{request.name or request.resource}"
+    names = f", resourceNames: [{json.dumps(request.name)}]" if request.name else ""
+    return (
+        "apiVersion: rbac.authorization.k8s.io/v1\n"
+        f"kind: {scope}\n"
+        f"metadata: {{name: {title}{place}}}\n"
+        "rules:\n"
+        f"- {{apiGroups: [{json.dumps(request.group)}], resources: [{json.dumps(resource)}],"
+        f" verbs: [{json.dumps(request.verb)}]{names}}}\n"
+        "---\n"
+        "apiVersion: rbac.authorization.k8s.io/v1\n"
+        f"kind: {scope}Binding\n"
+        f"metadata: {{name: {title}{place}}}\n"
+        f"roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {scope}, name: {title}}}\n"
+        f"subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {json.dumps(identity.username)}}}]\n"
+    )

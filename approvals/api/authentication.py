@@ -1,0 +1,44 @@
+"""`Authorization: Bearer prq_…`: a person's token, kept as its SHA-256 only."""
+
+from __future__ import annotations
+
+import hashlib
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from approvals.models import ApiToken
+
+
+class TokenAuthentication(BaseAuthentication):
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        words = get_authorization_header(request).split()
+        if not words or words[0].lower() != b"bearer":
+            return None
+        if len(words) != 2:
+            raise AuthenticationFailed("expected `Authorization: Bearer <token>`")
+        now = timezone.now()
+        token = (
+            ApiToken.objects.select_related("user")
+            .filter(digest=hashlib.sha256(words[1]).hexdigest(), expires_at__gt=now, user__is_active=True)
+            .first()
+        )
+        if token is None:
+            raise AuthenticationFailed("the token is unknown, revoked or expired")
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular registers by subclass
+    target_class = "approvals.api.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer"}

@@ -1,0 +1,166 @@
+"""What the API shows and takes. Live values of a cluster are shown by `visible_report` only (security.md S09)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from approvals.models import AuditEntry, BundleDeployment, Cluster, Finding, Outcome, Policy, Request, Review, Revision
+
+
+class ClusterSerializer(serializers.ModelSerializer[Cluster]):
+    class Meta:
+        model = Cluster
+        fields = ["name", "uid", "version", "reached_at", "problem"]
+
+
+class RevisionSerializer(serializers.ModelSerializer[Revision]):
+    content_digest = serializers.CharField(source="content_id")
+    request = serializers.UUIDField(source="request.uid")
+
+    class Meta:
+        model = Revision
+        fields = ["number", "state", "message", "content_digest", "request", "started_at", "finished_at"]
+
+
+class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
+    cluster = serializers.CharField(source="cluster.name")
+    active_revision = RevisionSerializer(allow_null=True)
+
+    class Meta:
+        model = BundleDeployment
+        fields = [
+            "cluster",
+            "name",
+            "uid",
+            "generation",
+            "resource_version",
+            "spec",
+            "labels",
+            "is_paused",
+            "health",
+            "health_message",
+            "active_revision",
+            "deletion_requested_at",
+            "seen_at",
+        ]
+
+
+class DeploymentInput(serializers.Serializer[Any]):
+    cluster = serializers.SlugField()
+    name = serializers.CharField(max_length=52)
+    labels = serializers.DictField(child=serializers.CharField(max_length=63), default=dict)
+    spec = serializers.DictField()
+
+
+class SpecInput(serializers.Serializer[Any]):
+    resource_version = serializers.CharField(max_length=63)
+    spec = serializers.DictField()
+
+
+class ReviewSerializer(serializers.ModelSerializer[Review]):
+    class Meta:
+        model = Review
+        fields = [
+            "round",
+            "decision",
+            "subject_digest",
+            "reason",
+            "channel",
+            "username",
+            "groups",
+            "acknowledges",
+            "access_reason",
+            "given_at",
+        ]
+
+
+class RequestSerializer(serializers.ModelSerializer[Request]):
+    cluster = serializers.CharField(source="deployment.cluster.name")
+    deployment = serializers.CharField(source="deployment.name")
+    content_digest = serializers.CharField(source="content_id", allow_null=True)
+    verdict = serializers.SerializerMethodField()
+    worst = serializers.SerializerMethodField()
+    headline = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Request
+        fields = [
+            "uid",
+            "cluster",
+            "deployment",
+            "number",
+            "purpose",
+            "state",
+            "round",
+            "generation",
+            "content_digest",
+            "plan_digest",
+            "subject_digest",
+            "pins",
+            "requesters",
+            "is_requester_known",
+            "verdict",
+            "worst",
+            "headline",
+            "problem_code",
+            "problem",
+            "created_at",
+            "changed_at",
+            "expires_at",
+            "settled_at",
+        ]
+
+    def get_verdict(self, request: Request) -> str:
+        return next((it.verdict for it in request.verdicts.all() if it.round == request.round), "")
+
+    def get_worst(self, request: Request) -> str:
+        return next((it.worst for it in request.reports.all() if it.round == request.round), "")
+
+    def get_headline(self, request: Request) -> list[str]:
+        return next((it.headline for it in request.reports.all() if it.round == request.round), [])
+
+
+class RequestDetailSerializer(RequestSerializer):
+    reviews = ReviewSerializer(many=True)
+
+    class Meta(RequestSerializer.Meta):
+        fields = [*RequestSerializer.Meta.fields, "spec", "reviews"]
+
+
+class FindingSerializer(serializers.ModelSerializer[Finding]):
+    class Meta:
+        model = Finding
+        fields = ["rule", "section", "severity", "message", "object", "fingerprint", "is_new"]
+
+
+class OutcomeSerializer(serializers.ModelSerializer[Outcome]):
+    class Meta:
+        model = Outcome
+        fields = ["position", "object", "action", "state", "message", "warnings", "at"]
+
+
+class ReviewInput(serializers.Serializer[Any]):
+    decision = serializers.ChoiceField(choices=["Approve", "Deny"])
+    subject_digest = serializers.CharField(max_length=80, help_text="the digest of what was looked at")
+    reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
+    acknowledges = serializers.ListField(child=serializers.CharField(max_length=700), max_length=5000, default=list)
+
+
+class WithdrawInput(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
+
+
+class PolicySerializer(serializers.ModelSerializer[Policy]):
+    cluster = serializers.CharField(source="cluster.name", allow_null=True)
+
+    class Meta:
+        model = Policy
+        fields = ["name", "kind", "mode", "cluster", "names", "labels", "expression", "message", "version", "is_active"]
+
+
+class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
+    class Meta:
+        model = AuditEntry
+        fields = ["number", "at", "verb", "actor", "via", "cluster", "deployment", "request_uid", "facts", "hash"]

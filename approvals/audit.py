@@ -1,0 +1,111 @@
+"""The audit chain: every state change has a row, written in the same transaction (promise 7)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from approvals.models import AuditEntry, BundleDeployment, Request
+
+# Any fixed number: writers of the chain wait for each other on it (PostgreSQL only; SQLite has one writer anyway).
+CHAIN_LOCK = 7_264_118
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who did it, as the audit names them, and through which door."""
+
+    name: str
+    via: str
+
+
+MACHINE = Actor("pratique", "machine")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainState:
+    is_whole: bool
+    length: int
+    broken_at: int | None
+    words: str
+
+
+def record(
+    *,
+    verb: str,
+    actor: Actor,
+    deployment: BundleDeployment | None = None,
+    request: Request | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> AuditEntry:
+    """Append one entry. Must run inside the transaction of the change that it tells of."""
+    if not connection.in_atomic_block:
+        raise RuntimeError("an audit entry belongs in the transaction of its change")
+    _wait_for_the_chain()
+    last = AuditEntry.objects.order_by("-number").values("number", "hash").first()
+    about = request.deployment if request else deployment
+    entry = AuditEntry(
+        number=last["number"] + 1 if last else 1,
+        at=timezone.now(),
+        verb=verb,
+        actor=actor.name,
+        via=actor.via,
+        cluster=about.cluster.name if about else "",
+        deployment=about.name if about else "",
+        deployment_uid=about.uid if about else "",
+        request_uid=str(request.uid) if request else "",
+        facts=json.loads(json.dumps(facts or {}, default=str)),
+        previous_hash=last["hash"] if last else "",
+    )
+    entry.hash = entry_hash(entry)
+    entry.save(force_insert=True)
+    return entry
+
+
+def entry_hash(entry: AuditEntry) -> str:
+    """SHA-256 over the length-prefixed columns, the previous hash first."""
+    digest = hashlib.sha256()
+    for part in (
+        entry.previous_hash,
+        str(entry.number),
+        _instant(entry.at),
+        entry.verb,
+        entry.actor,
+        entry.via,
+        entry.cluster,
+        entry.deployment,
+        entry.deployment_uid,
+        entry.request_uid,
+        json.dumps(entry.facts, sort_keys=True, ensure_ascii=False),
+    ):
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()
+
+
+def verify_chain() -> ChainState:
+    """Walk the whole chain; reads every row."""
+    previous, length = "", 0
+    for entry in AuditEntry.objects.order_by("number").iterator(chunk_size=1000):
+        length += 1
+        if entry.number != length or entry.previous_hash != previous or entry.hash != entry_hash(entry):
+            return ChainState(False, length, entry.number, f"the chain is broken at entry {entry.number}")
+        previous = entry.hash
+    return ChainState(True, length, None, f"{length} entries, each one's hash covers the one before")
+
+
+def _instant(at: datetime) -> str:
+    return at.astimezone(tz=timezone.get_fixed_timezone(0)).isoformat()
+
+
+def _wait_for_the_chain() -> None:
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CHAIN_LOCK])

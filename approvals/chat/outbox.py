@@ -1,0 +1,36 @@
+"""Messages out: "needs you" and "decided", to an incoming webhook."""
+
+from __future__ import annotations
+
+import logging
+
+import urllib3
+from django.conf import settings
+
+from approvals.chat.slack import Slack
+from approvals.lifecycle import State
+from approvals.models import Request
+from provisioner.errors import Unreachable
+
+logger = logging.getLogger(__name__)
+
+SEND_SECONDS = 5.0
+
+
+def tell(request_id: int, occasion: str) -> None:
+    """Post the message of a request to the chat; nothing is sent where no webhook is configured."""
+    url = settings.PRATIQUE["SLACK_WEBHOOK_URL"]
+    if not url:
+        return
+    request = Request.objects.select_related("deployment__cluster").get(pk=request_id)
+    if occasion == "needs_you" and request.state != State.IN_REVIEW:
+        return
+    message = Slack().message(request, occasion)
+    if message is None:
+        return
+    try:
+        answer = urllib3.request("POST", url, json=message, timeout=SEND_SECONDS, redirect=False, retries=False)
+    except urllib3.exceptions.HTTPError as exc:
+        raise Unreachable(f"the chat's incoming webhook did not answer: {type(exc).__name__}") from exc
+    if answer.status >= 300:
+        logger.warning("chat message refused", extra={"status": answer.status, "occasion": occasion})

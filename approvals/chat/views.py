@@ -1,0 +1,55 @@
+"""Callbacks of chat tools: verified on the raw body, kept, answered at once; the work comes after."""
+
+from __future__ import annotations
+
+import time
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from approvals import services
+from approvals.chat import inbox
+from approvals.chat.slack import NAME as SLACK
+from approvals.chat.slack import Slack, verified_form
+from approvals.chat.tools import Tool, Unreadable, Unverified
+from approvals.chat.webhook import DecisionWebhook
+
+TOOLS: dict[str, Tool] = {"slack": Slack(), "webhook": DecisionWebhook()}
+
+
+@csrf_exempt
+@require_POST
+def receive(http: HttpRequest, tool: str) -> HttpResponse:
+    """One decision. 401 for everything unproved, 400 for what cannot be read, else an answer within milliseconds."""
+    known = TOOLS.get(tool)
+    if known is None:
+        return HttpResponse(status=404)
+    try:
+        delivery = known.receive(http, now=time.time())
+    except Unverified:
+        return JsonResponse({"error": "not verified"}, status=401)
+    except Unreadable as exc:
+        return JsonResponse({"error": str(exc)}, status=400)
+    is_new = inbox.take_in(tool, delivery)
+    return JsonResponse({"delivery": delivery.key, "duplicate": not is_new}, status=200 if tool == SLACK else 202)
+
+
+@csrf_exempt
+@require_POST
+def slack_command(http: HttpRequest) -> HttpResponse:
+    """`/pratique link`: a one-time code that a signed-in browser session turns into a link."""
+    try:
+        _, form = verified_form(http, now=time.time())
+        team, account = form["team_id"][0], form["user_id"][0]
+    except (Unverified, KeyError, IndexError):
+        return JsonResponse({"error": "not verified"}, status=401)
+    if team != settings.PRATIQUE["SLACK_TEAM"]:
+        return JsonResponse({"error": "not verified"}, status=401)
+    name = form.get("user_name", [""])[0]
+    code = services.issue_link_code(tool=SLACK, tenant=team, account=account, name=name)
+    url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
+    return JsonResponse(
+        {"response_type": "ephemeral", "text": f"Sign in at {url} and enter the code {code} within 10 minutes."}
+    )

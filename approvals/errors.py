@@ -1,0 +1,85 @@
+"""Why an action of a person is refused. Each has a stable `code`, an HTTP status and words for that person."""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """The message says what was found, what was expected and what to do; `facts` are JSON-ready."""
+
+    code = "refused"
+    status = 400
+
+    def __init__(self, message: str, **facts: object):
+        super().__init__(message)
+        self.facts = facts
+
+
+class NotAllowed(Refused):
+    """Kubernetes said no; `rule` in facts is the RBAC rule that would allow it."""
+
+    code = "not-allowed"
+    status = 403
+
+
+class CouldNotAsk(Refused):
+    """The cluster did not answer whether this is allowed: that counts as no (promise 4)."""
+
+    code = "could-not-ask"
+    status = 503
+
+
+class NotFound(Refused):
+    code = "not-found"
+    status = 404
+
+
+class DigestMoved(Refused):
+    """The reviewer saw another subject than the current one."""
+
+    code = "digest-moved"
+    status = 409
+
+
+class NotOpen(Refused):
+    """The request is settled, or not yet reviewable."""
+
+    code = "not-open"
+    status = 409
+
+
+class AlreadyReviewed(Refused):
+    code = "already-reviewed"
+    status = 409
+
+
+class SelfApproval(Refused):
+    """Who asked for it cannot approve it (security.md S05)."""
+
+    code = "self-approval"
+    status = 403
+
+
+class Unacknowledged(Refused):
+    """Deletions, replacements and adoptions are to be named in the review."""
+
+    code = "unacknowledged"
+    status = 422
+
+
+class InvalidInput(Refused):
+    code = "invalid-input"
+    status = 422
+
+
+class Changed(Refused):
+    """The object in the cluster is no longer the one that was edited."""
+
+    code = "changed"
+    status = 409
+
+
+class TooMany(Refused):
+    """A quota of the requester or the cluster is used up (security.md S25)."""
+
+    code = "too-many"
+    status = 429

@@ -1,0 +1,52 @@
+"""What reviews bind to (security.md S03)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# Changing these is no pivot: they change neither what is applied nor how.
+NO_OPTION = ("paused", "revisionHistoryLimit")
+
+
+def digest_of(parts: Iterable[str]) -> str:
+    """SHA-256 over the parts, each with its length in front, so that no two lists of parts look the same."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def options_digest(spec: Mapping[str, Any]) -> str:
+    """Over every field of the spec but NO_OPTION."""
+    options = {key: value for key, value in spec.items() if key not in NO_OPTION}
+    return digest_of([json.dumps(options, sort_keys=True, separators=(",", ":"), ensure_ascii=False)])
+
+
+def subject_digest(
+    *,
+    cluster_uid: str,
+    deployment_uid: str,
+    request_uid: str,
+    round_number: int,
+    content_digest: str,
+    plan_digest: str,
+    options_digest: str,
+    service_account_uid: str,
+) -> str:
+    """What one review covers: this content, this plan and these options, in this round of this request."""
+    return digest_of(
+        [
+            cluster_uid,
+            deployment_uid,
+            request_uid,
+            str(round_number),
+            content_digest,
+            plan_digest,
+            options_digest,
+            service_account_uid,
+        ]
+    )

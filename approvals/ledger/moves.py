@@ -1,0 +1,54 @@
+"""Moving a request along the transition table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import audit, lifecycle, wake
+from approvals.audit import Actor
+from approvals.lifecycle import Event
+from approvals.models import Request
+
+
+def locked(request_id: int) -> Request:
+    """The row, locked until the transaction ends; raises Request.DoesNotExist."""
+    return (
+        Request.objects.select_for_update(of=("self",))
+        .select_related("deployment__cluster", "content", "from_revision")
+        .get(pk=request_id)
+    )
+
+
+def move(
+    request: Request,
+    event: Event,
+    *,
+    actor: Actor,
+    facts: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Request:
+    """Move a locked row by `event`, setting `changes` with it; raises lifecycle.IllegalMove."""
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError("a move needs the row's lock, so a transaction")
+    now = timezone.now()
+    before = request.state
+    request.state = lifecycle.move(lifecycle.State(request.state), event)
+    request.changed_at = now
+    if request.state in lifecycle.SETTLED:
+        request.settled_at = now
+    for name, value in changes.items():
+        setattr(request, name, value)
+    request.save(update_fields=["state", "changed_at", "settled_at", *changes])
+    audit.record(
+        verb=f"request.{event}",
+        actor=actor,
+        request=request,
+        facts={"from": before, "to": request.state, "round": request.round, **(facts or {})},
+    )
+    wake.request(request.pk)
+    wake.deployment(request.deployment_id)
+    return request

@@ -1,0 +1,232 @@
+"""From what was seen in a cluster to requests: a change of content or options is a pivot, a pivot makes one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from approvals import audit, wake
+from approvals.audit import MACHINE, Actor
+from approvals.ledger.digests import options_digest
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import OPEN, SUPERSEDABLE, Event, State
+from approvals.models import BundleDeployment, Cluster, Request, Revision, SpecWrite
+from provisioner.values import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who wrote a spec, proved: by their session here, or by the admission policy's stamp."""
+
+    identity: Identity
+    via: str
+    user: User | None = None
+
+
+@transaction.atomic
+def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Writer | None) -> BundleDeployment:
+    """Copy a BundleDeployment as it stands in the cluster, and make a request where that is a pivot.
+
+    An older open request is superseded in this same transaction. Seeing the same object again changes nothing; what
+    is older than the row is ignored. `writer` is None where nobody can tell who wrote it.
+    """
+    meta = obj["metadata"]
+    spec = dict(obj.get("spec") or {})
+    _forget_namesakes(cluster, meta)
+    deployment = (
+        BundleDeployment.objects.select_for_update(of=("self",))
+        .select_related("cluster")
+        .filter(cluster=cluster, uid=meta["uid"])
+        .first()
+    )
+    generation = int(meta.get("generation") or 1)
+    if deployment is None:
+        deployment = BundleDeployment(cluster=cluster, uid=meta["uid"], name=meta["name"], generation=0)
+    elif generation < deployment.generation:
+        return deployment
+    _note_writes(deployment, generation, writer, spec, meta)
+    if meta.get("deletionTimestamp"):
+        _ensure_deletion_request(deployment, writer)
+    else:
+        ensure_request(deployment)
+    return deployment
+
+
+def ensure_request(deployment: BundleDeployment) -> Request | None:
+    """Make the request that a locked deployment's spec calls for, if there is none yet; also after an apply ended."""
+    latest = deployment.requests.order_by("-number").first()
+    if latest and latest.options_digest == deployment.options_digest and latest.purpose != Request.Purpose.DELETE:
+        return None
+    if deployment.deletion_requested_at or not _make_room(deployment):
+        return None
+    return _new_request(deployment, Request.Purpose.DEPLOY)
+
+
+@transaction.atomic
+def forget(*, cluster: Cluster, uid: str) -> None:
+    """The BundleDeployment is gone from the cluster: nothing is asked for any more."""
+    deployment = BundleDeployment.objects.select_for_update(of=("self",)).filter(cluster=cluster, uid=uid).first()
+    if deployment and deployment.gone_at is None:
+        _mark_gone(deployment)
+
+
+def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any]) -> None:
+    """The same name made again is another deployment (design.md 9)."""
+    others = BundleDeployment.objects.select_for_update(of=("self",)).filter(
+        cluster=cluster, name=meta["name"], gone_at__isnull=True
+    )
+    for other in others.exclude(uid=meta["uid"]):
+        _mark_gone(other)
+
+
+def _mark_gone(deployment: BundleDeployment) -> None:
+    deployment.gone_at = timezone.now()
+    deployment.save(update_fields=["gone_at"])
+    audit.record(verb="deployment.gone", actor=MACHINE, deployment=deployment)
+    for request in deployment.requests.filter(state__in=SUPERSEDABLE):
+        move(locked(request.pk), Event.WITHDRAW, actor=MACHINE, facts={"why": "the BundleDeployment is gone"})
+
+
+def _note_writes(
+    deployment: BundleDeployment,
+    generation: int,
+    writer: Writer | None,
+    spec: dict[str, Any],
+    meta: Mapping[str, Any],
+) -> None:
+    previous = deployment.generation
+    is_new = deployment.pk is None
+    deployment.generation = generation
+    deployment.resource_version = str(meta.get("resourceVersion", ""))
+    deployment.spec = spec
+    deployment.labels = dict(meta.get("labels") or {})
+    deployment.options_digest = options_digest(spec)
+    deployment.is_paused = bool(spec.get("paused"))
+    deployment.seen_at = timezone.now()
+    if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
+        deployment.deletion_requested_at = timezone.now()
+    deployment.save()
+    if not is_new and generation > previous + 1:
+        # Somebody wrote a generation that we never saw (S05).
+        _note_write(deployment, previous + 1, None)
+    noted = _note_write(deployment, generation, writer)
+    if noted:
+        audit.record(
+            verb="deployment.seen",
+            actor=Actor(writer.identity.username, writer.via) if writer else Actor("unknown", "cluster"),
+            deployment=deployment,
+            facts={"generation": generation, "optionsDigest": deployment.options_digest},
+        )
+        wake.deployment(deployment.pk)
+
+
+def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | None) -> bool:
+    """True where this generation is new, or its writer was not known before."""
+    facts: dict[str, Any] = {"via": "cluster"}
+    if writer:
+        facts = {
+            "user": writer.user,
+            "username": writer.identity.username,
+            "uid": writer.identity.uid,
+            "groups": list(writer.identity.groups),
+            "via": writer.via,
+        }
+    write, is_new = SpecWrite.objects.get_or_create(
+        deployment=deployment, generation=generation, defaults={**facts, "seen_at": timezone.now()}
+    )
+    if is_new or writer is None or write.username:
+        return is_new
+    for name, value in facts.items():
+        setattr(write, name, value)
+    write.save(update_fields=list(facts))
+    _correct_requesters(deployment)
+    return True
+
+
+def _correct_requesters(deployment: BundleDeployment) -> None:
+    """The watch saw a write before the door that made it could say by whom."""
+    request = deployment.requests.filter(state__in=OPEN).first()
+    if request:
+        request.requesters, request.is_requester_known = _requesters(deployment)
+        request.save(update_fields=["requesters", "is_requester_known"])
+
+
+def _requesters(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool]:
+    """All who wrote the spec since what runs was asked for (S05), and whether every one of them is known."""
+    applied = deployment.requests.filter(state=State.APPLIED, purpose=Request.Purpose.DEPLOY)
+    since = applied.aggregate(last=Max("generation"))["last"] or 0
+    writes = deployment.writes.filter(generation__gt=since).order_by("generation")
+    people = {
+        write.username: {
+            "username": write.username,
+            "uid": write.uid,
+            "groups": write.groups,
+            "via": write.via,
+            "user_id": write.user_id,
+        }
+        for write in writes
+        if write.username
+    }
+    return list(people.values()), bool(people) and all(write.username for write in writes)
+
+
+def _make_room(deployment: BundleDeployment) -> bool:
+    """Supersede the open request, if any; False where one is being applied, which finishes first."""
+    current = deployment.requests.filter(state__in=OPEN).first()
+    if current is None:
+        return True
+    if current.state not in SUPERSEDABLE:
+        return False
+    move(locked(current.pk), Event.SUPERSEDE, actor=MACHINE, facts={"by generation": deployment.generation})
+    return True
+
+
+def _ensure_deletion_request(deployment: BundleDeployment, writer: Writer | None) -> None:
+    latest = deployment.requests.order_by("-number").first()
+    has_one = latest and latest.purpose == Request.Purpose.DELETE and latest.state in OPEN
+    if has_one or not deployment.inventory.exists() or not _make_room(deployment):
+        return
+    if latest and latest.purpose == Request.Purpose.DELETE and writer is None:
+        # Denied or withdrawn: the object stays Terminating until somebody asks again.
+        return
+    _new_request(deployment, Request.Purpose.DELETE)
+
+
+def _new_request(deployment: BundleDeployment, purpose: str) -> Request:
+    now = timezone.now()
+    requesters, is_known = _requesters(deployment)
+    number = (deployment.requests.aggregate(last=Max("number"))["last"] or 0) + 1
+    active = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
+    request = Request.objects.create(
+        deployment=deployment,
+        number=number,
+        purpose=purpose,
+        generation=deployment.generation,
+        spec=deployment.spec,
+        labels=deployment.labels,
+        options_digest=deployment.options_digest,
+        requesters=requesters,
+        is_requester_known=is_known,
+        from_revision=active,
+        state=State.PREPARING,
+        created_at=now,
+        changed_at=now,
+        expires_at=now + timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"]),
+    )
+    names = ", ".join(person["username"] for person in requesters) or "unknown"
+    audit.record(
+        verb="request.made",
+        actor=Actor(names, requesters[-1]["via"] if requesters else "cluster"),
+        request=request,
+        facts={"number": number, "purpose": purpose, "generation": deployment.generation},
+    )
+    wake.request(request.pk)
+    return request

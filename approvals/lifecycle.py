@@ -1,0 +1,88 @@
+"""The states of a request and the one table of moves between them. PURE."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    PREPARING = "preparing"
+    IN_REVIEW = "in_review"
+    APPROVED = "approved"
+    DENIED = "denied"
+    APPLYING = "applying"
+    APPLIED = "applied"
+    FAILED = "failed"
+    SUPERSEDED = "superseded"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    STALE = "stale"
+
+
+class Event(StrEnum):
+    """What may happen to a request."""
+
+    PREPARED = "prepared"
+    COULD_NOT_PREPARE = "could_not_prepare"
+    APPROVE = "approve"
+    DENY = "deny"
+    EXPIRE = "expire"
+    WITHDRAW = "withdraw"
+    SUPERSEDE = "supersede"
+    START = "start"
+    FINISH = "finish"
+    FAIL = "fail"
+    FIND_STALE = "find_stale"
+    REPORT_AGAIN = "report_again"
+
+
+class IllegalMove(Exception):
+    """No such move: the row changed under the caller, or the caller is wrong."""
+
+
+TRANSITIONS: dict[tuple[State, Event], State] = {
+    (State.PREPARING, Event.PREPARED): State.IN_REVIEW,
+    (State.PREPARING, Event.COULD_NOT_PREPARE): State.FAILED,
+    (State.PREPARING, Event.WITHDRAW): State.WITHDRAWN,
+    (State.PREPARING, Event.SUPERSEDE): State.SUPERSEDED,
+    (State.PREPARING, Event.EXPIRE): State.EXPIRED,
+    (State.IN_REVIEW, Event.APPROVE): State.APPROVED,
+    (State.IN_REVIEW, Event.DENY): State.DENIED,
+    (State.IN_REVIEW, Event.EXPIRE): State.EXPIRED,
+    (State.IN_REVIEW, Event.WITHDRAW): State.WITHDRAWN,
+    (State.IN_REVIEW, Event.SUPERSEDE): State.SUPERSEDED,
+    (State.IN_REVIEW, Event.FIND_STALE): State.STALE,
+    (State.APPROVED, Event.START): State.APPLYING,
+    (State.APPROVED, Event.SUPERSEDE): State.SUPERSEDED,
+    (State.APPROVED, Event.WITHDRAW): State.WITHDRAWN,
+    (State.APPROVED, Event.EXPIRE): State.EXPIRED,
+    # Promise 5: what was approved stays as it was. New risk in the same content is a new round, reviewed again.
+    (State.APPROVED, Event.FIND_STALE): State.STALE,
+    (State.STALE, Event.REPORT_AGAIN): State.IN_REVIEW,
+    (State.STALE, Event.COULD_NOT_PREPARE): State.FAILED,
+    (State.STALE, Event.SUPERSEDE): State.SUPERSEDED,
+    (State.STALE, Event.WITHDRAW): State.WITHDRAWN,
+    (State.STALE, Event.EXPIRE): State.EXPIRED,
+    (State.APPLYING, Event.FINISH): State.APPLIED,
+    (State.APPLYING, Event.FAIL): State.FAILED,
+}
+
+# Open: something may still come of it. At most one open request per deployment (a database constraint).
+OPEN = frozenset({State.PREPARING, State.IN_REVIEW, State.APPROVED, State.APPLYING, State.STALE})
+SETTLED = frozenset(State) - OPEN
+# A newer pivot takes the place of these; a request that is being applied finishes first.
+SUPERSEDABLE = frozenset({State.PREPARING, State.IN_REVIEW, State.APPROVED, State.STALE})
+# The states in which the machine has something to do, and a worker may claim the row.
+WORKABLE = frozenset({State.PREPARING, State.IN_REVIEW, State.APPROVED, State.STALE, State.APPLYING})
+
+
+def move(state: State, event: Event) -> State:
+    """The state after `event`; raises IllegalMove where the table has none."""
+    try:
+        return TRANSITIONS[State(state), event]
+    except KeyError:
+        raise IllegalMove(f"a request that is {state} cannot {event}") from None
+
+
+def may(state: State, event: Event) -> bool:
+    return (State(state), event) in TRANSITIONS

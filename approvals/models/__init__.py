@@ -1,0 +1,31 @@
+"""The records: columns and constraints only. `services` and `steps` write them, `selectors` read them."""
+
+from approvals.models.audit import AuditEntry
+from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
+from approvals.models.deployment import BundleDeployment, Cluster, InventoryItem, Revision, SpecWrite
+from approvals.models.identity import ApiToken, KubernetesIdentity
+from approvals.models.policy import Policy, PolicyEvaluation
+from approvals.models.request import Content, Finding, Outcome, Report, Request, Review, Verdict
+
+__all__ = [
+    "ApiToken",
+    "AuditEntry",
+    "BundleDeployment",
+    "ChatAccount",
+    "ChatDelivery",
+    "Cluster",
+    "Content",
+    "Finding",
+    "InventoryItem",
+    "KubernetesIdentity",
+    "LinkCode",
+    "Outcome",
+    "Policy",
+    "PolicyEvaluation",
+    "Report",
+    "Request",
+    "Review",
+    "Revision",
+    "SpecWrite",
+    "Verdict",
+]

@@ -1,0 +1,32 @@
+"""The audit: append-only and hash-chained; triggers of the database refuse any change (promise 7)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class AuditEntry(models.Model):
+    """`hash` covers every other column and the hash before it (see approvals.audit)."""
+
+    number = models.PositiveBigIntegerField(unique=True)
+    at = models.DateTimeField()
+    verb = models.CharField(max_length=40)
+    actor = models.CharField(max_length=300)
+    via = models.CharField(max_length=20)
+    cluster = models.CharField(max_length=63, blank=True)
+    deployment = models.CharField(max_length=253, blank=True)
+    deployment_uid = models.CharField(max_length=63, blank=True)
+    request_uid = models.CharField(max_length=63, blank=True)
+    facts = models.JSONField(default=dict)
+    previous_hash = models.CharField(max_length=64, blank=True)
+    hash = models.CharField(max_length=64, unique=True)
+
+    class Meta:
+        ordering = ["-number"]
+        indexes = [
+            models.Index(fields=["deployment_uid", "-number"], name="audit_deployment"),
+            models.Index(fields=["request_uid", "-number"], name="audit_request"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.verb}"

@@ -1,0 +1,141 @@
+"""Clusters, the wishes seen in them, and what runs."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Cluster(models.Model):
+    """A Kubernetes API that we watch and apply to. Two are told apart by `uid`: that of the kube-system namespace."""
+
+    name = models.SlugField(max_length=63, unique=True)
+    uid = models.CharField(max_length=63, unique=True, null=True, blank=True)
+    kubeconfig = models.TextField(blank=True, help_text="server, CA and inline credentials; empty: in-cluster")
+    version = models.CharField(max_length=60, blank=True)
+    reached_at = models.DateTimeField(null=True, blank=True)
+    problem = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class BundleDeployment(models.Model):
+    """A copy of the last spec that was seen in the cluster; the cluster is the record of the wish (design.md 9)."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="deployments")
+    uid = models.CharField(max_length=63)
+    name = models.CharField(max_length=253)
+    generation = models.PositiveBigIntegerField()
+    resource_version = models.CharField(max_length=63)
+    spec = models.JSONField()
+    labels = models.JSONField(default=dict)
+    options_digest = models.CharField(max_length=80)
+    is_paused = models.BooleanField(default=False)
+    problem = models.TextField(blank=True)
+    health = models.CharField(max_length=20, blank=True)
+    health_message = models.TextField(blank=True)
+    seen_at = models.DateTimeField()
+    looked_after_at = models.DateTimeField(null=True, blank=True)
+    deletion_requested_at = models.DateTimeField(null=True, blank=True)
+    gone_at = models.DateTimeField(null=True, blank=True)
+    active_revision = models.ForeignKey(
+        "approvals.Revision", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "uid"], name="deployment_uid_once_per_cluster"),
+            models.UniqueConstraint(
+                fields=["cluster", "name"],
+                condition=models.Q(gone_at__isnull=True),
+                name="deployment_name_once_per_cluster",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SpecWrite(models.Model):
+    """Who wrote one generation of a spec (security.md S05). `username` is "" where nobody can tell."""
+
+    deployment = models.ForeignKey(BundleDeployment, on_delete=models.CASCADE, related_name="writes")
+    generation = models.PositiveBigIntegerField()
+    user = models.ForeignKey("auth.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    username = models.CharField(max_length=253, blank=True)
+    uid = models.CharField(max_length=253, blank=True)
+    groups = models.JSONField(default=list)
+    via = models.CharField(max_length=20)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["deployment", "generation"], name="write_once_per_generation"),
+        ]
+
+    def __str__(self) -> str:
+        return f"generation {self.generation} by {self.username or 'unknown'}"
+
+
+class Revision(models.Model):
+    """What was really applied, numbered per deployment from 1."""
+
+    class State(models.TextChoices):
+        APPLYING = "applying"
+        ACTIVE = "active"
+        FAILED = "failed"
+        REPLACED = "replaced"
+        REMOVED = "removed"
+
+    deployment = models.ForeignKey(BundleDeployment, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    request = models.OneToOneField("approvals.Request", on_delete=models.PROTECT, related_name="revision")
+    content = models.ForeignKey("approvals.Content", on_delete=models.PROTECT, related_name="revisions")
+    state = models.CharField(max_length=10, choices=State.choices)
+    message = models.TextField(blank=True)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["deployment", "number"], name="revision_number_once"),
+            models.UniqueConstraint(
+                fields=["deployment"], condition=models.Q(state="active"), name="one_active_revision"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"revision {self.number}"
+
+
+class InventoryItem(models.Model):
+    """An object that is this deployment's: `nonce` is written before the object is touched, `uid` after (S20)."""
+
+    deployment = models.ForeignKey(BundleDeployment, on_delete=models.CASCADE, related_name="inventory")
+    revision = models.ForeignKey(Revision, on_delete=models.SET_NULL, null=True, related_name="inventory")
+    group = models.CharField(max_length=253, blank=True)
+    version = models.CharField(max_length=63)
+    kind = models.CharField(max_length=63)
+    namespace = models.CharField(max_length=253, blank=True)
+    name = models.CharField(max_length=253)
+    nonce = models.CharField(max_length=63)
+    uid = models.CharField(max_length=63, blank=True)
+    health = models.CharField(max_length=20, blank=True)
+    health_message = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["kind", "namespace", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["deployment", "group", "kind", "namespace", "name"], name="object_once_per_deployment"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"

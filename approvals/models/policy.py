@@ -1,0 +1,70 @@
+"""Guards hold a request back (AND), grants approve one (OR)."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class Policy(models.Model):
+    class Kind(models.TextChoices):
+        GUARD = "guard"
+        GRANT = "grant"
+
+    class Mode(models.TextChoices):
+        ENFORCE = "enforce"
+        DRY_RUN = "dry-run"
+
+    name = models.SlugField(max_length=63, unique=True)
+    kind = models.CharField(max_length=5, choices=Kind.choices)
+    mode = models.CharField(max_length=7, choices=Mode.choices, default=Mode.DRY_RUN)
+    cluster = models.ForeignKey("approvals.Cluster", on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    # Globs over the deployment's name, and labels that it must carry; empty: all.
+    names = models.JSONField(default=list)
+    labels = models.JSONField(default=dict)
+    expression = models.TextField()
+    message = models.TextField(blank=True)
+    version = models.PositiveIntegerField(default=1)
+    is_active = models.BooleanField(default=True)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    editor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name_plural = "policies"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PolicyEvaluation(models.Model):
+    """What one policy said about one round, in words."""
+
+    class Result(models.TextChoices):
+        APPROVES = "approves"
+        PASSES = "passes"
+        HOLDS = "holds"
+        SILENT = "silent"
+        NOT_SELECTED = "not-selected"
+        ERROR = "error"
+
+    request = models.ForeignKey("approvals.Request", on_delete=models.CASCADE, related_name="evaluations")
+    round = models.PositiveIntegerField()
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="evaluations")
+    policy_version = models.PositiveIntegerField()
+    result = models.CharField(max_length=12, choices=Result.choices)
+    words = models.TextField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["policy__name", "-at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["request", "round", "policy", "policy_version"], name="one_evaluation_per_policy_version"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.policy_id}: {self.result}"

@@ -1,0 +1,213 @@
+"""Requests, what they are about, what was found, who reviewed them and what came of it."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+from approvals.lifecycle import OPEN, State
+
+DECISIONS = [("Approve", "Approve"), ("Deny", "Deny")]
+VERDICTS = [("Approved", "Approved"), ("Denied", "Denied")]
+
+
+class Content(models.Model):
+    """Rendered manifests, kept in the content store under `digest`; never changed."""
+
+    digest = models.CharField(max_length=80, primary_key=True)
+    install_namespace = models.CharField(max_length=63)
+    service_account = models.CharField(max_length=253)
+    format = models.CharField(max_length=60)
+    object_count = models.PositiveIntegerField()
+    byte_count = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.digest
+
+
+class Request(models.Model):
+    """A BundleDeploymentRequest: one pivot of one deployment. `spec` is the deployment's spec it was made from."""
+
+    class Purpose(models.TextChoices):
+        DEPLOY = "deploy"
+        DELETE = "delete"
+        ROLLBACK = "rollback"
+
+    uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    deployment = models.ForeignKey("approvals.BundleDeployment", on_delete=models.PROTECT, related_name="requests")
+    number = models.PositiveIntegerField(help_text="counts the deployment's requests, from 1")
+    purpose = models.CharField(max_length=10, choices=Purpose.choices, default=Purpose.DEPLOY)
+    generation = models.PositiveBigIntegerField()
+    spec = models.JSONField()
+    labels = models.JSONField(default=dict)
+    options_digest = models.CharField(max_length=80)
+    # [{username, uid, groups, via, user_id}]; all who wrote the spec since the last settled request (S05).
+    requesters = models.JSONField(default=list)
+    is_requester_known = models.BooleanField(default=False)
+    from_revision = models.ForeignKey(
+        "approvals.Revision", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    content = models.ForeignKey(Content, on_delete=models.PROTECT, null=True, blank=True, related_name="requests")
+    pins = models.JSONField(default=list)
+    service_account_uid = models.CharField(max_length=63, blank=True)
+    state = models.CharField(max_length=12, choices=[(it, it) for it in State], default=State.PREPARING)
+    round = models.PositiveIntegerField(default=1)
+    plan_digest = models.CharField(max_length=80, blank=True)
+    subject_digest = models.CharField(max_length=80, blank=True)
+    problem_code = models.CharField(max_length=60, blank=True)
+    problem = models.TextField(blank=True)
+    claimed_by = models.CharField(max_length=100, blank=True)
+    claimed_until = models.DateTimeField(null=True, blank=True)
+    attempts = models.PositiveIntegerField(default=0)
+    look_again_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    settled_at = models.DateTimeField(null=True, blank=True)
+    mirrored_at = models.DateTimeField(null=True, blank=True, help_text="`changed_at` of what the cluster shows")
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        indexes = [models.Index(fields=["state", "look_again_at"], name="request_work")]
+        constraints = [
+            models.UniqueConstraint(fields=["deployment", "number"], name="request_number_once"),
+            models.UniqueConstraint(
+                fields=["deployment"],
+                condition=models.Q(state__in=sorted(OPEN)),
+                name="one_open_request_per_deployment",
+            ),
+            models.CheckConstraint(condition=models.Q(state__in=sorted(State)), name="request_state_known"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=["preparing", "failed", "superseded", "expired", "withdrawn", "stale"])
+                | ~models.Q(subject_digest=""),
+                name="request_reviewable_has_subject",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.deployment_id}#{self.number}"
+
+
+class Report(models.Model):
+    """The report of one round. `body` is the library's record of it (provisioner.review.record)."""
+
+    request = models.ForeignKey(Request, on_delete=models.CASCADE, related_name="reports")
+    round = models.PositiveIntegerField()
+    worst = models.CharField(max_length=10)
+    headline = models.JSONField(default=list)
+    severities = models.JSONField(default=dict)
+    actions = models.JSONField(default=dict)
+    body = models.JSONField()
+    computed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["request", "round"], name="one_report_per_round")]
+
+    def __str__(self) -> str:
+        return f"{self.request_id} round {self.round}"
+
+
+class Finding(models.Model):
+    """One finding, for filters and policies; its evidence stays in the report's body under `fingerprint`."""
+
+    report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="findings")
+    position = models.PositiveIntegerField()
+    rule = models.CharField(max_length=20)
+    section = models.CharField(max_length=20)
+    severity = models.CharField(max_length=10)
+    message = models.TextField()
+    object = models.CharField(max_length=600, blank=True)
+    fingerprint = models.CharField(max_length=80)
+    is_new = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["position"]
+        indexes = [models.Index(fields=["rule", "severity"], name="finding_rule")]
+
+    def __str__(self) -> str:
+        return f"{self.rule} {self.message}"
+
+
+class Review(models.Model):
+    """One reviewer's decision on one subject digest. Never edited, never deleted (database triggers)."""
+
+    class Channel(models.TextChoices):
+        BROWSER = "browser"
+        REST = "rest"
+        CHAT = "chat"
+        WEBHOOK = "webhook"
+        KUBECTL = "kubectl"
+        POLICY = "policy"
+
+    request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="reviews")
+    round = models.PositiveIntegerField()
+    decision = models.CharField(max_length=7, choices=DECISIONS)
+    subject_digest = models.CharField(max_length=80)
+    reason = models.TextField(blank=True)
+    channel = models.CharField(max_length=10, choices=Channel.choices)
+    # One linked person is one vote over all identities (S12): `user:<id>`, or `policy:<id>`.
+    voter = models.CharField(max_length=300)
+    user = models.ForeignKey("auth.User", on_delete=models.PROTECT, null=True, blank=True, related_name="reviews")
+    policy = models.ForeignKey("approvals.Policy", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    policy_version = models.PositiveIntegerField(null=True, blank=True)
+    username = models.CharField(max_length=253)
+    uid = models.CharField(max_length=253, blank=True)
+    groups = models.JSONField(default=list)
+    acknowledges = models.JSONField(default=list)
+    may_use_account = models.BooleanField(
+        default=False, help_text="may impersonate the installing ServiceAccount (S07)"
+    )
+    access_reason = models.TextField(blank=True, help_text="the API server's words when it allowed this")
+    given_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["given_at", "pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["request", "round", "voter"], name="one_review_per_reviewer_and_round"),
+            models.CheckConstraint(condition=models.Q(decision__in=["Approve", "Deny"]), name="review_decision_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.decision} by {self.username}"
+
+
+class Verdict(models.Model):
+    """Given once a round, never changed (promise 5, database triggers)."""
+
+    request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="verdicts")
+    round = models.PositiveIntegerField()
+    verdict = models.CharField(max_length=8, choices=VERDICTS)
+    subject_digest = models.CharField(max_length=80)
+    given_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["request", "round"], name="one_verdict_per_round"),
+            models.CheckConstraint(condition=models.Q(verdict__in=["Approved", "Denied"]), name="verdict_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+class Outcome(models.Model):
+    """Progress of an apply: one row per object of the plan, written as it happens."""
+
+    request = models.ForeignKey(Request, on_delete=models.CASCADE, related_name="outcomes")
+    position = models.PositiveIntegerField()
+    phase = models.CharField(max_length=20, blank=True)
+    object = models.CharField(max_length=600)
+    action = models.CharField(max_length=10)
+    state = models.CharField(max_length=10)
+    message = models.TextField(blank=True)
+    warnings = models.JSONField(default=list)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [models.UniqueConstraint(fields=["request", "object"], name="one_outcome_per_object")]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.object}: {self.state}"

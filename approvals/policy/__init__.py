@@ -1,0 +1,17 @@
+"""Guards, grants and counting: facts come in, words and decisions go out. PURE."""
+
+from approvals.policy.decide import Ballot, Decision, Tally, decide
+from approvals.policy.expression import FACTS, BadExpression, Facts, compile_expression, evaluate, holds_for
+
+__all__ = [
+    "FACTS",
+    "BadExpression",
+    "Ballot",
+    "Decision",
+    "Facts",
+    "Tally",
+    "compile_expression",
+    "decide",
+    "evaluate",
+    "holds_for",
+]

@@ -1,0 +1,1 @@
+"""Wiring: settings, URLs, Celery, WSGI. Nothing imports it."""

@@ -1,0 +1,31 @@
+"""What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction."""
+
+from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
+from approvals.services.clusters import register_cluster
+from approvals.services.deployments import (
+    change_deployment,
+    create_deployment,
+    delete_deployment,
+    pause_deployment,
+)
+from approvals.services.identity import create_api_token, map_identity, revoke_api_token, sign_in_with_token
+from approvals.services.policies import save_policy
+from approvals.services.reviews import review, withdraw
+
+__all__ = [
+    "change_deployment",
+    "create_api_token",
+    "create_deployment",
+    "delete_deployment",
+    "issue_link_code",
+    "link_chat_account",
+    "map_identity",
+    "pause_deployment",
+    "register_cluster",
+    "review",
+    "revoke_api_token",
+    "save_policy",
+    "sign_in_with_token",
+    "unlink_chat_account",
+    "withdraw",
+]

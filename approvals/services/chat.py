@@ -1,0 +1,69 @@
+"""Linking chat accounts: a one-time code shown in chat, entered in a signed-in browser session."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import audit
+from approvals.audit import Actor
+from approvals.errors import InvalidInput, NotFound
+from approvals.models import ChatAccount, LinkCode
+
+CODE_MINUTES = 10
+
+
+@transaction.atomic
+def issue_link_code(*, tool: str, tenant: str, account: str, name: str) -> str:
+    """A code for exactly this chat account, good once and for ten minutes."""
+    text = secrets.token_hex(5)
+    LinkCode.objects.create(
+        digest=_digest(text),
+        tool=tool,
+        tenant=tenant,
+        account=account,
+        name=name[:100],
+        expires_at=timezone.now() + timedelta(minutes=CODE_MINUTES),
+    )
+    return text
+
+
+@transaction.atomic(durable=True)
+def link_chat_account(*, user: User, code: str) -> ChatAccount:
+    """Bind the chat account that the code was shown to; from then on its decisions are this user's."""
+    now = timezone.now()
+    row = LinkCode.objects.select_for_update().filter(digest=_digest(code.strip().lower())).first()
+    if row is None or row.used_at or row.expires_at < now:
+        raise InvalidInput(
+            "this code is unknown, used, or older than ten minutes: ask the bot for a new one", field="code"
+        )
+    row.used_at = now
+    row.save(update_fields=["used_at"])
+    account, is_new = ChatAccount.objects.get_or_create(
+        tool=row.tool,
+        tenant=row.tenant,
+        account=row.account,
+        defaults={"user": user, "name": row.name, "linked_at": now},
+    )
+    if not is_new and account.user_id != user.pk:
+        raise InvalidInput("this chat account is linked to somebody else: they have to unlink it first", field="code")
+    audit.record(verb="chat.linked", actor=Actor(user.get_username(), "browser"), facts={"account": str(account)})
+    return account
+
+
+@transaction.atomic(durable=True)
+def unlink_chat_account(*, user: User, account_id: int) -> None:
+    account = ChatAccount.objects.filter(user=user, pk=account_id).first()
+    if account is None:
+        raise NotFound("you have no such chat account")
+    audit.record(verb="chat.unlinked", actor=Actor(user.get_username(), "browser"), facts={"account": str(account)})
+    account.delete()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

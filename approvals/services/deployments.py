@@ -1,0 +1,126 @@
+"""The wish, written in the cluster as the person who wishes it (design.md 9): Kubernetes decides who may."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from approvals import access
+from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound
+from approvals.ledger import pivots
+from approvals.ledger.pivots import Writer
+from approvals.models import BundleDeployment, Cluster
+from provisioner.errors import (
+    AlreadyExists,
+    Forbidden,
+    InvalidObject,
+    PratiqueError,
+    PreconditionFailed,
+    UnknownKind,
+)
+from provisioner.values import Identity, ObjectRef
+
+API_VERSION = "core.rukpak.io/v1alpha2"
+KIND = "BundleDeployment"
+PAUSE_REASON = "core.rukpak.io/pause-reason"
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
+
+
+def create_deployment(
+    *, by: User, cluster: Cluster, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], via: str
+) -> BundleDeployment:
+    """Create the BundleDeployment in the cluster as `by`, and make its first request."""
+    if not NAME.fullmatch(name):
+        raise InvalidInput(f"the name is {name!r}; expected at most 52 small letters, digits and dashes", field="name")
+    identity = _identity(by, cluster)
+    obj = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name, "labels": dict(labels)},
+        "spec": dict(spec),
+    }
+    made = _write(lambda: access.kubernetes().create(cluster, obj, as_person=identity))
+    return pivots.see(cluster=cluster, obj=made, writer=Writer(identity, via, by))
+
+
+def change_deployment(
+    *, by: User, deployment: BundleDeployment, spec: Mapping[str, Any], resource_version: str, via: str
+) -> BundleDeployment:
+    """Replace the spec as `by`; raises Changed where the object is no longer at `resource_version`."""
+    live, identity = _live(by, deployment)
+    if resource_version and live["metadata"].get("resourceVersion") != resource_version:
+        raise Changed(f"{deployment.name} was changed in the cluster since you opened it: look at it again")
+    return _replace(deployment, {**live, "spec": dict(spec)}, Writer(identity, via, by))
+
+
+def pause_deployment(
+    *, by: User, deployment: BundleDeployment, is_paused: bool, reason: str, via: str
+) -> BundleDeployment:
+    """Stop or resume writes to the cluster; requests are still made and reported."""
+    live, identity = _live(by, deployment)
+    annotations = {**(live["metadata"].get("annotations") or {})}
+    annotations.pop(PAUSE_REASON, None)
+    if is_paused:
+        annotations[PAUSE_REASON] = f"{identity.username}: {reason}"[:1000]
+    paused = {
+        **live,
+        "metadata": {**live["metadata"], "annotations": annotations},
+        "spec": {**live["spec"], "paused": is_paused},
+    }
+    return _replace(deployment, paused, Writer(identity, via, by))
+
+
+def delete_deployment(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:
+    """Ask for deletion as `by`: the object stays Terminating until the deletion request is approved (S15)."""
+    identity = _identity(by, deployment.cluster)
+    ref = _ref(deployment)
+    _write(lambda: access.kubernetes().delete(deployment.cluster, ref, uid=deployment.uid, as_person=identity))
+    live = _write(lambda: access.kubernetes().get(deployment.cluster, ref))
+    if live is None:
+        pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
+        return deployment
+    return pivots.see(cluster=deployment.cluster, obj=live, writer=Writer(identity, via, by))
+
+
+def _identity(by: User, cluster: Cluster) -> Identity:
+    identity = access.identity_of(by, cluster)
+    if identity is None:
+        raise NotAllowed(f"you have no Kubernetes identity on cluster {cluster.name}")
+    return identity
+
+
+def _ref(deployment: BundleDeployment) -> ObjectRef:
+    group, _, version = API_VERSION.partition("/")
+    return ObjectRef(group, version, KIND, "", deployment.name)
+
+
+def _live(by: User, deployment: BundleDeployment) -> tuple[dict[str, Any], Identity]:
+    identity = _identity(by, deployment.cluster)
+    live = _write(lambda: access.kubernetes().get(deployment.cluster, _ref(deployment), as_person=identity))
+    if live is None or live["metadata"]["uid"] != deployment.uid:
+        raise NotFound(f"BundleDeployment {deployment.name} is no longer in cluster {deployment.cluster.name}")
+    return live, identity
+
+
+def _replace(deployment: BundleDeployment, obj: dict[str, Any], writer: Writer) -> BundleDeployment:
+    written = _write(lambda: access.kubernetes().replace(deployment.cluster, obj, as_person=writer.identity))
+    return pivots.see(cluster=deployment.cluster, obj=written, writer=writer)
+
+
+def _write(call: Callable[[], Any]) -> Any:
+    """Kubernetes' refusals, in the words of our own errors."""
+    try:
+        return call()
+    except Forbidden as exc:
+        raise NotAllowed(str(exc)) from exc
+    except AlreadyExists as exc:
+        raise Changed(str(exc)) from exc
+    except PreconditionFailed as exc:
+        raise Changed(str(exc)) from exc
+    except (InvalidObject, UnknownKind) as exc:
+        raise InvalidInput(str(exc)) from exc
+    except PratiqueError as exc:
+        raise CouldNotAsk(str(exc)) from exc

@@ -1,0 +1,195 @@
+"""Deciding: the one way in for every channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from approvals import access, audit, lifecycle, wake
+from approvals.audit import Actor
+from approvals.errors import (
+    AlreadyReviewed,
+    CouldNotAsk,
+    DigestMoved,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    NotOpen,
+    SelfApproval,
+    Unacknowledged,
+)
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import Event, State
+from approvals.models import BundleDeployment, Request, Review
+from provisioner.values import Action, Identity
+
+DECISIONS = ("Approve", "Deny")
+MAX_REASON = 4000
+# What a reviewer must name one by one (security.md S03).
+TO_ACKNOWLEDGE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What Kubernetes said about the reviewer, before the transaction."""
+
+    identity: Identity
+    words: str
+    may_use_account: bool
+
+
+def review(
+    *,
+    by: User,
+    request_id: int,
+    decision: str,
+    subject_digest: str,
+    reason: str,
+    channel: str,
+    acknowledges: Sequence[str] = (),
+) -> Review:
+    """Record one reviewer's decision on exactly the subject that they saw.
+
+    Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
+    answer, SelfApproval, AlreadyReviewed, Unacknowledged, NotOpen, InvalidInput.
+    """
+    if decision not in DECISIONS:
+        raise InvalidInput(f"the decision is {decision!r}; expected Approve or Deny")
+    if len(reason) > MAX_REASON:
+        raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are kept")
+    request = _find(request_id)
+    checked = check_reviewer(by, request.deployment)
+    return _record(by, request_id, decision, subject_digest, reason, channel, tuple(acknowledges), checked)
+
+
+def check_reviewer(by: User, deployment: BundleDeployment) -> Checked:
+    """Ask Kubernetes whether this person may decide on this deployment; raises NotAllowed or CouldNotAsk."""
+    permission = access.may_approve(by, deployment, fresh=True)
+    if not permission.could_ask:
+        raise CouldNotAsk(permission.words)
+    if not permission.allowed or permission.identity is None:
+        raise NotAllowed(permission.words, rule=permission.rule)
+    if access.is_machine(permission.identity):
+        raise NotAllowed(
+            f"{permission.identity.username} is a machine account or a cluster master, and those do not review (S12)"
+        )
+    if not access.are_groups_fresh(by, deployment.cluster, now=timezone.now()):
+        raise NotAllowed("your groups were last seen too long ago to decide on them: sign in again")
+    account = access.may_use_account(permission.identity, deployment)
+    return Checked(permission.identity, permission.words, account.allowed)
+
+
+@transaction.atomic(durable=True)
+def withdraw(*, by: User, request_id: int, reason: str, via: str) -> Request:
+    """Take back a request; only one of its requesters may."""
+    request = locked(request_id)
+    if by.pk not in {person.get("user_id") for person in request.requesters}:
+        raise NotAllowed("only those who asked for this request may withdraw it")
+    if not lifecycle.may(State(request.state), Event.WITHDRAW):
+        raise NotOpen(f"the request is {request.state}: there is nothing to withdraw")
+    return move(request, Event.WITHDRAW, actor=Actor(by.get_username(), via), facts={"reason": reason[:MAX_REASON]})
+
+
+def self_approval(request: Request, by: User, identity: Identity) -> bool:
+    """Whether this person is one of those who asked (S05)."""
+    return any(
+        person.get("user_id") == by.pk or person["username"] == identity.username for person in request.requesters
+    )
+
+
+def unacknowledged(request: Request, acknowledges: Sequence[str]) -> list[str]:
+    """Deletions, replacements and adoptions of the current plan that the review does not name."""
+    report = request.reports.filter(round=request.round).first()
+    actions = report.body["plan"]["actions"] if report else []
+    to_name = {acknowledgement(action) for action in actions if action["action"] in TO_ACKNOWLEDGE}
+    return sorted(to_name - set(acknowledges))
+
+
+def acknowledgement(action: dict[str, object]) -> str:
+    """The words by which a review names one planned action: `delete Kind.group namespace/name`."""
+    ref = action["ref"]
+    assert isinstance(ref, dict)  # the report's record is checked against its schema when it is written
+    kind = f"{ref['kind']}.{ref['group']}" if ref.get("group") else ref["kind"]
+    place = f"{ref['namespace']}/{ref['name']}" if ref.get("namespace") else ref["name"]
+    return f"{action['action']} {kind} {place}"
+
+
+def _find(request_id: int) -> Request:
+    found = Request.objects.select_related("deployment__cluster").filter(pk=request_id).first()
+    if found is None:
+        raise NotFound("there is no such request")
+    return found
+
+
+@transaction.atomic(durable=True)
+def _record(
+    by: User,
+    request_id: int,
+    decision: str,
+    subject_digest: str,
+    reason: str,
+    channel: str,
+    acknowledges: tuple[str, ...],
+    checked: Checked,
+) -> Review:
+    request = locked(request_id)
+    if request.state != State.IN_REVIEW:
+        raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only one in review takes a decision")
+    if subject_digest != request.subject_digest:
+        raise DigestMoved(
+            f"you decided on {subject_digest or 'no digest'}, but the request is now about {request.subject_digest}:"
+            " look at it again",
+            seen=subject_digest,
+            current=request.subject_digest,
+        )
+    if decision == "Approve":
+        _check_approval(request, by, checked, acknowledges)
+    try:
+        with transaction.atomic():
+            given = Review.objects.create(
+                request=request,
+                round=request.round,
+                decision=decision,
+                subject_digest=subject_digest,
+                reason=reason,
+                channel=channel,
+                voter=f"user:{by.pk}",
+                user=by,
+                username=checked.identity.username,
+                uid=checked.identity.uid,
+                groups=list(checked.identity.groups),
+                acknowledges=list(acknowledges),
+                may_use_account=checked.may_use_account,
+                access_reason=checked.words,
+                given_at=timezone.now(),
+            )
+    except IntegrityError:
+        raise AlreadyReviewed("you have already decided on this round of the request") from None
+    audit.record(
+        verb="review.given",
+        actor=Actor(checked.identity.username, channel),
+        request=request,
+        facts={
+            "decision": decision,
+            "reason": reason,
+            "subjectDigest": subject_digest,
+            "round": request.round,
+            "acknowledges": list(acknowledges),
+            "signedInAs": by.get_username(),
+        },
+    )
+    wake.request(request.pk)
+    return given
+
+
+def _check_approval(request: Request, by: User, checked: Checked, acknowledges: tuple[str, ...]) -> None:
+    if self_approval(request, by, checked.identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
+        raise SelfApproval("you asked for this change, so somebody else has to approve it")
+    left = unacknowledged(request, acknowledges)
+    if left:
+        raise Unacknowledged(f"an approval has to name: {', '.join(left)}", missing=left)

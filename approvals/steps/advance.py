@@ -1,0 +1,94 @@
+"""One look at a request: do what its state calls for, until nothing more is due."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from approvals.audit import MACHINE
+from approvals.ledger import claims
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import Event, State
+from approvals.models import Request
+from approvals.steps import deploy, evaluate, prepare
+from provisioner.errors import PratiqueError, TryLater
+
+logger = logging.getLogger(__name__)
+
+STEPS: dict[str, Callable[[Request, str], None]] = {
+    State.PREPARING: prepare.run,
+    State.STALE: prepare.run,
+    State.IN_REVIEW: evaluate.run,
+    State.APPROVED: deploy.run,
+    State.APPLYING: deploy.run,
+}
+# What a step that keeps failing for a passing reason waits between tries: 2, 4, 8 … 300 seconds.
+LONGEST_WAIT_SECONDS = 300
+
+
+def advance(request_id: int) -> None:
+    """Claim the request and work on it; returns at once where another worker holds it or nothing is due."""
+    worker = claims.new_worker_name()
+    seen: set[tuple[str, int]] = set()
+    while claims.claim(request_id, worker):
+        try:
+            request = Request.objects.select_related("deployment__cluster", "content", "from_revision").get(
+                pk=request_id
+            )
+            if (request.state, request.round) in seen:
+                return
+            seen.add((request.state, request.round))
+            _take_step(request, worker)
+        finally:
+            claims.release(request_id, worker)
+
+
+def _take_step(request: Request, worker: str) -> None:
+    if request.state != State.APPLYING and request.expires_at <= timezone.now():
+        _expire(request.pk)
+        return
+    try:
+        STEPS[request.state](request, worker)
+    except TryLater as exc:
+        _try_later(request, exc)
+    except PratiqueError as exc:
+        _fail(request, exc)
+
+
+@transaction.atomic(durable=True)
+def _expire(request_id: int) -> None:
+    request = locked(request_id)
+    if request.expires_at <= timezone.now():
+        move(request, Event.EXPIRE, actor=MACHINE)
+
+
+@transaction.atomic(durable=True)
+def _try_later(request: Request, error: TryLater) -> None:
+    """Nothing is lost: the sweeper wakes the request again when its time has come."""
+    row = locked(request.pk)
+    row.attempts += 1
+    wait = min(2**row.attempts, LONGEST_WAIT_SECONDS)
+    row.look_again_at = timezone.now() + timedelta(seconds=wait)
+    row.problem_code, row.problem = error.code, str(error)
+    row.save(update_fields=["attempts", "look_again_at", "problem_code", "problem"])
+    logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": wait})
+
+
+@transaction.atomic(durable=True)
+def _fail(request: Request, error: PratiqueError) -> None:
+    row = locked(request.pk)
+    if row.state != request.state:
+        return
+    event = Event.FAIL if row.state == State.APPLYING else Event.COULD_NOT_PREPARE
+    facts = {"code": error.code, "problem": str(error)}
+    if row.state in (State.PREPARING, State.STALE, State.APPLYING):
+        move(row, event, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
+        return
+    # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
+    row.look_again_at = timezone.now() + timedelta(seconds=LONGEST_WAIT_SECONDS)
+    row.problem_code, row.problem = error.code, str(error)
+    row.save(update_fields=["look_again_at", "problem_code", "problem"])

@@ -1,0 +1,77 @@
+"""The conditions that the cluster shows for deployments and requests. PURE: rows come in, values go out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from approvals.lifecycle import State
+from approvals.models import BundleDeployment, Request, Revision, Verdict
+
+MAX_MESSAGE = 1000
+HEALTHY = "Current"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """metav1.Condition, without the generation that it was observed at."""
+
+    type: str
+    is_true: bool
+    reason: str
+    message: str
+    since: datetime
+
+    def record(self, *, generation: int = 0) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "type": self.type,
+            "status": "True" if self.is_true else "False",
+            "reason": self.reason or "Unknown",
+            "message": self.message[:MAX_MESSAGE],
+            "lastTransitionTime": instant(self.since),
+        }
+        return {**shown, "observedGeneration": generation} if generation else shown
+
+
+def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_for: str) -> list[Condition]:
+    """Applied, UpToDate, Healthy and Paused; `waits_for` says in words where the latest request stands."""
+    active = deployment.active_revision
+    since = latest.changed_at if latest else deployment.seen_at
+    is_settled = latest is not None and latest.state == State.APPLIED
+    applied = f"revision {active.number}" if active else waits_for
+    paused = "approved requests wait until it is resumed" if deployment.is_paused else ""
+    health = deployment.health_message or "nothing observed yet"
+    return [
+        Condition("Applied", active is not None, "RevisionActive" if active else "Waiting", applied, since),
+        Condition("UpToDate", is_settled, reason(latest.state if latest else State.PREPARING), waits_for, since),
+        Condition("Healthy", deployment.health == HEALTHY, deployment.health, health, since),
+        Condition("Paused", deployment.is_paused, "Paused" if deployment.is_paused else "Running", paused, since),
+    ]
+
+
+def of_request(request: Request, verdict: Verdict | None, revision: Revision | None) -> list[Condition]:
+    """Prepared, then what has become of it; Approved and Denied are there only once given, and only True."""
+    state, since = request.state, request.changed_at
+    found = [Condition("Prepared", bool(request.subject_digest), reason(state), request.problem, since)]
+    if verdict:
+        words = f"round {verdict.round}, {verdict.subject_digest}"
+        found.append(Condition(verdict.verdict, True, "Reviewed", words, verdict.given_at))
+    if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):
+        found.append(Condition(reason(state), True, reason(state), "", since))
+    if revision and state in (State.APPLIED, State.FAILED):
+        words = request.problem or f"revision {revision.number}"
+        found.append(Condition("Applied", state == State.APPLIED, reason(state), words, since))
+        if request.deployment.active_revision_id == revision.pk:
+            health = request.deployment.health
+            found.append(Condition("Healthy", health == HEALTHY, health, request.deployment.health_message, since))
+    return found
+
+
+def reason(state: str) -> str:
+    """`in_review` as Kubernetes writes reasons: InReview."""
+    return "".join(word.capitalize() for word in state.split("_"))
+
+
+def instant(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,275 @@
+"""APPROVED → APPLYING → APPLIED: the gate, then exactly the stored bytes, then what came of it."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+from provisioner.review.record import from_record
+
+from approvals import access, audit, policy, store
+from approvals.access.port import connect
+from approvals.audit import MACHINE
+from approvals.ledger import claims, pivots
+from approvals.ledger.digests import options_digest, subject_digest
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import Event, State
+from approvals.models import BundleDeployment, Outcome, Policy, Request, Review, Revision
+from approvals.policy import Decision
+from approvals.steps.evaluate import ballot_of
+from approvals.steps.inventory import DatabaseInventory, owned
+from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, installer, running_content
+from provisioner import pipeline
+from provisioner.cluster.api import Cluster as Api
+from provisioner.errors import DigestMismatch, TryLater
+from provisioner.values import Content, ObjectRef, OutcomeState, Plan
+from provisioner.values import Outcome as Done
+
+logger = logging.getLogger(__name__)
+
+
+class Waiting(TryLater):
+    """Approved, but something has to be so before it may be applied; the words say what."""
+
+    code = "waiting"
+
+
+class LostClaim(TryLater):
+    """Another worker has taken the request over: this one stops at once."""
+
+    code = "lost-claim"
+
+
+def run(request: Request, worker: str) -> None:
+    api = connect(request.deployment.cluster)
+    content = _approved_content(request)
+    plan = _approved_plan(request)
+    if request.state == State.APPROVED:
+        if not _pass_gate(request, api, content, plan):
+            return
+        request = _start(request)
+    _apply(request, api, content, plan, worker)
+
+
+def _approved_content(request: Request) -> Content:
+    """The reviewed bytes, hashed again (promise 1)."""
+    assert request.content is not None  # a database constraint: nothing is approved without a subject
+    return store.get(request.content, pins=store.pins_of(request.pins))
+
+
+def _approved_plan(request: Request) -> Plan:
+    report = request.reports.get(round=request.round)
+    plan = from_record(report.body).plan
+    if plan.digest != request.plan_digest:
+        raise DigestMismatch(f"the stored plan has digest {plan.digest}; reviewed was {request.plan_digest}")
+    return plan
+
+
+def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool:
+    """Everything that was true at review is asked again (S25, promises 1 to 3). False: the request became stale."""
+    check_cluster(request, api)
+    live = _live_deployment(request, api)
+    check_requesters(request)
+    _check_subject(request, content, plan, account_uid_of(request, api))
+    _check_reviewers(request)
+    if live.get("spec", {}).get("paused"):
+        raise Waiting(f"{request.deployment.name} is paused: it is applied once somebody resumes it")
+    now_planned = pipeline.look(
+        api,
+        content,
+        previous=running_content(request),
+        inventory=owned(request.deployment),
+        as_account=installer(request),
+    ).plan
+    if now_planned.digest != plan.digest:
+        _find_stale(request, now_planned)
+        return False
+    return True
+
+
+def _live_deployment(request: Request, api: Api) -> dict[str, Any]:
+    deployment = request.deployment
+    live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
+    if live is None or live["metadata"]["uid"] != deployment.uid:
+        raise Waiting(f"BundleDeployment {deployment.name} is no longer the one that was reviewed")
+    wants_deletion = request.purpose == Request.Purpose.DELETE
+    if bool(live["metadata"].get("deletionTimestamp")) != wants_deletion:
+        raise Waiting(f"BundleDeployment {deployment.name} is {'not ' if wants_deletion else ''}being deleted")
+    if options_digest(live.get("spec") or {}) != request.options_digest:
+        raise Waiting(f"the spec of {deployment.name} is no longer the reviewed one: a new request will follow")
+    return live
+
+
+def _check_subject(request: Request, content: Content, plan: Plan, account_uid: str) -> None:
+    found = subject_digest(
+        cluster_uid=request.deployment.cluster.uid or "",
+        deployment_uid=request.deployment.uid,
+        request_uid=str(request.uid),
+        round_number=request.round,
+        content_digest=content.digest,
+        plan_digest=plan.digest,
+        options_digest=request.options_digest,
+        service_account_uid=account_uid,
+    )
+    if found != request.subject_digest:
+        raise DigestMismatch(f"what would be applied has subject digest {found}; approved was {request.subject_digest}")
+    verdict = request.verdicts.filter(round=request.round, verdict="Approved", subject_digest=found)
+    if not verdict.exists():
+        raise DigestMismatch(f"there is no Approved verdict for {found} in round {request.round}")
+
+
+def _check_reviewers(request: Request) -> None:
+    """Ask Kubernetes again for everyone who approved; what no longer counts is said, and the rest is counted."""
+    reviews = list(
+        request.reviews.filter(round=request.round, subject_digest=request.subject_digest).select_related(
+            "user", "policy__author", "policy__editor"
+        )
+    )
+    tally = policy.decide(
+        (ballot_of(review, counts=_still_counts(review, request.deployment)) for review in reviews),
+        needed=settings.PRATIQUE["APPROVALS_NEEDED"],
+        held_by=(),
+        is_requester_known=request.is_requester_known,
+    )
+    if tally.decision != Decision.APPROVED:
+        raise Waiting(f"not every approval counts any more, asked again before applying: {tally.words}")
+
+
+def _still_counts(review: Review, deployment: BundleDeployment) -> bool:
+    if review.user:
+        is_fresh = access.are_groups_fresh(review.user, deployment.cluster, now=timezone.now())
+        identity = access.identity_of(review.user, deployment.cluster)
+        is_same = identity is not None and identity.username == review.username
+        return is_fresh and is_same and access.may_approve(review.user, deployment, fresh=True).allowed
+    if review.policy:
+        return _policy_still_counts(review.policy, review.policy_version, deployment)
+    return False
+
+
+def _policy_still_counts(each: Policy, version: int | None, deployment: BundleDeployment) -> bool:
+    question = access.approval_of(deployment)
+    people = {each.author, each.editor}
+    return (
+        each.is_active
+        and each.mode == Policy.Mode.ENFORCE
+        and each.version == version
+        and access.ask_for(access.policy_identity(each), deployment.cluster, question, fresh=True).allowed
+        and all(access.may_approve(person, deployment, fresh=True).allowed for person in people)
+    )
+
+
+@transaction.atomic(durable=True)
+def _find_stale(request: Request, planned: Plan) -> None:
+    row = locked(request.pk)
+    if row.state == State.APPROVED and row.round == request.round:
+        move(
+            row,
+            Event.FIND_STALE,
+            actor=MACHINE,
+            facts={"reviewedPlan": row.plan_digest, "planNow": planned.digest},
+            problem_code="plan-changed",
+            problem="the cluster changed since the review, so the plan did: it is reported and reviewed again",
+        )
+
+
+@transaction.atomic(durable=True)
+def _start(request: Request) -> Request:
+    row = locked(request.pk)
+    number = (row.deployment.revisions.aggregate(last=Max("number"))["last"] or 0) + 1
+    assert row.content is not None
+    Revision.objects.create(
+        deployment=row.deployment,
+        number=number,
+        request=row,
+        content=row.content,
+        state=Revision.State.APPLYING,
+        started_at=timezone.now(),
+    )
+    return move(
+        row,
+        Event.START,
+        actor=MACHINE,
+        facts={"revision": number, "subjectDigest": row.subject_digest},
+        problem="",
+        problem_code="",
+        attempts=0,
+        look_again_at=None,
+    )
+
+
+def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str) -> None:
+    """Apply as the installer, recording each outcome as it comes; the claim is renewed with every one."""
+    check_cluster(request, api)
+    revision = request.revision
+    begun = revision.started_at
+    deadline = begun + timedelta(minutes=settings.PRATIQUE["APPLY_MINUTES"])
+    failed: list[Done] = []
+    outcomes = pipeline.deploy(
+        api.acting_as(installer(request)),
+        content,
+        plan,
+        inventory=DatabaseInventory(request.deployment, revision),
+        deadline_seconds=max(1.0, (deadline - timezone.now()).total_seconds()),
+    )
+    for outcome in outcomes:
+        if not claims.renew(request.pk, worker):
+            raise LostClaim("the claim has passed to another worker")
+        _note(request, outcome)
+        if outcome.state == OutcomeState.FAILED:
+            failed.append(outcome)
+    _finish(request, failed)
+
+
+def _note(request: Request, outcome: Done) -> None:
+    Outcome.objects.update_or_create(
+        request=request,
+        object=str(outcome.ref)[:600],
+        defaults={
+            "position": request.outcomes.count(),
+            "action": outcome.action,
+            "state": outcome.state,
+            "message": outcome.message,
+            "warnings": list(outcome.warnings),
+            "at": timezone.now(),
+        },
+    )
+
+
+@transaction.atomic(durable=True)
+def _finish(request: Request, failed: list[Done]) -> None:
+    row = locked(request.pk)
+    if row.state != State.APPLYING:
+        return
+    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
+    revision = row.revision
+    now = timezone.now()
+    if failed:
+        words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
+        _close(revision, Revision.State.FAILED, words)
+        move(row, Event.FAIL, actor=MACHINE, facts={"failed": len(failed)}, problem_code="apply-failed", problem=words)
+    else:
+        is_removal = row.purpose == Request.Purpose.DELETE
+        deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
+        _close(revision, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
+        deployment.active_revision = None if is_removal else revision
+        deployment.health, deployment.health_message = "", ""
+        deployment.save(update_fields=["active_revision", "health", "health_message"])
+        move(row, Event.FINISH, actor=MACHINE, facts={"revision": revision.number, "at": now.isoformat()})
+    audit.record(
+        verb="revision.recorded",
+        actor=MACHINE,
+        request=row,
+        facts={"revision": revision.number, "state": revision.state, "contentDigest": revision.content_id},
+    )
+    if not deployment.deletion_requested_at:
+        pivots.ensure_request(deployment)
+
+
+def _close(revision: Revision, state: str, message: str) -> None:
+    revision.state, revision.message, revision.finished_at = state, message, timezone.now()
+    revision.save(update_fields=["state", "message", "finished_at"])

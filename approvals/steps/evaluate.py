@@ -1,0 +1,216 @@
+"""IN_REVIEW → APPROVED or DENIED: policies are asked, reviews are counted, a verdict is given once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from approvals import access, audit, policy, wake
+from approvals.audit import MACHINE, Actor
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import Event, State
+from approvals.models import Policy, PolicyEvaluation, Report, Request, Review, Verdict
+from approvals.policy import Ballot, Decision
+from provisioner.values import Action, Severity
+
+# Findings about content that touches Pratique itself: no policy may approve those (S22).
+OWN_RULES_PREFIX = "OWN-PRATIQUE"
+Result = PolicyEvaluation.Result
+
+
+def run(request: Request, worker: str) -> None:
+    report = request.reports.filter(round=request.round).prefetch_related("findings").get()
+    facts = facts_of(request, report)
+    held_by = []
+    for each in _policies(request):
+        result, words = _ask(each, request, report, facts)
+        _keep(each, request, result, words)
+        if (
+            each.mode == Policy.Mode.ENFORCE
+            and result in (Result.HOLDS, Result.ERROR)
+            and each.kind == Policy.Kind.GUARD
+        ):
+            held_by.append(each.name)
+        if each.mode == Policy.Mode.ENFORCE and result == Result.APPROVES:
+            _approve_as(each, request, words)
+    _settle(request.pk, request.round, held_by)
+
+
+def facts_of(request: Request, report: Report) -> policy.Facts:
+    """The documented facts (approvals.policy.FACTS) of one report."""
+    findings = list(report.findings.all())
+    new = [finding for finding in findings if finding.is_new]
+    touched = [action for action in report.body["plan"]["actions"] if action["action"] != Action.NONE]
+    ranks = {str(severity): severity.rank for severity in Severity}
+    return {
+        "worst": report.worst,
+        "worst_new": min((finding.severity for finding in new), key=ranks.__getitem__, default=str(Severity.SAFE)),
+        "severities": _counts(Severity, (finding.severity for finding in findings)),
+        "new_severities": _counts(Severity, (finding.severity for finding in new)),
+        "rules": sorted({finding.rule for finding in findings}),
+        "new_rules": sorted({finding.rule for finding in new}),
+        "actions": _counts(Action, (action["action"] for action in report.body["plan"]["actions"])),
+        "kinds": sorted({_kind(action["ref"]) for action in touched}),
+        "namespaces": sorted({action["ref"]["namespace"] for action in touched if action["ref"]["namespace"]}),
+        "purpose": request.purpose,
+        "name": request.deployment.name,
+        "labels": {str(key): str(value) for key, value in request.labels.items()},
+        "cluster": request.deployment.cluster.name,
+        "is_first": request.from_revision_id is None,
+        "requester_known": request.is_requester_known,
+        "requesters": sorted(person["username"] for person in request.requesters),
+        "sources": sorted(f"{pin['kind']}:{pin['reference']}" for pin in request.pins),
+    }
+
+
+def _counts(closed: Any, found: Any) -> dict[str, int]:
+    counted = Counter(found)
+    return {str(member): counted[str(member)] for member in closed}
+
+
+def _kind(ref: dict[str, str]) -> str:
+    return f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
+
+
+def _policies(request: Request) -> list[Policy]:
+    cluster = request.deployment.cluster
+    return [
+        each
+        for each in Policy.objects.filter(is_active=True).select_related("author", "editor", "cluster").order_by("name")
+        if each.cluster is None or each.cluster == cluster
+    ]
+
+
+def _ask(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+    """A policy's result and its words. Labels are those kept with the request, joined with today's (S14)."""
+    is_selected = any(
+        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=labels)
+        for labels in (request.labels, request.deployment.labels)
+    )
+    if not is_selected:
+        return Result.NOT_SELECTED, "its selector does not select this deployment"
+    answer = policy.evaluate(each.expression, facts)
+    if each.kind == Policy.Kind.GUARD:
+        if answer.is_true:
+            return Result.PASSES, answer.words
+        return (Result.ERROR if answer.is_error else Result.HOLDS), _with_message(each, answer.words)
+    if answer.is_error:
+        return Result.ERROR, answer.words
+    if not answer.is_true:
+        return Result.SILENT, answer.words
+    obstacle = _obstacle(each, request, report)
+    return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
+
+
+def _with_message(each: Policy, words: str) -> str:
+    return f"{each.message}: {words}" if each.message else words
+
+
+def _obstacle(each: Policy, request: Request, report: Report) -> str:
+    """Why a grant whose expression is true still may not approve; "" where it may."""
+    if report.severities.get(Severity.UNKNOWN, 0):
+        return "the report has unknown findings, and no policy approves those (S13)"
+    if any(finding.rule.startswith(OWN_RULES_PREFIX) for finding in report.findings.all()):
+        return "the content touches Pratique itself, which only people approve (S22)"
+    if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
+        return "it deletes, replaces or adopts objects, which only people acknowledge"
+    if not request.is_requester_known:
+        return "nobody knows who asked, so a person who may use the ServiceAccount has to approve (S07)"
+    return _rights_of(each, request)
+
+
+def _is_destructive(report: Report) -> bool:
+    return any(report.actions.get(action, 0) for action in (Action.DELETE, Action.REPLACE, Action.ADOPT))
+
+
+def _rights_of(each: Policy, request: Request) -> str:
+    """The policy itself and both people behind it must hold `approve` here (S13)."""
+    question = access.approval_of(request.deployment)
+    own = access.ask_for(access.policy_identity(each), request.deployment.cluster, question, fresh=True)
+    if not own.allowed:
+        return own.words
+    for person in {each.author, each.editor}:
+        permission = access.may_approve(person, request.deployment, fresh=True)
+        if not permission.allowed:
+            return f"its author or editor {person.get_username()} may not: {permission.words}"
+    return ""
+
+
+@transaction.atomic(durable=True)
+def _keep(each: Policy, request: Request, result: str, words: str) -> None:
+    PolicyEvaluation.objects.update_or_create(
+        request=request,
+        round=request.round,
+        policy=each,
+        policy_version=each.version,
+        defaults={"result": result, "words": words, "at": timezone.now()},
+    )
+
+
+@transaction.atomic(durable=True)
+def _approve_as(each: Policy, request: Request, words: str) -> None:
+    row = locked(request.pk)
+    if row.state != State.IN_REVIEW or row.round != request.round:
+        return
+    identity = access.policy_identity(each)
+    try:
+        with transaction.atomic():
+            Review.objects.create(
+                request=row,
+                round=row.round,
+                decision="Approve",
+                subject_digest=row.subject_digest,
+                reason=words,
+                channel=Review.Channel.POLICY,
+                voter=f"policy:{each.pk}",
+                policy=each,
+                policy_version=each.version,
+                username=identity.username,
+                access_reason="Kubernetes allowed this policy's identity, its author and its editor to approve",
+                given_at=timezone.now(),
+            )
+    except IntegrityError:
+        return
+    audit.record(
+        verb="review.given",
+        actor=Actor(identity.username, "policy"),
+        request=row,
+        facts={"decision": "Approve", "policy": each.name, "version": each.version, "reason": words},
+    )
+
+
+@transaction.atomic(durable=True)
+def _settle(request_id: int, round_number: int, held_by: list[str]) -> None:
+    row = locked(request_id)
+    if row.state != State.IN_REVIEW or row.round != round_number:
+        return
+    tally = policy.decide(
+        (ballot_of(review) for review in row.reviews.filter(round=round_number, subject_digest=row.subject_digest)),
+        needed=settings.PRATIQUE["APPROVALS_NEEDED"],
+        held_by=held_by,
+        is_requester_known=row.is_requester_known,
+    )
+    if tally.decision == Decision.UNDECIDED:
+        return
+    verdict = "Approved" if tally.decision == Decision.APPROVED else "Denied"
+    Verdict.objects.create(
+        request=row, round=row.round, verdict=verdict, subject_digest=row.subject_digest, given_at=timezone.now()
+    )
+    move(
+        row,
+        Event.APPROVE if verdict == "Approved" else Event.DENY,
+        actor=MACHINE,
+        facts={"verdict": verdict, "why": tally.words, "subjectDigest": row.subject_digest},
+        problem="",
+        problem_code="",
+        look_again_at=None,
+    )
+    wake.notice(row.pk, "decided")
+
+
+def ballot_of(review: Review, *, counts: bool = True) -> Ballot:
+    return Ballot(review.decision, review.policy_id is not None, counts, review.may_use_account)

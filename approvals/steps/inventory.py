@@ -1,0 +1,58 @@
+"""The inventory port of the library over our table: what will be touched is written before it is touched (S20)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from approvals.models import BundleDeployment, InventoryItem, Revision
+from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.values import InventoryItem as Item
+from provisioner.values import ObjectRef
+
+
+class DatabaseInventory:
+    """Each call is one short transaction of its own, so that a crash between two writes leaves the intent behind."""
+
+    def __init__(self, deployment: BundleDeployment, revision: Revision | None) -> None:
+        self.deployment = deployment
+        self.revision = revision
+
+    def items(self) -> dict[ObjectIdentity, Item]:
+        rows = InventoryItem.objects.filter(deployment=self.deployment).order_by("pk")
+        return {ref_of(row).identity: Item(ref_of(row), row.nonce, row.uid) for row in rows}
+
+    @transaction.atomic(durable=True)
+    def intend(self, ref: ObjectRef, nonce: str) -> None:
+        row, is_new = InventoryItem.objects.select_for_update().get_or_create(
+            deployment=self.deployment,
+            **_identity(ref),
+            defaults={"version": ref.version, "nonce": nonce, "revision": self.revision},
+        )
+        if is_new:
+            return
+        row.uid = row.uid if row.nonce == nonce else ""
+        row.version, row.nonce, row.revision = ref.version, nonce, self.revision
+        row.save(update_fields=["uid", "version", "nonce", "revision"])
+
+    @transaction.atomic(durable=True)
+    def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
+        InventoryItem.objects.filter(deployment=self.deployment, nonce=nonce, **_identity(ref)).update(uid=uid)
+
+    @transaction.atomic(durable=True)
+    def forget(self, ref: ObjectRef, uid: str) -> None:
+        InventoryItem.objects.filter(deployment=self.deployment, uid=uid, **_identity(ref)).delete()
+
+
+def ref_of(row: InventoryItem) -> ObjectRef:
+    return ObjectRef(row.group, row.version, row.kind, row.namespace, row.name)
+
+
+def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:
+    """uid by object identity of everything that is known to exist and be this deployment's."""
+    return {ref_of(row).identity: row.uid for row in deployment.inventory.exclude(uid="")}
+
+
+def _identity(ref: ObjectRef) -> dict[str, str]:
+    return {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}

@@ -1,0 +1,155 @@
+"""Looking after a deployment: its finalizer, status and mirrored requests in the cluster, and its health.
+
+A mirror is made again when it is deleted or edited, and never believed (design.md 9).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import F, Q
+from django.utils import timezone
+
+from approvals.access.port import connect
+from approvals.ledger import pivots
+from approvals.lifecycle import State
+from approvals.models import BundleDeployment, Request, Revision
+from approvals.steps import conditions
+from approvals.steps.observe import observe
+from provisioner.cluster.api import Cluster as Api
+from provisioner.errors import PreconditionFailed
+from provisioner.values import ObjectRef
+
+GROUP_VERSION = "core.rukpak.io/v1alpha2"
+FINALIZER = "core.rukpak.io/pratique"
+FIELD_MANAGER = "pratique-mirror"
+MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique"}
+
+
+def look_after(deployment_id: int) -> None:
+    """Bring the cluster's picture of one deployment up to date, and ask for its health."""
+    deployment = BundleDeployment.objects.select_related("cluster", "active_revision").get(pk=deployment_id)
+    BundleDeployment.objects.filter(pk=deployment_id).update(looked_after_at=timezone.now())
+    if deployment.gone_at:
+        return
+    api = connect(deployment.cluster)
+    live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
+    if live is None or live["metadata"]["uid"] != deployment.uid:
+        pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
+        return
+    observe(deployment)
+    deployment.refresh_from_db()
+    _mirror_requests(api, deployment)
+    _mirror_finalizer(api, deployment, live)
+    _mirror_status(api, deployment)
+
+
+def _mirror_finalizer(api: Api, deployment: BundleDeployment, live: dict[str, Any]) -> None:
+    """Hold a deployment that owns objects until its deletion request is applied (S15)."""
+    is_leaving = deployment.deletion_requested_at is not None
+    may_go = is_leaving and not deployment.inventory.exists() and not _has_open_deletion(deployment)
+    has_it = FINALIZER in (live["metadata"].get("finalizers") or [])
+    if has_it == (not may_go) or (is_leaving and not has_it):
+        return
+    _apply(api, deployment, {"metadata": {"finalizers": [] if may_go else [FINALIZER]}})
+    if may_go:
+        pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
+
+
+def _has_open_deletion(deployment: BundleDeployment) -> bool:
+    return deployment.requests.filter(
+        purpose=Request.Purpose.DELETE, state__in=[State.PREPARING, State.IN_REVIEW, State.APPROVED, State.APPLYING]
+    ).exists()
+
+
+def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
+    if deployment.gone_at or deployment.deletion_requested_at:
+        return
+    latest = deployment.requests.select_related("content").order_by("-number").first()
+    active = deployment.active_revision
+    waits_for = f"request {mirror_name(latest)} is {latest.state.replace('_', ' ')}" if latest else "no request yet"
+    shown = conditions.of_deployment(deployment, latest, waits_for)
+    status: dict[str, Any] = {
+        "observedGeneration": deployment.generation,
+        "conditions": [condition.record(generation=deployment.generation) for condition in shown],
+        "contentDigest": active.content_id if active else "",
+        "activeRevision": active.number if active else 0,
+        "activeRequest": mirror_name(latest) if latest else "",
+        "pins": [f"{pin['kind']}:{pin['digest']}" for pin in latest.pins] if latest else [],
+        "inventorySummary": {"objects": deployment.inventory.count()},
+    }
+    _apply(api, deployment, {"status": status}, subresource="status")
+
+
+def _mirror_requests(api: Api, deployment: BundleDeployment) -> None:
+    to_show = deployment.requests.select_related("content", "from_revision").filter(
+        Q(mirrored_at__isnull=True) | Q(mirrored_at__lt=F("changed_at"))
+    )
+    for request in to_show.exclude(state=State.PREPARING).order_by("number"):
+        _mirror_request(api, deployment, request)
+        Request.objects.filter(pk=request.pk).update(mirrored_at=request.changed_at)
+
+
+def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) -> None:
+    name = mirror_name(request)
+    requester = request.requesters[-1] if request.requesters else {}
+    obj: dict[str, Any] = {
+        "apiVersion": GROUP_VERSION,
+        "kind": "BundleDeploymentRequest",
+        "metadata": {
+            "name": name,
+            "labels": {**MANAGED_BY, "core.rukpak.io/bundle-deployment": deployment.name[:63]},
+        },
+        "spec": {
+            "bundleDeploymentRef": {
+                "name": deployment.name,
+                "uid": deployment.uid,
+                "generation": request.generation,
+            },
+            "purpose": request.purpose,
+            "contentDigest": request.content_id or "",
+            "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
+            "fromRevision": request.from_revision.number if request.from_revision else 0,
+            "requester": {
+                "username": requester.get("username", "unknown"),
+                "groups": requester.get("groups", []),
+                "via": requester.get("via", "cluster"),
+            },
+            "expiresAt": conditions.instant(request.expires_at),
+        },
+    }
+    api.apply(obj, field_manager=FIELD_MANAGER)
+    verdict = request.verdicts.filter(round=request.round).first()
+    revision = Revision.objects.filter(request=request).first()
+    status = {
+        "conditions": [condition.record() for condition in conditions.of_request(request, verdict, revision)],
+        "round": request.round,
+        "subjectDigest": request.subject_digest,
+        "state": request.state,
+        "reportSummary": _report_summary(request),
+        "reviewsSummary": {"approvals": request.reviews.filter(round=request.round, decision="Approve").count()},
+    }
+    api.apply({**obj, "status": status}, field_manager=FIELD_MANAGER, subresource="status")
+
+
+def mirror_name(request: Request) -> str:
+    return f"{request.deployment.name}-{request.number}"
+
+
+def _report_summary(request: Request) -> dict[str, Any]:
+    report = request.reports.filter(round=request.round).first()
+    return {"worst": report.worst, "headline": report.headline} if report else {}
+
+
+def _apply(api: Api, deployment: BundleDeployment, body: dict[str, Any], *, subresource: str = "") -> None:
+    """Server-side apply to exactly this object: its uid is the precondition, so it is never made anew."""
+    obj = {
+        "apiVersion": GROUP_VERSION,
+        "kind": "BundleDeployment",
+        **body,
+        "metadata": {"name": deployment.name, "uid": deployment.uid, **body.get("metadata", {})},
+    }
+    try:
+        api.apply(obj, field_manager=FIELD_MANAGER, subresource=subresource)
+    except PreconditionFailed:
+        pivots.forget(cluster=deployment.cluster, uid=deployment.uid)

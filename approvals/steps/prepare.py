@@ -1,0 +1,224 @@
+"""PREPARING or STALE → IN_REVIEW: pin, fetch, render, store, report. Nothing is written to the cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from provisioner.review.record import to_record
+
+from approvals import access, store, wake
+from approvals.access.port import connect
+from approvals.audit import MACHINE
+from approvals.errors import CouldNotAsk
+from approvals.ledger.digests import subject_digest
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import Event, State
+from approvals.models import Content as ContentRow
+from approvals.models import Finding as FindingRow
+from approvals.models import Report as ReportRow
+from approvals.models import Request, Revision
+from approvals.steps import inventory
+from approvals.steps.sources import egress, limits, secrets_of, sources_of
+from provisioner import pipeline, render
+from provisioner.cluster.api import Cluster as Api
+from provisioner.errors import BadSource, Forbidden, PreconditionFailed, TryLater
+from provisioner.values import AccessRequest, Content, GroupKind, Identity, ObjectRef, Report, Severity
+
+DEFAULT_FORMAT = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    content: Content
+    row: ContentRow
+    account_uid: str
+    report: Report
+
+
+def run(request: Request, worker: str) -> None:
+    api = connect(request.deployment.cluster)
+    check_cluster(request, api)
+    check_requesters(request)
+    account_uid = account_uid_of(request, api)
+    content, row = _content_of(request, api)
+    report = pipeline.look(
+        api,
+        content,
+        previous=running_content(request),
+        inventory=inventory.owned(request.deployment),
+        as_account=installer(request),
+    )
+    _record(request, Prepared(content, row, account_uid, report))
+
+
+def check_cluster(request: Request, api: Api) -> None:
+    """The same cluster as ever (S19): its uid is learned once and then never changes."""
+    cluster, uid = request.deployment.cluster, api.uid()
+    if cluster.uid is None:
+        type(cluster).objects.filter(pk=cluster.pk, uid__isnull=True).update(uid=uid)
+        cluster.uid = uid
+    if uid != cluster.uid:
+        raise PreconditionFailed(
+            f"cluster {cluster.name} is another one: its kube-system has uid {uid}, expected {cluster.uid}"
+        )
+
+
+def check_requesters(request: Request) -> None:
+    """Every known requester may use the ServiceAccount and the Secrets that the spec names (S07, S08)."""
+    secrets = secrets_of(request.spec)
+    if secrets and not request.is_requester_known:
+        raise Forbidden(
+            "the sources name Secrets, and nobody knows who asked: their right to read them cannot be checked"
+        )
+    for person in request.requesters:
+        identity = Identity(person["username"], tuple(person["groups"]), person["uid"])
+        _must(access.may_use_account(identity, request.deployment))
+        for namespace, name in secrets:
+            question = AccessRequest("get", resource="secrets", namespace=namespace, name=name)
+            _must(access.ask_for(identity, request.deployment.cluster, question, fresh=True))
+
+
+def _must(permission: access.Permission) -> None:
+    if not permission.could_ask:
+        raise CouldNotAskNow(permission.words)
+    if not permission.allowed:
+        raise Forbidden(f"{permission.words}; this would allow it:\n{permission.rule}")
+
+
+class CouldNotAskNow(TryLater):
+    """The cluster did not answer a question about a person's rights."""
+
+    code = CouldNotAsk.code
+
+
+def installer(request: Request) -> Identity:
+    return Identity.of_service_account(
+        str(request.spec.get("installNamespace", "")), str(request.spec.get("serviceAccountName", ""))
+    )
+
+
+def account_uid_of(request: Request, api: Api) -> str:
+    """The uid of the installing ServiceAccount, which must exist (S07)."""
+    namespace, name = str(request.spec.get("installNamespace", "")), str(request.spec.get("serviceAccountName", ""))
+    if not namespace or not name:
+        raise BadSource("spec.installNamespace and spec.serviceAccountName are both needed")
+    account = api.get(ObjectRef("", "v1", "ServiceAccount", namespace, name))
+    if account is None:
+        raise BadSource(
+            f"ServiceAccount {namespace}/{name} does not exist: create it, with the rights that the bundle needs, first"
+        )
+    return str(account["metadata"]["uid"])
+
+
+def running_content(request: Request) -> Content | None:
+    active = request.deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("content").first()
+    return store.get(active.content) if active else None
+
+
+def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow]:
+    """A request's content is rendered once; a later round is about the same bytes (promise 1)."""
+    if request.content:
+        return store.get(request.content, pins=store.pins_of(request.pins)), request.content
+    format_name = str(request.spec.get("format") or DEFAULT_FORMAT)
+    content = _nothing(request) if request.purpose == Request.Purpose.DELETE else _fetched(request, api, format_name)
+    return content, store.put(content, format_name=format_name)
+
+
+def _nothing(request: Request) -> Content:
+    """What a deletion leaves: no object at all."""
+    namespace, account = str(request.spec["installNamespace"]), str(request.spec["serviceAccountName"])
+    digest = render.content_digest((), install_namespace=namespace, service_account=account)
+    return Content((), namespace, account, (), digest)
+
+
+def _fetched(request: Request, api: Api, format_name: str) -> Content:
+    spec = request.spec
+
+    served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
+    return pipeline.prepare(
+        sources_of(spec),
+        options=pipeline.PrepareOptions(
+            format=format_name,
+            install_namespace=str(spec["installNamespace"]),
+            service_account=str(spec["serviceAccountName"]),
+            config=dict(spec.get("config") or {}),
+        ),
+        egress=egress(),
+        credentials=None,
+        limits=limits(),
+        is_namespaced=served.get,
+    )
+
+
+@transaction.atomic(durable=True)
+def _record(request: Request, prepared: Prepared) -> None:
+    row = locked(request.pk)
+    if row.state != request.state:
+        return
+    is_again = row.state == State.STALE
+    round_number = row.round + 1 if is_again else row.round
+    report = prepared.report
+    _save_report(row, round_number, report)
+    digest = subject_digest(
+        cluster_uid=row.deployment.cluster.uid or "",
+        deployment_uid=row.deployment.uid,
+        request_uid=str(row.uid),
+        round_number=round_number,
+        content_digest=prepared.content.digest,
+        plan_digest=report.plan.digest,
+        options_digest=row.options_digest,
+        service_account_uid=prepared.account_uid,
+    )
+    move(
+        row,
+        Event.REPORT_AGAIN if is_again else Event.PREPARED,
+        actor=MACHINE,
+        facts={"contentDigest": prepared.content.digest, "planDigest": report.plan.digest, "subjectDigest": digest},
+        round=round_number,
+        content=prepared.row,
+        pins=[
+            {"kind": pin.kind, "reference": pin.reference, "digest": pin.digest, "destination": pin.destination}
+            for pin in prepared.content.pins
+        ],
+        service_account_uid=prepared.account_uid,
+        plan_digest=report.plan.digest,
+        subject_digest=digest,
+        attempts=0,
+        look_again_at=None,
+        problem="",
+        problem_code="",
+    )
+    wake.notice(row.pk, "needs_you")
+
+
+def _save_report(request: Request, round_number: int, report: Report) -> None:
+    counted = Counter(finding.severity for finding in report.findings)
+    body: dict[str, Any] = to_record(report)
+    row = ReportRow.objects.create(
+        request=request,
+        round=round_number,
+        worst=report.worst,
+        headline=list(report.headline),
+        severities={str(severity): counted[severity] for severity in Severity},
+        actions={str(action): count for action, count in report.plan.counts().items()},
+        body=body,
+        computed_at=timezone.now(),
+    )
+    FindingRow.objects.bulk_create(
+        FindingRow(
+            report=row,
+            position=position,
+            rule=finding.rule,
+            section=finding.section,
+            severity=finding.severity,
+            message=finding.message,
+            object=str(finding.ref or "")[:600],
+            fingerprint=finding.fingerprint,
+            is_new=finding.is_new,
+        )
+        for position, finding in enumerate(report.findings)
+    )

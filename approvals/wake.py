@@ -1,0 +1,39 @@
+"""Look again at request N. A message carries no news: the row says what is due, so a lost or doubled one does no harm"""
+
+from __future__ import annotations
+
+import logging
+
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+logger = logging.getLogger(__name__)
+
+
+def request(request_id: int) -> None:
+    """Have a worker look at this request once the running transaction has committed."""
+    transaction.on_commit(lambda: _send("approvals.advance", request_id))
+
+
+def deployment(deployment_id: int) -> None:
+    """Have a worker look at this deployment: its mirror in the cluster, its health."""
+    transaction.on_commit(lambda: _send("approvals.look_after", deployment_id))
+
+
+def notice(request_id: int, occasion: str) -> None:
+    """Have a worker tell the chat tools: occasion is "needs_you" or "decided"."""
+    transaction.on_commit(lambda: _send("approvals.tell", request_id, occasion))
+
+
+def delivery(delivery_id: int) -> None:
+    """Have a worker act on a decision that came from a chat tool."""
+    transaction.on_commit(lambda: _send("approvals.act_on_delivery", delivery_id))
+
+
+def _send(task: str, *args: object) -> None:
+    try:
+        current_app.send_task(task, args=args, retry=False)
+    except (OperationalError, OSError) as exc:
+        # The sweeper finds the row within seconds of the queue's return.
+        logger.warning("wake not sent", extra={"task": task, "row": args[0], "error": str(exc)})

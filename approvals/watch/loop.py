@@ -1,0 +1,101 @@
+"""List, then watch, one thread a cluster. Every event only copies the object; what follows from it is in the rows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from django.db import close_old_connections
+from django.utils import timezone
+
+from approvals.access.port import connect
+from approvals.ledger import pivots
+from approvals.models import BundleDeployment, Cluster
+from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.api import WatchType
+from provisioner.cluster.discovery import Resource
+from provisioner.errors import Expired, PratiqueError, UnknownKind
+
+logger = logging.getLogger(__name__)
+
+GROUP, VERSION, KIND = "core.rukpak.io", "v1alpha2", "BundleDeployment"
+# A watch is renewed this often, from its last bookmark; the full list is taken again when it is too old.
+WATCH_SECONDS = 240.0
+LONGEST_WAIT_SECONDS = 60.0
+
+
+def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:
+    """See every BundleDeployment of the cluster until `stop` is set; failures are kept with the cluster and retried."""
+    wait = 1.0
+    while not stop.is_set():
+        close_old_connections()
+        try:
+            api = connect(cluster)
+            note_contact(cluster, api)
+            resource = _resource(api)
+            version = take_list(cluster, api, resource)
+            wait = 1.0
+            while not stop.is_set():
+                version = follow(cluster, api, resource, version, stop)
+        except Expired:
+            continue
+        except PratiqueError as exc:
+            _note_problem(cluster, str(exc))
+            stop.wait(wait)
+            wait = min(wait * 2, LONGEST_WAIT_SECONDS)
+
+
+def note_contact(cluster: Cluster, api: Api) -> None:
+    """The cluster answers: keep its uid (once) and version."""
+    uid, version = api.uid(), api.version()
+    Cluster.objects.filter(pk=cluster.pk, uid__isnull=True).update(uid=uid)
+    cluster.refresh_from_db()
+    is_same = cluster.uid == uid
+    problem = "" if is_same else f"this is another cluster: its kube-system has uid {uid}, expected {cluster.uid}"
+    Cluster.objects.filter(pk=cluster.pk).update(reached_at=timezone.now(), version=version, problem=problem)
+    if not is_same:
+        raise PratiqueError(problem)
+
+
+def take_list(cluster: Cluster, api: Api, resource: Resource) -> str:
+    """See all that there is, forget what is gone; returns the resourceVersion to watch from."""
+    snapshot = api.snapshot(resource)
+    for obj in snapshot.objects:
+        pivots.see(cluster=cluster, obj=obj, writer=None)
+    there = {obj["metadata"]["uid"] for obj in snapshot.objects}
+    known = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
+    for uid in known.exclude(uid__in=there).values_list("uid", flat=True):
+        pivots.forget(cluster=cluster, uid=uid)
+    return snapshot.resource_version
+
+
+def follow(cluster: Cluster, api: Api, resource: Resource, version: str, stop: threading.Event) -> str:
+    """Watch once, from `version`; returns the last version seen."""
+    with_watch = api.watch(resource, resource_version=version, timeout_seconds=WATCH_SECONDS)
+    try:
+        for event in with_watch:
+            if stop.is_set():
+                break
+            close_old_connections()
+            version = event.resource_version or version
+            if event.type == WatchType.DELETED:
+                pivots.forget(cluster=cluster, uid=event.object["metadata"]["uid"])
+            elif event.type in (WatchType.ADDED, WatchType.MODIFIED):
+                pivots.see(cluster=cluster, obj=event.object, writer=None)
+    finally:
+        with_watch.close()
+    Cluster.objects.filter(pk=cluster.pk).update(reached_at=timezone.now())
+    return version
+
+
+def _resource(api: Api) -> Resource:
+    resource = api.resource_of(GROUP, VERSION, KIND)
+    if resource is None:
+        api.forget_discovery()
+        raise UnknownKind(f"the cluster serves no {KIND}: kubectl apply --server-side -f deploy/crds")
+    return resource
+
+
+def _note_problem(cluster: Cluster, problem: str) -> None:
+    logger.warning("cluster trouble", extra={"cluster": cluster.name, "problem": problem})
+    Cluster.objects.filter(pk=cluster.pk).update(problem=problem)

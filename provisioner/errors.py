@@ -1,0 +1,138 @@
+"""One error tree. An error says: we could not find out, or not do it. A "no" is a value, not an error."""
+
+from __future__ import annotations
+
+
+class PratiqueError(Exception):
+    """`code` is stable and explained in the README; the message names the object, what was found and what was expected."""
+
+    code = "error"
+
+
+class TryLater(PratiqueError):
+    """May succeed when tried again. The only error that is retried."""
+
+    code = "try-later"
+
+
+class Unreachable(TryLater):
+    """A registry, host or API server did not answer in time, or answered that it cannot now (429, 5xx).
+
+    `retry_after_seconds` is how long the server asked us to wait, 0.0 if it did not say.
+    """
+
+    code = "unreachable"
+
+    def __init__(self, message: str = "", *, retry_after_seconds: float = 0.0):
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class BadBundle(PratiqueError):
+    """The content itself is at fault; trying again gives the same answer."""
+
+    code = "bad-bundle"
+
+
+class UnsafePath(BadBundle):
+    """An archive entry that links, climbs, is absolute, or is no regular file."""
+
+    code = "unsafe-path"
+
+
+class BundleTooLarge(BadBundle):
+    """Past a limit on bytes, ratio, count, depth or length; the message names the limit and its setting."""
+
+    code = "bundle-too-large"
+
+
+class InvalidArchive(BadBundle):
+    """Not an archive of a format that we read, or cut off."""
+
+    code = "invalid-archive"
+
+
+class InvalidManifest(BadBundle):
+    """YAML or JSON that Kubernetes would not read, or an object that cannot be one of a bundle."""
+
+    code = "invalid-manifest"
+
+
+class BadSource(PratiqueError):
+    """A source that cannot be used as written: wrong form, not found, not allowed in."""
+
+    code = "bad-source"
+
+
+class ForbiddenAddress(BadSource):
+    """A host that resolves to an address which the operator does not allow (security.md S18)."""
+
+    code = "forbidden-address"
+
+
+class DigestMismatch(BadSource):
+    """The bytes that came are not those that were named."""
+
+    code = "digest-mismatch"
+
+
+class ClusterError(PratiqueError):
+    """The API server refused. `status` is the HTTP status, `reason` its machine word, `details` its Status details."""
+
+    code = "cluster-error"
+
+    def __init__(self, message: str, *, status: int = 0, reason: str = "", details: dict[str, object] | None = None):
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.details = details or {}
+
+
+class Forbidden(ClusterError):
+    code = "forbidden"
+
+
+class Unauthenticated(ClusterError):
+    code = "unauthenticated"
+
+
+class AlreadyExists(ClusterError):
+    """A create-only apply met an object of that name."""
+
+    code = "already-exists"
+
+
+class FieldConflict(ClusterError):
+    """Server-side apply met fields that another manager owns; the message names manager and field."""
+
+    code = "field-conflict"
+
+
+class PreconditionFailed(ClusterError):
+    """The object is not the one, or not in the state, that the plan was made on."""
+
+    code = "precondition-failed"
+
+
+class InvalidObject(ClusterError):
+    """The API server will not accept the object as written (400, 422, undeclared fields)."""
+
+    code = "invalid-object"
+
+
+class UnknownKind(ClusterError):
+    """The cluster serves no such kind."""
+
+    code = "unknown-kind"
+
+
+class Expired(ClusterError):
+    """A watch's resourceVersion is too old (410): list again."""
+
+    code = "expired"
+
+
+class PlanChanged(PratiqueError):
+    """The plan computed now differs from the reviewed one."""
+
+    code = "plan-changed"

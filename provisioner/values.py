@@ -1,0 +1,334 @@
+"""The frozen values that travel between the rooms. No behaviour beyond naming, ordering and hashing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+# A Kubernetes object as JSON has it. Values that hold one never change it; who needs another object copies it.
+JsonObject = Mapping[str, Any]
+
+
+class Severity(StrEnum):
+    """How much a finding should worry a reviewer, the worst first.
+
+    The rule catalogue's scales meet here: CRD rules use BREAKING, DANGEROUS, UNKNOWN and SAFE; permission rules say
+    critical (CRITICAL), high (DANGEROUS), medium (NOTABLE) and low (SAFE).
+    """
+
+    CRITICAL = "critical"
+    BREAKING = "breaking"
+    UNKNOWN = "unknown"
+    DANGEROUS = "dangerous"
+    NOTABLE = "notable"
+    SAFE = "safe"
+
+    @property
+    def rank(self) -> int:
+        """0 is the worst; sorting by rank puts what matters first."""
+        return list(Severity).index(self)
+
+    def is_at_least(self, other: Severity) -> bool:
+        return self.rank <= other.rank
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GroupKind:
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectRef:
+    """The name of one object: `namespace` is "" for a cluster-scoped one, `group` is "" for the core group."""
+
+    group: str
+    version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What makes it the same object, whichever version it is written in."""
+        return (self.group, self.kind, self.namespace, self.name)
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.group_kind} {place}"
+
+    @classmethod
+    def of(cls, obj: JsonObject) -> ObjectRef:
+        """The reference of a Kubernetes object; absent parts become ""."""
+        group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+        meta = obj.get("metadata") or {}
+        return cls(group, version, str(obj.get("kind", "")), str(meta.get("namespace") or ""), str(meta.get("name", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """An unpacked bundle in memory: file contents by path (relative, `/`-separated, never climbing)."""
+
+    files: Mapping[str, bytes]
+
+    def under(self, folder: str) -> Tree:
+        """The files below `folder`, their paths relative to it; "" is the whole tree."""
+        prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
+        return Tree({path[len(prefix) :]: data for path, data in self.files.items() if path.startswith(prefix)})
+
+
+class SourceKind(StrEnum):
+    IMAGE = "image"
+    GIT = "git"
+    HTTP = "http"
+    CONFIG_MAP = "configMap"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What a source was resolved to: `digest` is `sha256:<hex>`, or for git the commit's 40 hex digits.
+
+    `reference` is what was asked for, as people wrote it, without credentials.
+    """
+
+    kind: SourceKind
+    reference: str
+    digest: str
+    destination: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One rendered object. `body` is canonical (see render.canonical), `file` is where in the bundle it stands."""
+
+    body: JsonObject
+    file: str = ""
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef.of(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a request is about: the rendered manifests, sorted, and the digest over them (render.content_digest)."""
+
+    manifests: tuple[Manifest, ...]
+    install_namespace: str
+    service_account: str
+    pins: tuple[Pin, ...]
+    digest: str
+
+
+class Section(StrEnum):
+    """The parts of a report, in the order in which a page shows them."""
+
+    OBJECTS = "objects"
+    PERMISSIONS = "permissions"
+    CRDS = "crds"
+    PODS = "pods"
+    WEBHOOKS = "webhooks"
+    IMAGES = "images"
+    PREFLIGHT = "preflight"
+    CONTENT = "content"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a reviewer should know.
+
+    `rule` is the catalogue's id (`RB-11`, `CRD-10`), `path` the field as a tuple of keys and list indexes, `message` one
+    sentence, `evidence` JSON-ready facts behind it, never a Secret's value. `verdicts` answers, for CRD rules, the five
+    questions api, stored, writers, readers, rollback. `fingerprint` names the same finding in two reports.
+    """
+
+    rule: str
+    section: Section
+    severity: Severity
+    message: str
+    ref: ObjectRef | None = None
+    path: tuple[str | int, ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    verdicts: Mapping[str, Severity] = field(default_factory=dict)
+    is_new: bool = True
+    fingerprint: str = ""
+
+
+class Action(StrEnum):
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    ADOPT = "adopt"
+    DELETE = "delete"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAction:
+    """What apply will do to one object. `uid` and `resource_version` are the live object's, "" where there is none.
+
+    `is_proved` is False where the API server could not be asked (its kind or namespace comes in the same bundle).
+    `before` and `after` are the live and the resulting object with server fields removed; a Secret's values are masked.
+    `problem` says in words why the action cannot be done as things stand, `problem_code` is the code of the error behind
+    it; both are "" where nothing stands in the way.
+    """
+
+    ref: ObjectRef
+    action: Action
+    uid: str = ""
+    resource_version: str = ""
+    before: JsonObject | None = None
+    after: JsonObject | None = None
+    is_proved: bool = True
+    warnings: tuple[str, ...] = ()
+    problem: str = ""
+    problem_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    actions: tuple[PlannedAction, ...]
+    digest: str
+
+    def counts(self) -> dict[Action, int]:
+        return {action: sum(1 for planned in self.actions if planned.action is action) for action in Action}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings about one content on one cluster, worst first, with the plan they belong to."""
+
+    headline: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    plan: Plan
+
+    @property
+    def worst(self) -> Severity:
+        return min((finding.severity for finding in self.findings), key=lambda it: it.rank, default=Severity.SAFE)
+
+    def in_section(self, section: Section) -> list[Finding]:
+        return [finding for finding in self.findings if finding.section is section]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who Kubernetes takes somebody for."""
+
+    username: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+    @classmethod
+    def of_service_account(cls, namespace: str, name: str) -> Identity:
+        """The identity and the groups that the API server gives a ServiceAccount."""
+        return cls(
+            f"system:serviceaccount:{namespace}:{name}",
+            ("system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{namespace}"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRequest:
+    """One question to Kubernetes' authorizers. `path` makes it a non-resource question; then the rest stays ""."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"{self.verb} {self.path}"
+        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        resource = f"{resource}.{self.group}" if self.group else resource
+        place = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {resource}{f' {self.name}' if self.name else ''}{place}"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessAnswer:
+    """What the API server said; `reason` is its own words, for people."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class OutcomeState(StrEnum):
+    DONE = "done"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened to one object in an apply."""
+
+    ref: ObjectRef
+    action: Action
+    state: OutcomeState
+    message: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryItem:
+    """One object of a revision. Written with `nonce` before the object is touched, with `uid` after."""
+
+    ref: ObjectRef
+    nonce: str
+    uid: str = ""
+
+
+class HealthState(StrEnum):
+    """The kstatus answers (provisioning.md 3.4)."""
+
+    CURRENT = "Current"
+    IN_PROGRESS = "InProgress"
+    FAILED = "Failed"
+    TERMINATING = "Terminating"
+    NOT_FOUND = "NotFound"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    state: HealthState
+    message: str = ""
+
+
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings in the order of every report: severity, new before known, section, object, rule, path."""
+    sections = list(Section)
+    return tuple(
+        sorted(
+            findings,
+            key=lambda it: (
+                it.severity.rank,
+                not it.is_new,
+                sections.index(it.section),
+                str(it.ref or ""),
+                it.rule,
+                tuple(str(part) for part in it.path),
+            ),
+        )
+    )

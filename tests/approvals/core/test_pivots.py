@@ -1,0 +1,137 @@
+"""From seen specs to requests."""
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from approvals.ledger import pivots
+from approvals.models import AuditEntry, Request
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+
+def open_requests(here: World) -> list[Request]:
+    return list(Request.objects.filter(deployment__cluster=here.cluster).order_by("number"))
+
+
+def test_a_new_deployment_makes_one_request(here: World) -> None:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    (request,) = open_requests(here)
+    assert (request.number, request.state, request.is_requester_known) == (1, "preparing", True)
+    assert [person["username"] for person in request.requesters] == ["rita"]
+
+
+def test_seeing_the_same_object_again_makes_no_second_request(here: World) -> None:
+    obj = world.seen("strimzi", world.spec())
+    for _ in range(3):
+        world.wish(here.cluster, obj)
+    assert len(open_requests(here)) == 1
+
+
+def test_a_new_pivot_supersedes_the_older_open_request_in_the_same_transaction(here: World) -> None:
+    obj = world.seen("strimzi", world.spec("1"))
+    world.wish(here.cluster, obj)
+    world.wish(here.cluster, world.seen("strimzi", world.spec("2"), uid=obj["metadata"]["uid"], generation=2))
+    assert [request.state for request in open_requests(here)] == ["superseded", "preparing"]
+
+
+def test_an_older_generation_that_comes_late_is_ignored(here: World) -> None:
+    obj = world.seen("strimzi", world.spec("2"), generation=2)
+    world.wish(here.cluster, obj)
+    world.wish(here.cluster, world.seen("strimzi", world.spec("1"), uid=obj["metadata"]["uid"], generation=1))
+    (request,) = open_requests(here)
+    assert request.spec == world.spec("2")
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"revisionHistoryLimit": 3}], ids=["paused", "history"])
+def test_what_is_no_option_is_no_pivot(here: World, change: dict[str, object]) -> None:
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj)
+    world.wish(here.cluster, world.seen("strimzi", world.spec(**change), uid=obj["metadata"]["uid"], generation=2))
+    assert len(open_requests(here)) == 1
+
+
+def test_a_request_that_is_being_applied_is_not_superseded_but_followed(here: World) -> None:
+    obj = world.seen("strimzi", world.spec("1"))
+    deployment = world.wish(here.cluster, obj)
+    request = world.in_review(Request.objects.get())
+    Request.objects.filter(pk=request.pk).update(state="applying")
+    world.wish(here.cluster, world.seen("strimzi", world.spec("2"), uid=obj["metadata"]["uid"], generation=2))
+    assert [request.state for request in open_requests(here)] == ["applying"]
+    Request.objects.filter(pk=request.pk).update(state="applied")
+    deployment.refresh_from_db()
+    with transaction.atomic():
+        pivots.ensure_request(deployment)
+    assert [request.state for request in open_requests(here)] == ["applied", "preparing"]
+
+
+def test_the_same_name_made_again_is_another_deployment(here: World) -> None:
+    first = world.wish(here.cluster, world.seen("strimzi", world.spec()))
+    second = world.wish(here.cluster, world.seen("strimzi", world.spec()))
+    first.refresh_from_db()
+    assert first.gone_at is not None
+    assert second.pk != first.pk
+    assert [request.state for request in open_requests(here)] == ["withdrawn", "preparing"]
+
+
+def test_S05_all_who_wrote_since_what_runs_are_requesters(here: World) -> None:
+    obj = world.seen("strimzi", world.spec("1"))
+    uid = obj["metadata"]["uid"]
+    world.wish(here.cluster, obj, here.rita)
+    world.wish(here.cluster, world.seen("strimzi", world.spec("2"), uid=uid, generation=2), here.bert)
+    latest = open_requests(here)[-1]
+    assert {person["username"] for person in latest.requesters} == {"rita", "bert"}
+
+
+def test_S05_a_gap_in_the_generation_makes_the_requester_unknown(here: World) -> None:
+    obj = world.seen("strimzi", world.spec("1"))
+    uid = obj["metadata"]["uid"]
+    world.wish(here.cluster, obj, here.rita)
+    world.wish(here.cluster, world.seen("strimzi", world.spec("2"), uid=uid, generation=3), here.rita)
+    assert not open_requests(here)[-1].is_requester_known
+
+
+def test_a_write_that_the_watch_saw_first_gets_its_writer_later(here: World) -> None:
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj)
+    assert not open_requests(here)[0].is_requester_known
+    world.wish(here.cluster, obj, here.rita)
+    assert open_requests(here)[0].is_requester_known
+
+
+def test_S15_deleting_a_deployment_that_owns_objects_makes_a_deletion_request(here: World) -> None:
+    obj = world.seen("strimzi", world.spec())
+    deployment = world.wish(here.cluster, obj, here.rita)
+    world.in_review(Request.objects.get())
+    Request.objects.update(state="applied")
+    deployment.inventory.create(version="v1", kind="ConfigMap", namespace="harbour", name="x", nonce="n", uid="u")
+    leaving = world.seen(
+        "strimzi",
+        world.spec(),
+        uid=obj["metadata"]["uid"],
+        generation=2,
+        deletionTimestamp="2026-01-01T00:00:00Z",
+    )
+    world.wish(here.cluster, leaving, here.rita)
+    assert [(it.purpose, it.state) for it in open_requests(here)] == [("deploy", "applied"), ("delete", "preparing")]
+
+
+def test_two_open_requests_of_one_deployment_are_impossible(here: World) -> None:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()))
+    request = Request.objects.get()
+    request.pk, request.number, request.uid = None, 2, "6b3d2c5e-0000-4000-8000-000000000000"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        request.save(force_insert=True)
+
+
+def test_promise_7_every_state_change_has_an_audit_row(here: World) -> None:
+    obj = world.seen("strimzi", world.spec("1"))
+    world.wish(here.cluster, obj, here.rita)
+    world.wish(here.cluster, world.seen("strimzi", world.spec("2"), uid=obj["metadata"]["uid"], generation=2))
+    verbs = list(AuditEntry.objects.order_by("number").values_list("verb", flat=True))
+    assert verbs == [
+        "deployment.seen",
+        "request.made",
+        "deployment.seen",
+        "request.supersede",
+        "request.made",
+    ]

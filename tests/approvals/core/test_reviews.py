@@ -1,0 +1,163 @@
+"""Deciding: who may, on what, once."""
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from approvals import services
+from approvals.errors import (
+    AlreadyReviewed,
+    CouldNotAsk,
+    DigestMoved,
+    InvalidInput,
+    NotAllowed,
+    NotOpen,
+    SelfApproval,
+    Unacknowledged,
+)
+from approvals.models import KubernetesIdentity, Request, Review
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+DELETION = {
+    "action": "delete",
+    "ref": {"group": "", "version": "v1", "kind": "Secret", "namespace": "harbour", "name": "old"},
+}
+
+
+@pytest.fixture
+def request_(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return world.in_review(Request.objects.get())
+
+
+def approve(request: Request, by: object, **changes: object) -> Review:
+    wish = {
+        "by": by,
+        "request_id": request.pk,
+        "decision": "Approve",
+        "subject_digest": request.subject_digest,
+        "reason": "read it",
+        "channel": "browser",
+        **changes,
+    }
+    return services.review(**wish)  # type: ignore[arg-type]  # the table of changes is not typed
+
+
+def test_an_allowed_person_approves(here: World, request_: Request) -> None:
+    given = approve(request_, here.ada)
+    assert (given.username, given.decision, given.subject_digest) == ("ada", "Approve", request_.subject_digest)
+    assert given.access_reason == "by rule"
+
+
+def test_promise_3_nobody_approves_whom_kubernetes_does_not_let(here: World, request_: Request) -> None:
+    with pytest.raises(NotAllowed) as refused:
+        approve(request_, here.bert)
+    assert "approve" in str(refused.value.facts["rule"])
+    assert not Review.objects.exists()
+
+
+def test_promise_4_a_cluster_that_does_not_answer_means_no(here: World, request_: Request) -> None:
+    here.kubernetes.is_down = True
+    with pytest.raises(CouldNotAsk):
+        approve(request_, here.ada)
+    assert not Review.objects.exists()
+
+
+def test_the_right_is_asked_for_this_very_deployment(here: World, request_: Request) -> None:
+    approve(request_, here.ada)
+    questions = [asked for who, asked in here.kubernetes.asked if who == "ada" and asked.verb == "approve"]
+    assert {(it.group, it.resource, it.name) for it in questions} == {
+        ("core.rukpak.io", "bundledeployments", "strimzi")
+    }
+
+
+def test_S05_nobody_approves_their_own_request(here: World, request_: Request) -> None:
+    here.kubernetes.allow("rita", "approve")
+    with pytest.raises(SelfApproval):
+        approve(request_, here.rita)
+    assert approve(request_, here.rita, decision="Deny").decision == "Deny"
+
+
+def test_S03_a_stale_tab_is_refused_and_told_what_is_current(here: World, request_: Request) -> None:
+    with pytest.raises(DigestMoved) as refused:
+        approve(request_, here.ada, subject_digest="sha256:old")
+    assert refused.value.facts == {"seen": "sha256:old", "current": request_.subject_digest}
+
+
+def test_S03_deletions_have_to_be_named(here: World, request_: Request) -> None:
+    report = request_.reports.get()
+    report.body["plan"]["actions"] = [DELETION]
+    report.save(update_fields=["body"])
+    with pytest.raises(Unacknowledged) as refused:
+        approve(request_, here.ada)
+    assert refused.value.facts["missing"] == ["delete Secret harbour/old"]
+    assert approve(request_, here.ada, acknowledges=["delete Secret harbour/old"]).acknowledges
+
+
+def test_one_review_per_reviewer_and_round(here: World, request_: Request) -> None:
+    approve(request_, here.ada)
+    with pytest.raises(AlreadyReviewed):
+        approve(request_, here.ada, decision="Deny")
+
+
+@pytest.mark.parametrize("state", ["preparing", "denied", "applied", "superseded"])
+def test_only_a_request_in_review_takes_decisions(here: World, request_: Request, state: str) -> None:
+    Request.objects.filter(pk=request_.pk).update(state=state)
+    with pytest.raises(NotOpen):
+        approve(request_, here.ada)
+
+
+@pytest.mark.parametrize(
+    ("username", "groups"),
+    [
+        ("system:serviceaccount:ci:bot", []),
+        ("system:node:n1", []),
+        ("root", ["system:masters"]),
+    ],
+    ids=["service account", "node", "master"],
+)
+def test_S12_machines_do_not_vote(here: World, request_: Request, username: str, groups: list[str]) -> None:
+    KubernetesIdentity.objects.filter(user=here.ada).update(
+        username=username, groups=groups, authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    )
+    here.kubernetes.allow(username, "approve")
+    with pytest.raises(NotAllowed, match="do not review"):
+        approve(request_, here.ada)
+
+
+def test_S01_a_mapped_system_name_is_nobody(here: World, request_: Request) -> None:
+    KubernetesIdentity.objects.filter(user=here.ada).update(groups=["system:masters"])
+    with pytest.raises(NotAllowed, match="no Kubernetes identity"):
+        approve(request_, here.ada)
+
+
+def test_S01_an_identity_counts_on_its_own_cluster_only(here: World) -> None:
+    other = world.cluster("other")
+    world.wish(other, world.seen("strimzi", world.spec()))
+    request = world.in_review(Request.objects.get(deployment__cluster=other))
+    with pytest.raises(NotAllowed, match="no Kubernetes identity"):
+        approve(request, here.ada)
+
+
+def test_S25_groups_that_are_too_old_do_not_decide(here: World, request_: Request) -> None:
+    KubernetesIdentity.objects.filter(user=here.ada).update(groups_seen_at=world.yesterday())
+    with pytest.raises(NotAllowed, match="sign in again"):
+        approve(request_, here.ada)
+
+
+def test_a_reason_is_bounded(here: World, request_: Request) -> None:
+    with pytest.raises(InvalidInput):
+        approve(request_, here.ada, reason="x" * 4001)
+
+
+def test_S21_the_database_refuses_to_change_or_remove_a_review(here: World, request_: Request) -> None:
+    approve(request_, here.ada)
+    for change in (lambda: Review.objects.update(decision="Deny"), lambda: Review.objects.all().delete()):
+        with pytest.raises(DatabaseError), transaction.atomic():
+            change()
+
+
+def test_a_requester_may_withdraw_and_others_may_not(here: World, request_: Request) -> None:
+    with pytest.raises(NotAllowed):
+        services.withdraw(by=here.ada, request_id=request_.pk, reason="", via="browser")
+    assert services.withdraw(by=here.rita, request_id=request_.pk, reason="wrong", via="browser").state == "withdrawn"

@@ -1,0 +1,153 @@
+"""A small world for tests of the app: rows made directly, and a fake Kubernetes at our own port."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from approvals.ledger import pivots
+from approvals.ledger.pivots import Writer
+from approvals.models import BundleDeployment, Cluster, Content, KubernetesIdentity, Report, Request
+from provisioner.errors import Unreachable
+from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class FakeKubernetes:
+    """Allows what `allowed` names as (username, verb, name); `is_down` makes every question an error."""
+
+    allowed: set[tuple[str, str, str]] = field(default_factory=set)
+    is_down: bool = False
+    asked: list[tuple[str, AccessRequest]] = field(default_factory=list)
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tokens: dict[str, Identity] = field(default_factory=dict)
+
+    def allow(self, username: str, verb: str, name: str = "*") -> None:
+        self.allowed.add((username, verb, name))
+
+    def ask(self, cluster: Cluster, identity: Identity, request: AccessRequest) -> AccessAnswer:
+        if self.is_down:
+            raise Unreachable("the API server did not answer within 10 s")
+        self.asked.append((identity.username, request))
+        wanted = {(identity.username, request.verb, request.name), (identity.username, request.verb, "*")}
+        return AccessAnswer(bool(wanted & self.allowed), "by rule")
+
+    def review_token(self, cluster: Cluster, token: str) -> Identity | None:
+        return self.tokens.get(token)
+
+    def get(self, cluster: Cluster, ref: ObjectRef, *, as_person: Identity | None = None) -> Any:
+        return self.objects.get(ref.name)
+
+    def create(self, cluster: Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
+        made = seen(obj["metadata"]["name"], obj["spec"])
+        self.objects[obj["metadata"]["name"]] = made
+        return made
+
+    def replace(self, cluster: Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
+        old = self.objects[obj["metadata"]["name"]]
+        changed = old["spec"] != obj["spec"]
+        meta = {**obj["metadata"], "generation": old["metadata"]["generation"] + changed}
+        self.objects[obj["metadata"]["name"]] = {**obj, "metadata": meta}
+        return self.objects[obj["metadata"]["name"]]
+
+    def delete(self, cluster: Cluster, ref: ObjectRef, *, uid: str, as_person: Identity) -> None:
+        meta = self.objects[ref.name]["metadata"]
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        meta["generation"] += 1
+
+    def plural_of(self, cluster: Cluster, ref: ObjectRef) -> str | None:
+        return ref.kind.lower() + "s"
+
+
+def spec(version: str = "1.0.0", **more: Any) -> dict[str, Any]:
+    return {
+        "installNamespace": "harbour",
+        "serviceAccountName": "installer",
+        "sources": [{"kind": "http", "http": {"url": f"https://example.com/x-{version}.tar.gz"}}],
+        **more,
+    }
+
+
+def seen(name: str, wish: dict[str, Any], *, uid: str = "", generation: int = 1, **meta: Any) -> dict[str, Any]:
+    """A BundleDeployment as the API server shows it."""
+    return {
+        "apiVersion": "core.rukpak.io/v1alpha2",
+        "kind": "BundleDeployment",
+        "metadata": {
+            "name": name,
+            "uid": uid or str(uuid.uuid4()),
+            "generation": generation,
+            "resourceVersion": str(next(_numbers)),
+            **meta,
+        },
+        "spec": wish,
+    }
+
+
+def cluster(name: str = "prod") -> Cluster:
+    return Cluster.objects.create(name=name, uid=str(uuid.uuid4()), kubeconfig="{}", created_at=timezone.now())
+
+
+def user(name: str, where: Cluster, *groups: str) -> User:
+    person = User.objects.create_user(name)
+    KubernetesIdentity.objects.create(
+        user=person,
+        cluster=where,
+        authenticator=KubernetesIdentity.Authenticator.MAPPED,
+        username=name,
+        groups=list(groups),
+        groups_seen_at=timezone.now(),
+    )
+    return person
+
+
+def writer(person: User) -> Writer:
+    identity = person.kubernetes_identities.get()
+    return Writer(Identity(identity.username, tuple(identity.groups)), "browser", person)
+
+
+def wish(where: Cluster, obj: dict[str, Any], by: User | None = None) -> BundleDeployment:
+    return pivots.see(cluster=where, obj=obj, writer=writer(by) if by else None)
+
+
+def in_review(request: Request, *, worst: str = "safe", actions: list[dict[str, Any]] | None = None) -> Request:
+    """Bring a request to review, as the prepare step does, with a report of these planned actions."""
+    content, _ = Content.objects.get_or_create(
+        digest=f"sha256:{'c' * 64}",
+        defaults={
+            "install_namespace": "harbour",
+            "service_account": "installer",
+            "format": "plain",
+            "object_count": 1,
+            "byte_count": 10,
+            "created_at": timezone.now(),
+        },
+    )
+    planned = actions or []
+    Report.objects.create(
+        request=request,
+        round=request.round,
+        worst=worst,
+        headline=["one object is new"],
+        severities={},
+        actions={},
+        body={"headline": [], "findings": [], "plan": {"actions": planned, "digest": "sha256:p"}},
+        computed_at=timezone.now(),
+    )
+    Request.objects.filter(pk=request.pk).update(
+        state="in_review", content=content, plan_digest="sha256:p", subject_digest=f"sha256:{request.pk:064d}"
+    )
+    request.refresh_from_db()
+    return request
+
+
+def yesterday() -> Any:
+    return timezone.now() - timedelta(days=1)
