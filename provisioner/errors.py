@@ -136,3 +136,9 @@ class PlanChanged(PratiqueError):
     """The plan computed now differs from the reviewed one."""
 
     code = "plan-changed"
+
+
+class BadRecord(PratiqueError):
+    """A stored report that this version of the library cannot read."""
+
+    code = "bad-record"

@@ -79,6 +79,14 @@ class ObjectRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Archive:
+    """Bytes to unpack, recognised by what they are; `name` names a file that is none (a single YAML file)."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Tree:
     """An unpacked bundle in memory: file contents by path (relative, `/`-separated, never climbing)."""
 
@@ -183,8 +191,8 @@ class PlannedAction:
 
     `is_proved` is False where the API server could not be asked (its kind or namespace comes in the same bundle).
     `before` and `after` are the live and the resulting object with server fields removed; a Secret's values are masked.
-    `problem` says in words why the action cannot be done as things stand, `problem_code` is the code of the error behind
-    it; both are "" where nothing stands in the way.
+    `problem` says in words why the action cannot be done as things stand, `problem_code` is the code of the error
+    behind it; both are "" where nothing stands in the way.
     """
 
     ref: ObjectRef

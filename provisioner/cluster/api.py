@@ -1,0 +1,360 @@
+"""The one door to a Kubernetes API server.
+
+The official client reads kubeconfigs, renews credentials and owns the TLS pool; the calls are plain REST over it.
+Every call is bounded in time and bytes, and every failure is one of provisioner.errors.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.incluster_config import load_incluster_config
+from kubernetes.config.kube_config import load_kube_config_from_dict
+
+from provisioner.cluster.answers import Applied, Snapshot, Watch, named
+from provisioner.cluster.discovery import AGGREGATED, Discovery, Resource
+from provisioner.cluster.failures import Doing
+from provisioner.cluster.kubeconfig import read_kubeconfig
+from provisioner.cluster.transport import APPLY, Answer, Call, Transport
+from provisioner.errors import (
+    AlreadyExists,
+    BadSource,
+    ClusterError,
+    Expired,
+    InvalidObject,
+    PreconditionFailed,
+    UnknownKind,
+    Unreachable,
+)
+from provisioner.values import Identity, JsonObject, ObjectRef
+
+TIMEOUT_SECONDS = 30.0
+POOL_SIZE = 32
+# A kind that is not known may be new: discovery is read again for it, but not more often than this.
+DISCOVERY_AGAIN_SECONDS = 1.0
+PAGE = 500
+LIST_RESTARTS = 5
+# A resourceVersion that no object has: apply with it creates, and is refused where the object exists (seen on 1.36.3).
+MUST_NOT_EXIST = "1"
+_WATCH_GRACE_SECONDS = 15.0
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+
+class Cluster:
+    """One API server, met as one identity; views by `acting_as` share connections and discovery. Safe for threads."""
+
+    def __init__(self, transport: Transport, found: Discovery, identity: Identity | None = None):
+        self._transport = transport
+        self._discovery = found
+        self.identity = identity
+
+    @classmethod
+    def connect(
+        cls,
+        kubeconfig: str | Mapping[str, Any],
+        *,
+        context: str = "",
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        trusted: bool = False,
+    ) -> Self:
+        """A connection by the text (or the parsed form) of a kubeconfig.
+
+        Raises BadSource where it cannot be used, or where it is not `trusted` and reaches outside itself (S19).
+        """
+        document = read_kubeconfig(kubeconfig, context=context, trusted=trusted)
+        configuration = Configuration()
+        try:
+            load_kube_config_from_dict(  # type: ignore[no-untyped-call]  # the client is not typed here
+                document, client_configuration=configuration, persist_config=False
+            )
+        except (ConfigException, ValueError, TypeError, KeyError) as exc:
+            raise BadSource(f"kubeconfig: cannot be used ({type(exc).__name__})") from exc.with_traceback(None)
+        return cls._over(configuration, timeout_seconds)
+
+    @classmethod
+    def in_cluster(cls, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Self:
+        """A connection as the ServiceAccount of the pod that we run in."""
+        configuration = Configuration()
+        try:
+            load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # not typed
+        except ConfigException as exc:
+            raise BadSource(f"not in a pod with a ServiceAccount: {exc}") from exc
+        return cls._over(configuration, timeout_seconds)
+
+    @classmethod
+    def _over(cls, configuration: Configuration, timeout_seconds: float) -> Self:
+        configuration.connection_pool_maxsize = POOL_SIZE
+        lock = threading.Lock()
+
+        def authorization() -> Mapping[str, str]:
+            with lock:  # renewing is not made for threads
+                token = configuration.get_api_key_with_prefix("BearerToken") or ""
+            return {"Authorization": token} if token else {}
+
+        try:
+            _check_certificates(configuration)
+            pool = RESTClientObject(configuration).pool_manager
+        except (OSError, ValueError) as exc:
+            raise BadSource(f"kubeconfig: its certificates cannot be used ({type(exc).__name__})") from exc
+        transport = Transport(pool, configuration.host, authorization, timeout_seconds)
+
+        def fetch(path: str) -> dict[str, Any]:
+            return transport.send(Call("GET", path, Doing("read", path), accept=AGGREGATED), None).body
+
+        return cls(transport, Discovery(fetch))
+
+    def acting_as(self, identity: Identity) -> Cluster:
+        """The same cluster, every call impersonated."""
+        return Cluster(self._transport, self._discovery, identity)
+
+    def close(self) -> None:
+        """Drop the idle connections. The cluster can still be used."""
+        self._transport.close()
+
+    # Who and what the cluster is
+
+    def uid(self) -> str:
+        """The uid of kube-system: which cluster this is, whatever its address."""
+        found = self.get(ObjectRef("", "v1", "Namespace", "", "kube-system"))
+        uid = str(((found or {}).get("metadata") or {}).get("uid") or "")
+        if not uid:
+            raise ClusterError("the cluster has no namespace kube-system to know it by")
+        return uid
+
+    def version(self) -> str:
+        """Such as v1.36.3."""
+        return str(self._send(Call("GET", "/version", Doing("read", "/version"))).body.get("gitVersion") or "")
+
+    def resources(self) -> tuple[Resource, ...]:
+        return self._discovery.served().resources
+
+    def forget_discovery(self) -> None:
+        self._discovery.forget()
+
+    def resource_of(self, group: str, version: str, kind: str) -> Resource | None:
+        """How a kind is served, None if it is not; with version "" the preferred one.
+
+        Raises Unreachable where the group's own server does not answer, because then nobody knows.
+        """
+        served = self._discovery.served()
+        if found := served.of_kind(group, version, kind):
+            return found
+        served = self._discovery.served(at_most_seconds=DISCOVERY_AGAIN_SECONDS)
+        found = served.of_kind(group, version, kind)
+        if found is None and served.is_unknown(group, version):
+            raise Unreachable(f"the API {group}/{version or '*'} is registered but does not answer")
+        return found
+
+    # Reading
+
+    def get(self, ref: ObjectRef, *, metadata_only: bool = False) -> dict[str, Any] | None:
+        """The live object, None if there is none. Raises UnknownKind where the cluster does not serve the kind."""
+        resource = self._resource(ref)
+        accept = _METADATA if metadata_only else "application/json"
+        doing = _doing("get", ref)
+        try:
+            body = self._send(Call("GET", _path(resource, ref), doing, accept=accept)).body
+        except ClusterError as exc:
+            if exc.status == 404 and exc.reason == "NotFound":
+                return None
+            raise
+        return named(body, resource)
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        label_selector: str = "",
+        page: int = PAGE,
+        metadata_only: bool = False,
+    ) -> Iterator[dict[str, Any]]:
+        """Every object, `page` of them per call, each once even where the server made us start again."""
+        query = {"limit": str(page)} | ({"labelSelector": label_selector} if label_selector else {})
+        for objects, _ in self._pages(resource, namespace, query, metadata_only):
+            yield from objects
+
+    def snapshot(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> Snapshot:
+        """All objects at once, with the resourceVersion to watch from."""
+        query = {"limit": str(PAGE)} | ({"labelSelector": label_selector} if label_selector else {})
+        pages = tuple(self._pages(resource, namespace, query, False))
+        return Snapshot(tuple(obj for objects, _ in pages for obj in objects), pages[-1][1])
+
+    def _pages(
+        self, resource: Resource, namespace: str, query: Mapping[str, str], metadata_only: bool
+    ) -> Iterator[tuple[tuple[dict[str, Any], ...], str]]:
+        """(objects, resourceVersion) per page. After a 410 the list starts again, without what was given already."""
+        seen: set[str] = set()
+        carry_on, restarts = "", 0
+        while True:
+            try:
+                body = self._page(resource, namespace, {**query, "continue": carry_on}, metadata_only)
+            except Expired:
+                restarts += 1
+                if not carry_on or restarts > LIST_RESTARTS:
+                    raise
+                carry_on = ""
+                continue
+            objects = tuple(named(obj, resource) for obj in body.get("items") or [] if _uid(obj) not in seen)
+            seen.update(_uid(obj) for obj in objects)
+            meta = body.get("metadata") or {}
+            yield objects, str(meta.get("resourceVersion") or "")
+            carry_on = str(meta.get("continue") or "")
+            if not carry_on:
+                return
+
+    def _page(
+        self, resource: Resource, namespace: str, query: Mapping[str, str], metadata_only: bool
+    ) -> dict[str, Any]:
+        accept = _METADATA_LIST if metadata_only else "application/json"
+        asked = {key: value for key, value in query.items() if value}
+        doing = _doing_all("list", resource)
+        return self._send(Call("GET", resource.path(namespace), doing, asked, accept=accept)).body
+
+    def watch(
+        self, resource: Resource, *, namespace: str = "", resource_version: str = "", timeout_seconds: float = 300.0
+    ) -> Watch:
+        """Changes after `resource_version`, with bookmarks, until the server ends the watch.
+
+        Raises Expired, here or while iterating, where the version is too old: take a new snapshot.
+        """
+        query = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(1, int(timeout_seconds))),
+            **({"resourceVersion": resource_version} if resource_version else {}),
+        }
+        doing = _doing_all("watch", resource)
+        call = Call("GET", resource.path(namespace), doing, query)
+        read_seconds = timeout_seconds + _WATCH_GRACE_SECONDS
+        return Watch(self._transport.stream(call, self.identity, read_seconds=read_seconds), resource, doing)
+
+    # Writing
+
+    def create(self, obj: JsonObject, *, field_manager: str = "pratique", dry_run: bool = False) -> dict[str, Any]:
+        """POST. For reviews and for our own objects; objects of bundles are applied (design.md section 8)."""
+        ref = ObjectRef.of(obj)
+        resource = self._resource(ref)
+        query = _write_query(field_manager, dry_run)
+        path = resource.path(ref.namespace)
+        return named(self._send(Call("POST", path, _doing("create", ref), query, obj)).body, resource)
+
+    def replace(self, obj: JsonObject, *, field_manager: str = "pratique", dry_run: bool = False) -> dict[str, Any]:
+        """PUT. The object's resourceVersion, if stated, must still be the live one (PreconditionFailed)."""
+        ref = ObjectRef.of(obj)
+        resource = self._resource(ref)
+        query = _write_query(field_manager, dry_run)
+        return named(self._send(Call("PUT", _path(resource, ref), _doing("replace", ref), query, obj)).body, resource)
+
+    def apply(self, obj: JsonObject, *, field_manager: str, dry_run: bool = False, subresource: str = "") -> Applied:
+        """Server-side apply, never forced, strictly validated.
+
+        Preconditions travel in the object: `metadata.resourceVersion` of MUST_NOT_EXIST creates only (AlreadyExists),
+        `metadata.uid` and any other resourceVersion must be the live ones (PreconditionFailed). Raises FieldConflict
+        naming manager and field where somebody else owns a field with another value.
+        """
+        ref = ObjectRef.of(obj)
+        resource = self._resource(ref)
+        query = {**_write_query(field_manager, dry_run), "force": "false"}
+        path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
+        call = Call("PATCH", path, _doing("apply", ref), query, obj, APPLY)
+        try:
+            answer = self._send(call)
+        except PreconditionFailed as exc:
+            if (obj.get("metadata") or {}).get("resourceVersion") != MUST_NOT_EXIST:
+                raise
+            raise AlreadyExists(f"{ref} exists already", status=409, reason=exc.reason, details=exc.details) from exc
+        return Applied(named(answer.body, resource), answer.status == 201, answer.warnings)
+
+    def delete(
+        self,
+        ref: ObjectRef,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "Background",
+        dry_run: bool = False,
+    ) -> bool:
+        """Whether there was something to delete. Finalizers may keep it for longer.
+
+        Raises PreconditionFailed where the live object has another `uid` or `resource_version`.
+        """
+        resource = self._resource(ref)
+        stated = {"uid": uid, "resourceVersion": resource_version}
+        body: dict[str, object] = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        if preconditions := {key: value for key, value in stated.items() if value}:
+            body["preconditions"] = preconditions
+        if dry_run:
+            body["dryRun"] = ["All"]  # with a body the server reads nothing from the query: there it would delete
+        try:
+            self._send(Call("DELETE", _path(resource, ref), _doing("delete", ref), {}, body))
+        except ClusterError as exc:
+            if exc.status == 404 and exc.reason == "NotFound":
+                return False
+            raise
+        return True
+
+    def post(self, path: str, body: JsonObject, *, subject: str) -> dict[str, Any]:
+        """POST to a path that stores nothing (the reviews); `subject` names it in errors."""
+        return self._send(Call("POST", path, Doing("ask", subject), {}, body)).body
+
+    # Inside
+
+    def _resource(self, ref: ObjectRef) -> Resource:
+        found = self.resource_of(ref.group, ref.version, ref.kind)
+        if found is None:
+            raise UnknownKind(f"{ref}: the cluster serves no {ref.kind} in {ref.api_version}", status=404)
+        return found
+
+    def _send(self, call: Call) -> Answer:
+        try:
+            return self._transport.send(call, self.identity)
+        except UnknownKind:
+            self._discovery.forget()  # the path itself is gone, so what we knew is old
+            raise
+
+
+def _check_certificates(configuration: Configuration) -> None:
+    """Say at once what the pool would only notice while connecting. Raises OSError (ssl.SSLError is one)."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if configuration.ssl_ca_cert:
+        context.load_verify_locations(configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+
+
+def _path(resource: Resource, ref: ObjectRef) -> str:
+    return resource.path(ref.namespace, _checked_name(resource, ref))
+
+
+def _checked_name(resource: Resource, ref: ObjectRef) -> str:
+    if not ref.name:
+        raise InvalidObject(f"{ref.group_kind} without a name")
+    if resource.is_namespaced and not ref.namespace:
+        raise InvalidObject(f"{ref}: {ref.kind} is namespaced and the object names no namespace")
+    return ref.name
+
+
+def _write_query(field_manager: str, dry_run: bool) -> dict[str, str]:
+    query = {"fieldManager": field_manager, "fieldValidation": "Strict"}
+    return query | {"dryRun": "All"} if dry_run else query
+
+
+def _doing(verb: str, ref: ObjectRef) -> Doing:
+    return Doing(verb, str(ref), is_secret=(ref.group, ref.kind) == ("", "Secret"))
+
+
+def _doing_all(verb: str, resource: Resource) -> Doing:
+    is_secret = (resource.group, resource.kind) == ("", "Secret")
+    return Doing(verb, f"{resource.plural}.{resource.group}".rstrip("."), is_secret=is_secret)
+
+
+def _uid(obj: Mapping[str, Any]) -> str:
+    meta = obj.get("metadata") or {}
+    return str(meta.get("uid") or f"{meta.get('namespace', '')}/{meta.get('name', '')}")

@@ -1,0 +1,328 @@
+"""Make a cluster what an approved plan says, phase by phase, so that it can be killed anywhere and carried on.
+
+The inventory is written before an object is touched and after it is known to be ours; between the two a nonce on the
+object itself tells whose it is. So carrying on after a crash is the same call again, with the same plan.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+from provisioner.cluster.api import Cluster
+from provisioner.cluster.compare import nonce_of, uid_of
+from provisioner.cluster.inventory import Inventory, ObjectIdentity
+from provisioner.cluster.order import DeletionPhase, Phase, deletion_phases, is_built_in, is_system_namespace, phases
+from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.watch import failing_pods, until_gone, until_settled
+from provisioner.cluster.write import Job, Writer
+from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind
+from provisioner.values import (
+    Action,
+    Content,
+    HealthState,
+    InventoryItem,
+    Manifest,
+    ObjectRef,
+    Outcome,
+    OutcomeState,
+    Plan,
+    PlannedAction,
+)
+
+TIMEOUT_SECONDS = 600.0
+PARALLEL = 8
+_CHUNK = 32
+_SERVED_PAUSE_SECONDS = 0.25
+
+
+def _nothing(_: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How to apply. `observer` is who watches objects settle, by default the identity that writes.
+
+    `before_phase` is called with the name of each phase before anything of it is touched; what it raises ends the apply
+    there (S25). The deletions are the phases "delete ...".
+    """
+
+    field_manager: str
+    timeout_seconds: float = TIMEOUT_SECONDS
+    parallel: int = PARALLEL
+    observer: Cluster | None = None
+    before_phase: Callable[[str], None] = _nothing
+
+
+def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, terms: Terms) -> Iterator[Outcome]:
+    """One Outcome per planned action, as they happen; after a failure the later phases are SKIPPED.
+
+    Raises, before anything is touched, PlanChanged where the plan is not one of this content, and PreconditionFailed
+    where it holds a problem or an adoption. Calling it again with the same plan carries on where it stopped.
+    """
+    actions = _checked(content, plan)
+    recover(cluster, inventory)
+    with ThreadPoolExecutor(max_workers=terms.parallel) as pool:
+        yield from _Apply(cluster, actions, inventory, terms, pool).run(content)
+
+
+def recover(cluster: Cluster, inventory: Inventory) -> list[ObjectRef]:
+    """Settle what a crash left open: an object that carries the nonce written ahead for it is ours from now on."""
+    found = []
+    for item in sorted(inventory.items().values(), key=lambda one: one.ref):
+        if item.uid:
+            continue
+        try:
+            live = cluster.get(item.ref)
+        except UnknownKind:
+            continue
+        if live is not None and nonce_of(live) == item.nonce:
+            inventory.confirm(item.ref, item.nonce, uid_of(live))
+            found.append(item.ref)
+    return found
+
+
+class _Apply:
+    """One run. The inventory is only met in the caller's thread; the pool's threads only write to the cluster."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        actions: Mapping[ObjectIdentity, PlannedAction],
+        inventory: Inventory,
+        terms: Terms,
+        pool: ThreadPoolExecutor,
+    ):
+        self._cluster = cluster
+        self._actions = actions
+        self._inventory = inventory
+        self._items = inventory.items()
+        self._terms = terms
+        self._pool = pool
+        self._end = time.monotonic() + terms.timeout_seconds
+        self._writer = Writer(cluster, terms.field_manager, self._end)
+        self._stopped = ""
+
+    def run(self, content: Content) -> Iterator[Outcome]:
+        wished = phases(content.manifests)
+        for index, phase in enumerate(wished):
+            yield from self._phase(phase)
+            if not self._stopped:
+                self._stopped = self._unsettled(phase, wished[index + 1 :])
+        known = {one.ref.identity for one in content.manifests}
+        leaving = [one for identity, one in self._actions.items() if identity not in known]
+        yield from self._let_go([one for one in leaving if one.action is Action.NONE])
+        for going in deletion_phases(one.ref for one in leaving if one.action is Action.DELETE):
+            yield from self._delete_phase(going)
+
+    # Writing
+
+    def _phase(self, phase: Phase) -> Iterator[Outcome]:
+        planned = [(one, self._actions[one.ref.identity]) for one in phase.manifests]
+        if self._stopped:
+            yield from (_skipped(action, self._stopped) for _, action in planned)
+            return
+        yield from (_untouched(action) for _, action in planned if action.action is Action.NONE)
+        todo = [one for one in planned if one[1].action is not Action.NONE]
+        if not todo:
+            return
+        self._terms.before_phase(phase.name)
+        failed: list[Outcome] = []
+        for chunk in _chunks(todo):
+            for outcome in self._write_chunk(chunk):
+                if outcome.state is OutcomeState.FAILED:
+                    failed.append(outcome)
+                yield outcome
+        if failed:
+            self._stopped = f"phase {phase.name}: {failed[0].ref} failed"
+
+    def _write_chunk(self, chunk: list[tuple[Manifest, PlannedAction]]) -> Iterator[Outcome]:
+        """Write ahead, write, write down; what cannot even be prepared is an outcome of its own."""
+        jobs: list[Job | Outcome] = [self._job(manifest, action) for manifest, action in chunk]
+        running = {job.manifest.ref: self._pool.submit(self._writer.write, job) for job in jobs if isinstance(job, Job)}
+        for job in jobs:
+            if isinstance(job, Outcome):
+                yield job
+                continue
+            outcome = running[job.manifest.ref].result()
+            if outcome.uid:
+                self._inventory.confirm(outcome.ref, job.nonce, outcome.uid)
+            yield outcome
+
+    def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | Outcome:
+        ref = manifest.ref
+        item = self._items.get(ref.identity)
+        try:
+            job = self._prepared(manifest, planned, item)
+        except PratiqueError as exc:
+            return Outcome(ref, planned.action, OutcomeState.FAILED, str(exc), item.uid if item else "")
+        self._inventory.intend(ref, job.nonce)
+        return job
+
+    def _prepared(self, manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
+        """What to write, from what is planned and what an earlier try has done of it already."""
+        ours = item.uid if item else ""
+        if planned.action is Action.UPDATE:
+            if ours != planned.uid or item is None:
+                raise PreconditionFailed(f"{manifest.ref} is not ours: the inventory does not hold its uid", status=409)
+            return Job(manifest, planned, item.nonce, ours)
+        if item and ours and self._is_there(item):
+            if planned.action is Action.CREATE or ours != planned.uid:
+                return Job(manifest, planned, item.nonce, ours, is_resumed=True)
+            self._make_room(item)
+        # A pending nonce is used again: a write of it may still be on its way from a worker that was thought dead.
+        nonce = item.nonce if item and not ours else secrets.token_hex(16)
+        return Job(manifest, planned, nonce)
+
+    def _is_there(self, item: InventoryItem) -> bool:
+        live = self._writer.patiently(lambda: self._cluster.get(item.ref))
+        return live is not None and uid_of(live) == item.uid
+
+    def _make_room(self, item: InventoryItem) -> None:
+        """Delete what is to be replaced, while the inventory still holds it, and wait until it is gone."""
+        self._writer.patiently(lambda: self._cluster.delete(item.ref, uid=item.uid))
+        left = until_gone(self._cluster, {item.ref: item.uid}, timeout_seconds=self._left())
+        if left:
+            raise PreconditionFailed(f"{item.ref} was deleted to be replaced: {left[item.ref]}", status=409)
+
+    # Waiting
+
+    def _unsettled(self, phase: Phase, later: list[Phase]) -> str:
+        """Wait for what later phases stand on; "" if it stands, else why not."""
+        changing = {one.name for one in later if self._changes(one)}
+        if not changing or not self._changes(phase):
+            return ""
+        refs: list[ObjectRef] = []
+        if phase.name in {"namespaces", "crds"}:
+            refs = [one.ref for one in phase.manifests]
+        elif phase.name == "deploy" and "admission" in changing:
+            refs = [one.ref for one in phase.manifests if is_built_in(one.ref.group)]
+        words = self._wait(refs)
+        return f"phase {phase.name}: {words}" if words else self._unserved(phase)
+
+    def _changes(self, phase: Phase) -> bool:
+        return any(self._actions[one.ref.identity].action is not Action.NONE for one in phase.manifests)
+
+    def _wait(self, refs: list[ObjectRef]) -> str:
+        observer = self._terms.observer or self._cluster
+        try:
+            found = until_settled(observer, refs, timeout_seconds=self._left())
+        except PratiqueError as exc:
+            return f"could not see whether it settled: {exc}"
+        for ref, health in sorted(found.items()):
+            if health.state is not HealthState.CURRENT:
+                return "; ".join([f"{ref} is {health.state}: {health.message}", *self._pods_of(observer, ref)])
+        return ""
+
+    def _pods_of(self, observer: Cluster, ref: ObjectRef) -> list[str]:
+        if ref.group not in {"apps", "batch"}:
+            return []
+        try:
+            return failing_pods(observer, observer.get(ref) or {})
+        except PratiqueError:
+            return []  # only the why is missing; that it is not well has been said
+
+    def _unserved(self, phase: Phase) -> str:
+        """A CRD may be established a moment before its kind is served."""
+        if phase.name != "crds":
+            return ""
+        self._cluster.forget_discovery()
+        for manifest in phase.manifests:
+            spec = manifest.body.get("spec") or {}
+            group, kind = str(spec.get("group") or ""), str((spec.get("names") or {}).get("kind") or "")
+            while self._cluster.resource_of(group, "", kind) is None:
+                if self._left() <= _SERVED_PAUSE_SECONDS:
+                    return f"phase crds: {kind}.{group} is established and not served"
+                time.sleep(_SERVED_PAUSE_SECONDS)
+        return ""
+
+    # Deleting
+
+    def _delete_phase(self, going: DeletionPhase) -> Iterator[Outcome]:
+        planned = [self._actions[ref.identity] for ref in going.refs]
+        if self._stopped:
+            yield from (_skipped(one, self._stopped) for one in planned)
+            return
+        self._terms.before_phase(f"delete {going.name}")
+        asked = list(self._pool.map(self._delete, planned))
+        left = until_gone(
+            self._cluster,
+            {one.ref: one.uid for one in asked if one.state is OutcomeState.DONE},
+            timeout_seconds=self._left(),
+        )
+        for outcome in asked:
+            words = outcome.message or left.get(outcome.ref, "")
+            is_failed = outcome.state is OutcomeState.FAILED or outcome.ref in left
+            if not is_failed:
+                self._inventory.forget(outcome.ref, outcome.uid)
+            else:
+                self._stopped = self._stopped or f"phase delete {going.name}: {outcome.ref} failed"
+            state = OutcomeState.FAILED if is_failed else outcome.state
+            yield Outcome(outcome.ref, Action.DELETE, state, words, outcome.uid)
+
+    def _delete(self, planned: PlannedAction) -> Outcome:
+        ref, uid = planned.ref, planned.uid
+        if is_system_namespace(ref):
+            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, f"{ref} belongs to Kubernetes itself", uid)
+        try:
+            self._writer.patiently(lambda: self._cluster.delete(ref, uid=uid))
+        except PreconditionFailed:
+            return Outcome(ref, Action.DELETE, OutcomeState.UNCHANGED, f"{ref} was made again by somebody else", uid)
+        except UnknownKind:
+            return Outcome(ref, Action.DELETE, OutcomeState.DONE, "gone with its kind", uid)
+        except PratiqueError as exc:
+            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, str(exc), uid)
+        return Outcome(ref, Action.DELETE, OutcomeState.DONE, "", uid)
+
+    def _let_go(self, gone: list[PlannedAction]) -> Iterator[Outcome]:
+        """What was ours and was made again by somebody else: only our record of it ends."""
+        for planned in gone:
+            if self._stopped:
+                yield _skipped(planned, self._stopped)
+                continue
+            self._inventory.forget(planned.ref, planned.uid)
+            words = "; ".join(planned.warnings)
+            yield Outcome(planned.ref, Action.NONE, OutcomeState.UNCHANGED, words, planned.uid)
+
+    def _left(self) -> float:
+        return max(self._end - time.monotonic(), 0.0)
+
+
+def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction]:
+    """The actions by object. Raises where they are not whole, not of this content, or not to be done as they are."""
+    actions = {one.ref.identity: one for one in plan.actions}
+    wished = {one.ref.identity for one in content.manifests}
+    if plan_digest(plan.actions) != plan.digest or len(actions) != len(plan.actions):
+        raise PlanChanged("the plan does not have the digest that it names")
+    if wished - actions.keys():
+        raise PlanChanged(f"the plan says nothing of {len(wished - actions.keys())} objects of the content")
+    leaves = {identity for identity, one in actions.items() if one.action is Action.DELETE}
+    extra = {identity for identity, one in actions.items() if one.action is not Action.NONE} - leaves - wished
+    if extra or leaves & wished:
+        raise PlanChanged("the plan is not one of this content")
+    for one in plan.actions:
+        if one.problem or one.action is Action.ADOPT:
+            words = one.problem or "it exists already and does not belong to this deployment"
+            raise PreconditionFailed(f"the plan cannot be applied: {one.ref}: {words}")
+    return actions
+
+
+def _untouched(planned: PlannedAction) -> Outcome:
+    return Outcome(planned.ref, Action.NONE, OutcomeState.UNCHANGED, "", planned.uid, planned.resource_version)
+
+
+def _skipped(planned: PlannedAction, why: str) -> Outcome:
+    return Outcome(planned.ref, planned.action, OutcomeState.SKIPPED, f"not tried: {why}", planned.uid)
+
+
+def _chunks(
+    todo: list[tuple[Manifest, PlannedAction]],
+) -> Iterator[list[tuple[Manifest, PlannedAction]]]:
+    iterator = iter(todo)
+    while chunk := list(islice(iterator, _CHUNK)):
+        yield chunk

@@ -1,0 +1,252 @@
+"""Two states of one object held against each other. Pure.
+
+What the API server keeps for itself is left out, so that a difference means something to a person. Of a Secret's values
+only leaves this module whether they are the same.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from provisioner.values import GroupKind, JsonObject, ObjectRef
+
+# Written on every object that we make; after a crash it proves which object was ours (S20).
+NONCE = "core.rukpak.io/nonce"
+
+_SERVER_METADATA = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_SECRET = GroupKind("", "Secret")
+_ANY = "*"
+# What the server chooses anew on each call, a dry-run included: compared only where the content itself sets it.
+_CHOSEN: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
+    GroupKind("", "Service"): (
+        ("spec", "clusterIP"),
+        ("spec", "clusterIPs"),
+        ("spec", "healthCheckNodePort"),
+        ("spec", "ports", _ANY, "nodePort"),
+    ),
+    GroupKind("batch", "Job"): (
+        ("spec", "selector"),
+        ("metadata", "labels", "controller-uid"),
+        ("metadata", "labels", "batch.kubernetes.io/controller-uid"),
+        ("spec", "template", "metadata", "labels", "controller-uid"),
+        ("spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"),
+    ),
+    GroupKind("", "Pod"): (
+        ("spec", "volumes"),
+        ("spec", "containers", _ANY, "volumeMounts"),
+        ("spec", "initContainers", _ANY, "volumeMounts"),
+    ),
+}
+_QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|n|u|m|k|[MGTPE]|[KMGTPE]i)")
+_SUFFIXES = {"": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "k": Decimal(1000)}
+_SUFFIXES |= {letter: Decimal(1000) ** power for power, letter in enumerate("MGTPE", 2)}
+_SUFFIXES |= {f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
+
+MISSING = "(absent)"
+
+
+def cleaned(obj: JsonObject) -> dict[str, Any]:
+    """A copy without status, server-kept metadata and our nonce. Holds a Secret's values still: see `masked`."""
+    copied = copy.deepcopy({key: value for key, value in obj.items() if key != "status"})
+    meta = {key: value for key, value in (copied.get("metadata") or {}).items() if key not in _SERVER_METADATA}
+    annotations = {key: value for key, value in (meta.pop("annotations", None) or {}).items() if key != NONCE}
+    if annotations:
+        meta["annotations"] = annotations
+    return {**copied, "metadata": meta}
+
+
+def masked(before: JsonObject | None, after: JsonObject | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Both states for people's eyes: cleaned, and of a Secret's values only whether each changes.
+
+    Only for Secrets of our own: of somebody else's not even equality may be told (S09); use `hidden`.
+    """
+    first, second = (cleaned(one) if one is not None else None for one in (before, after))
+    if not _is_secret(before or after or {}):
+        return first, second
+    old, new = _values(first or {}), _values(second or {})
+    same = {key for key in old.keys() & new.keys() if old[key] == new[key]}
+    words = {key: "unchanged" if key in same else "changed" if key in old else "added" for key in new}
+    return (
+        _with_words(first, {key: "unchanged" if key in same else "hidden" for key in old}),
+        _with_words(second, words),
+    )
+
+
+def hidden(obj: JsonObject) -> dict[str, Any]:
+    """One state for people's eyes, a Secret's values replaced by "hidden"."""
+    shown = cleaned(obj)
+    if not _is_secret(obj):
+        return shown
+    return _with_words(shown, dict.fromkeys(_values(shown), "hidden")) or {}
+
+
+def changes(before: JsonObject | None, after: JsonObject | None) -> dict[tuple[str, ...], Any]:
+    """What differs: the new value by path, MISSING for what goes. Lists are compared whole."""
+    old, new = _leaves(before or {}), _leaves(after or {})
+    changed = {path: value for path, value in new.items() if path not in old or old[path] != value}
+    return changed | {path: MISSING for path in old if path not in new}
+
+
+def altered(expected: JsonObject, found: JsonObject, wished: JsonObject) -> list[str]:
+    """The paths at which an answer is not what was expected, beside what the server chooses freely (S10)."""
+    first, second = (_comparable(one, wished) for one in (expected, found))
+    paths = [*changes(first, second), *(path for path in changes(second, first))]
+    wrong = {".".join(path) for path in paths}
+    if _is_secret(wished):
+        live = found.get("data") or {}
+        wrong |= {f"data.{key}" for key, value in _values(wished).items() if live.get(key) != value}
+    return sorted(wrong)
+
+
+def lost(wished: JsonObject, found: JsonObject) -> list[str]:
+    """The paths that the content sets and the answer has not, or has with another value.
+
+    Quantities are compared as numbers, because the server writes them its own way; so are 1 and "1".
+    """
+    shown = {key: value for key, value in wished.items() if key not in {"stringData", "status"}}
+    if _is_secret(wished):
+        shown = {**shown, "data": _values(wished)}
+    return sorted(".".join(path) for path in _lost(shown, found, ()))
+
+
+def nonce_of(obj: JsonObject) -> str:
+    return str(((obj.get("metadata") or {}).get("annotations") or {}).get(NONCE) or "")
+
+
+def uid_of(obj: JsonObject) -> str:
+    return str((obj.get("metadata") or {}).get("uid") or "")
+
+
+def version_of(obj: JsonObject) -> str:
+    return str((obj.get("metadata") or {}).get("resourceVersion") or "")
+
+
+def owner_words(obj: JsonObject) -> str:
+    """Who seems to own an object that is not ours; hints for people, never proof (S20)."""
+    meta = obj.get("metadata") or {}
+    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    words = [f"owned by {owner.get('kind')} {owner.get('name')}" for owner in meta.get("ownerReferences") or []]
+    if release := annotations.get("meta.helm.sh/release-name"):
+        words.append(f"of the Helm release {release}")
+    elif tool := labels.get("app.kubernetes.io/managed-by"):
+        words.append(f"managed by {tool}")
+    managers = sorted({str(entry.get("manager")) for entry in meta.get("managedFields") or [] if entry.get("manager")})
+    if managers:
+        words.append(f"written by {', '.join(managers[:5])}")
+    return "; ".join(words)
+
+
+def _is_secret(obj: JsonObject) -> bool:
+    return ObjectRef.of(obj).group_kind == _SECRET
+
+
+def _values(secret: JsonObject) -> dict[str, str]:
+    """A Secret's values in the stored form, `stringData` laid over `data` as the server does."""
+    written = {str(key): str(value) for key, value in (secret.get("data") or {}).items()}
+    plain = secret.get("stringData") or {}
+    return written | {str(key): b64encode(str(value).encode()).decode() for key, value in plain.items()}
+
+
+def _with_words(secret: dict[str, Any] | None, words: Mapping[str, str]) -> dict[str, Any] | None:
+    if secret is None:
+        return None
+    shown = {key: value for key, value in secret.items() if key not in {"data", "stringData"}}
+    annotations = shown["metadata"].get("annotations") or {}
+    if _LAST_APPLIED in annotations:
+        shown["metadata"]["annotations"] = {**annotations, _LAST_APPLIED: "hidden"}
+    return shown | {"data": dict(sorted(words.items()))} if words else shown
+
+
+def _leaves(value: JsonObject, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    found: dict[tuple[str, ...], Any] = {}
+    for key, inner in value.items():
+        if isinstance(inner, Mapping) and inner:
+            found |= _leaves(inner, (*path, str(key)))
+        else:
+            found[(*path, str(key))] = inner
+    return found
+
+
+def _comparable(obj: JsonObject, wished: JsonObject) -> dict[str, Any]:
+    shown = cleaned(obj)
+    if _is_secret(obj):
+        shown = _with_words(shown, dict.fromkeys(_values(shown), "hidden")) or {}
+    for path in _CHOSEN.get(ObjectRef.of(obj).group_kind, ()):
+        if not _is_set(wished, path):
+            _remove(shown, path)
+    return shown
+
+
+def _is_set(value: object, path: tuple[str, ...]) -> bool:
+    if not path:
+        return True
+    if path[0] == _ANY:
+        return isinstance(value, list) and any(_is_set(item, path[1:]) for item in value)
+    return isinstance(value, Mapping) and path[0] in value and _is_set(value[path[0]], path[1:])
+
+
+def _remove(value: object, path: tuple[str, ...]) -> None:
+    if isinstance(value, list) and path[0] == _ANY:
+        for item in value:
+            _remove(item, path[1:])
+    elif isinstance(value, dict) and len(path) == 1:
+        value.pop(path[0], None)
+    elif isinstance(value, dict):
+        _remove(value.get(path[0]), path[1:])
+
+
+def _lost(wished: object, found: object, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    if wished is None or wished in ({}, [], ""):
+        return []
+    if isinstance(wished, Mapping):
+        if not isinstance(found, Mapping):
+            return [path]
+        return [lost for key, value in wished.items() for lost in _lost(value, found.get(key), (*path, str(key)))]
+    if isinstance(wished, list):
+        return _lost_items(wished, found, path)
+    return [] if _is_same(wished, found) else [path]
+
+
+def _lost_items(wished: list[Any], found: object, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Each wished item must be met by some item of its own kind of place; others may stand between."""
+    if not isinstance(found, list):
+        return [path]
+    if len(found) == len(wished):
+        pairs = enumerate(zip(wished, found, strict=True))
+        return [lost for index, (one, other) in pairs for lost in _lost(one, other, (*path, str(index)))]
+    return [(*path, str(index)) for index, one in enumerate(wished) if all(_lost(one, other, ()) for other in found)]
+
+
+def _is_same(wished: object, found: object) -> bool:
+    if wished == found and isinstance(wished, bool) == isinstance(found, bool):
+        return True
+    if isinstance(wished, bool) or isinstance(found, bool) or wished is None or found is None:
+        # What Go leaves out when it is the zero value: false, 0.
+        return found is None and wished in (False, 0)
+    first, second = _number(wished), _number(found)
+    return first is not None and first == second
+
+
+def _number(value: object) -> Decimal | None:
+    match = _QUANTITY.fullmatch(str(value))
+    if not match:
+        return None
+    try:
+        return Decimal(match.group(1)) * _SUFFIXES[match.group(2)]
+    except InvalidOperation:
+        return None

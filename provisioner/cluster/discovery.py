@@ -1,0 +1,193 @@
+"""Which kinds a cluster serves, read from its discovery documents; api.py fetches them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote
+
+from provisioner.errors import ClusterError, InvalidObject, Unreachable
+
+DISCOVERY_SECONDS = 300.0
+
+AGGREGATED = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
+    "application/json"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind in one version as the API server serves it. `plural` is its word in URLs and in RBAC rules."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    is_namespaced: bool
+    verbs: frozenset[str] = frozenset()
+    subresources: frozenset[str] = frozenset()
+    is_preferred: bool = False
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path. Raises InvalidObject for names that would name another path."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        place = f"/namespaces/{_segment(namespace)}" if self.is_namespaced and namespace else ""
+        tail = "".join(f"/{_segment(part)}" for part in (name, subresource) if part)
+        return f"{root}{place}/{self.plural}{tail}"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Everything that one reading of discovery showed. `unknown` holds the (group, version)s that did not answer."""
+
+    resources: tuple[Resource, ...] = ()
+    unknown: frozenset[tuple[str, str]] = frozenset()
+    _by_kind: dict[tuple[str, str, str], Resource] = field(default_factory=dict, repr=False, compare=False)
+
+    def of_kind(self, group: str, version: str, kind: str) -> Resource | None:
+        """The resource of a kind; with version "" the preferred one."""
+        if not self._by_kind:
+            self._by_kind.update(_index(self.resources))
+        return self._by_kind.get((group, version, kind))
+
+    def is_unknown(self, group: str, version: str) -> bool:
+        """Whether this group's documents could not be read, so that "no such kind" is not proved."""
+        return any(group == broken and version in {"", one} for broken, one in self.unknown)
+
+
+def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Served:
+    """Read APIGroupDiscoveryLists (of /api and of /apis)."""
+    found: list[Resource] = []
+    unknown: set[tuple[str, str]] = set()
+    for document in documents:
+        for group in document.get("items") or []:
+            name = str((group.get("metadata") or {}).get("name") or "")
+            for version in group.get("versions") or []:
+                word = str(version.get("version") or "")
+                resources = [_of_aggregated(name, word, entry) for entry in version.get("resources") or []]
+                found.extend(resource for resource in resources if resource)
+                if version.get("freshness") == "Stale" and not resources:
+                    unknown.add((name, word))
+    return Served(_with_preferred(found), frozenset(unknown))
+
+
+def _of_aggregated(group: str, version: str, entry: Mapping[str, Any]) -> Resource | None:
+    kind = str((entry.get("responseKind") or {}).get("kind") or "")
+    if not kind:
+        return None
+    return Resource(
+        group,
+        version,
+        str(entry.get("resource") or ""),
+        kind,
+        entry.get("scope") == "Namespaced",
+        frozenset(entry.get("verbs") or ()),
+        frozenset(str(sub.get("subresource")) for sub in entry.get("subresources") or []),
+    )
+
+
+def from_legacy(lists: Iterable[Mapping[str, Any]], unknown: Iterable[tuple[str, str]] = ()) -> Served:
+    """Read APIResourceLists, those of the preferred version of a group first."""
+    found: list[Resource] = []
+    for document in lists:
+        group, _, version = str(document.get("groupVersion") or "").rpartition("/")
+        found.extend(_of_legacy(group, version, document.get("resources") or []))
+    return Served(_with_preferred(found), frozenset(unknown))
+
+
+def _of_legacy(group: str, version: str, entries: list[Mapping[str, Any]]) -> list[Resource]:
+    subresources: dict[str, set[str]] = {}
+    for entry in entries:
+        plural, slash, rest = str(entry.get("name") or "").partition("/")
+        if slash:
+            subresources.setdefault(plural, set()).add(rest)
+    return [
+        Resource(
+            group,
+            version,
+            str(entry["name"]),
+            str(entry.get("kind") or ""),
+            bool(entry.get("namespaced")),
+            frozenset(entry.get("verbs") or ()),
+            frozenset(subresources.get(str(entry["name"]), ())),
+        )
+        for entry in entries
+        if entry.get("name") and entry.get("kind") and "/" not in str(entry["name"])
+    ]
+
+
+def _with_preferred(found: Iterable[Resource]) -> tuple[Resource, ...]:
+    """The first version in which a group serves a kind is the one it prefers; servers list them in that order."""
+    seen: set[tuple[str, str]] = set()
+    marked = []
+    for resource in found:
+        key = (resource.group, resource.kind)
+        marked.append(replace(resource, is_preferred=key not in seen))
+        seen.add(key)
+    return tuple(marked)
+
+
+def _index(resources: Iterable[Resource]) -> dict[tuple[str, str, str], Resource]:
+    index: dict[tuple[str, str, str], Resource] = {}
+    for resource in resources:
+        index.setdefault((resource.group, resource.version, resource.kind), resource)
+        if resource.is_preferred:
+            index.setdefault((resource.group, "", resource.kind), resource)
+    return index
+
+
+def _segment(name: str) -> str:
+    if name in {".", ".."} or "/" in name or "%" in name or not name.isprintable():
+        raise InvalidObject(f"{name!r} cannot be a name in a Kubernetes URL")
+    return quote(name, safe="")
+
+
+class Discovery:
+    """What the server serves, kept for DISCOVERY_SECONDS. In memory: a file could be written by others."""
+
+    def __init__(self, fetch: Callable[[str], dict[str, Any]]):
+        self._fetch = fetch
+        self._lock = threading.Lock()
+        self._served: Served | None = None
+        self._read_at = 0.0
+
+    def served(self, *, at_most_seconds: float = DISCOVERY_SECONDS) -> Served:
+        with self._lock:
+            if self._served is None or time.monotonic() - self._read_at > at_most_seconds:
+                self._served = self._read()
+                self._read_at = time.monotonic()
+            return self._served
+
+    def forget(self) -> None:
+        with self._lock:
+            self._served = None
+
+    def _read(self) -> Served:
+        documents = [self._fetch(path) for path in ("/api", "/apis")]
+        if all(document.get("kind") == "APIGroupDiscoveryList" for document in documents):
+            return from_aggregated(documents)
+        return self._read_legacy(*documents)
+
+    def _read_legacy(self, core: Mapping[str, Any], groups: Mapping[str, Any]) -> Served:
+        """One document per group and version, for servers before 1.27."""
+        wanted = [("", str(version)) for version in core.get("versions") or []]
+        for group in groups.get("groups") or []:
+            versions = [str(one.get("version")) for one in group.get("versions") or []]
+            first = str((group.get("preferredVersion") or {}).get("version") or "")
+            wanted += [(str(group.get("name")), one) for one in sorted(versions, key=lambda it: it != first)]
+        lists, unknown = [], set()
+        for name, version in wanted:
+            try:
+                lists.append(self._fetch(f"/apis/{name}/{version}" if name else f"/api/{version}"))
+            except (Unreachable, ClusterError):
+                unknown.add((name, version))
+        return from_legacy(lists, unknown)

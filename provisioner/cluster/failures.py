@@ -1,0 +1,190 @@
+"""What an answer of the API server means in our own error tree. Pure.
+
+Messages about Secrets keep field names and drop the server's words: admission and validation quote what they refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from provisioner.errors import (
+    AlreadyExists,
+    ClusterError,
+    Expired,
+    FieldConflict,
+    Forbidden,
+    InvalidObject,
+    PratiqueError,
+    PreconditionFailed,
+    Unauthenticated,
+    UnknownKind,
+    Unreachable,
+)
+
+MAX_MESSAGE_CHARACTERS = 2000
+MAX_RETRY_AFTER_SECONDS = 300.0
+
+# A server-side apply that does not fit the schema is answered with 500, not 422 (seen on 1.36.3).
+_TYPED_PATCH = re.compile(
+    r"failed to create typed patch object|field not declared in schema|failed to convert new object|illegal base64 data"
+)
+_MANAGER = re.compile(r'conflicts? with "((?:[^"\\]|\\.)*)"')
+_IMMUTABLE = re.compile(r"is immutable|may not change once set|cannot change roleRef")
+# The authorizer's own sentence: it names people, verbs and kinds, and no part of the object.
+_DENIAL = re.compile(r'User "[^"]*" cannot [a-z]+ resource "[a-z/]*" in API group "[a-z0-9.]*"[a-z ]*(?:"[a-z0-9-]*")?')
+_IMMUTABLE_WORDS = {
+    "FieldValueInvalid": _IMMUTABLE,
+    "FieldValueForbidden": re.compile(r"updates to .* are forbidden|is immutable"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What was tried, for the message: "apply", "Secret a/b". `is_secret` keeps the server's words out of it."""
+
+    verb: str
+    subject: str
+    is_secret: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.subject}"
+
+
+def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str, str]) -> PratiqueError:
+    """The error that an answer of `http_status` >= 400 stands for."""
+    status = _status_of(body)
+    if status is None:
+        return _plain_failure(doing, http_status, body, headers)
+    code = int(status.get("code") or http_status)
+    reason = str(status.get("reason") or "")
+    details = _details_of(status, doing.is_secret)
+    message = f"{doing}: {_words(doing, status, reason)}"
+    if _is_for_later(code, str(status.get("message") or "")):
+        return Unreachable(message, retry_after_seconds=_retry_after(headers, details))
+    kind, prefix = _class_of(code, reason, details)
+    return kind(prefix + message, status=code, reason=reason, details=details)
+
+
+def event_failure(doing: Doing, status: Mapping[str, Any]) -> PratiqueError:
+    """The error behind an ERROR event of a watch."""
+    return failure_of(doing, int(status.get("code") or 500), orjson.dumps(dict(status)), {})
+
+
+def is_immutable_field(error: InvalidObject) -> bool:
+    """Whether the object was refused for one reason only: fields that cannot change once the object exists.
+
+    Any other cause beside it means that deleting and creating again would fail as well.
+    """
+    causes = _causes(error.details)
+    return bool(causes) and all(_is_immutable(cause) for cause in causes)
+
+
+def _is_immutable(cause: Mapping[str, Any]) -> bool:
+    """StatefulSets and PVCs say "updates to ... are forbidden" where others say "field is immutable"."""
+    words = _IMMUTABLE_WORDS.get(str(cause.get("reason") or ""))
+    return bool(words and words.search(str(cause.get("message") or "")))
+
+
+def _status_of(body: bytes) -> dict[str, Any] | None:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return document if isinstance(document, dict) and document.get("kind") == "Status" else None
+
+
+def _plain_failure(doing: Doing, http_status: int, body: bytes, headers: Mapping[str, str]) -> PratiqueError:
+    words = "" if doing.is_secret else body[:200].decode("utf-8", "replace").strip()
+    message = f"{doing}: the server answered {http_status}{f' ({words})' if words else ''}"
+    if http_status == 404:
+        return UnknownKind(message, status=http_status)
+    if http_status == 429 or http_status >= 500:
+        return Unreachable(message, retry_after_seconds=_retry_after(headers, {}))
+    kind, _ = _class_of(http_status, "", {})
+    return kind(message, status=http_status)
+
+
+def _is_for_later(code: int, message: str) -> bool:
+    return code == 429 or (code >= 500 and not _TYPED_PATCH.search(message))
+
+
+def _class_of(code: int, reason: str, details: Mapping[str, Any]) -> tuple[type[ClusterError], str]:
+    """The class, and what the message starts with."""
+    if code == 409:
+        return _conflict_of(reason, details)
+    if code == 422 and any(cause.get("field") == "metadata.uid" for cause in _causes(details)):
+        return PreconditionFailed, "the live object has another uid: "
+    classes: dict[int, type[ClusterError]] = {
+        400: InvalidObject,
+        401: Unauthenticated,
+        403: Forbidden,
+        410: Expired,
+        413: InvalidObject,
+        422: InvalidObject,
+        500: InvalidObject,
+    }
+    return classes.get(code, ClusterError), ""
+
+
+def _conflict_of(reason: str, details: Mapping[str, Any]) -> tuple[type[ClusterError], str]:
+    if reason == "AlreadyExists":
+        return AlreadyExists, ""
+    held = [cause for cause in _causes(details) if cause.get("reason") == "FieldManagerConflict"]
+    if not held:
+        return PreconditionFailed, ""
+    owners: dict[str, list[str]] = {}
+    for cause in held:
+        found = _MANAGER.search(str(cause.get("message") or ""))
+        owners.setdefault(found.group(1) if found else "another manager", []).append(str(cause.get("field") or "?"))
+    words = "; ".join(f"{manager} owns {', '.join(sorted(fields)[:10])}" for manager, fields in sorted(owners.items()))
+    return FieldConflict, f"{words}: "
+
+
+def _details_of(status: Mapping[str, Any], is_secret: bool) -> dict[str, object]:
+    details = status.get("details")
+    if not isinstance(details, dict):
+        return {}
+    if not is_secret:
+        return details
+    kept = ("reason", "field", "message")
+    causes = [{key: cause[key] for key in kept if key in cause} for cause in _causes(details)]
+    for cause in causes:
+        cause["message"] = _harmless(str(cause.get("message") or ""))
+    return {key: details[key] for key in ("name", "group", "kind", "uid", "retryAfterSeconds") if key in details} | {
+        "causes": causes
+    }
+
+
+def _harmless(message: str) -> str:
+    """What may be kept of a cause's words about a Secret: who owns a field, and that it cannot change."""
+    manager = _MANAGER.search(message)
+    if manager:
+        return f'conflict with "{manager.group(1)}"'
+    return "field is immutable" if _IMMUTABLE.search(message) else ""
+
+
+def _words(doing: Doing, status: Mapping[str, Any], reason: str) -> str:
+    if not doing.is_secret:
+        return str(status.get("message") or reason or "refused")[:MAX_MESSAGE_CHARACTERS]
+    if denial := _DENIAL.search(str(status.get("message") or "")):
+        return denial.group()
+    fields = sorted({str(cause.get("field") or "") for cause in _causes(status.get("details"))} - {""})
+    return f"refused ({reason or status.get('code') or 'no reason'}){': ' + ', '.join(fields) if fields else ''}"
+
+
+def _causes(details: object) -> list[dict[str, Any]]:
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [cause for cause in causes or [] if isinstance(cause, dict)] if isinstance(causes, list) else []
+
+
+def _retry_after(headers: Mapping[str, str], details: Mapping[str, object]) -> float:
+    said = headers.get("Retry-After") or details.get("retryAfterSeconds") or 0
+    try:
+        return min(max(float(str(said)), 0.0), MAX_RETRY_AFTER_SECONDS)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,65 @@
+"""What is ours: the objects of one BundleDeployment on one cluster, recorded before they are touched (S20)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
+
+from provisioner.values import InventoryItem, ObjectRef
+
+ObjectIdentity = tuple[str, str, str, str]
+
+
+class Inventory(Protocol):
+    """The record. Every call is durable when it returns. Called from one thread only."""
+
+    def items(self) -> dict[ObjectIdentity, InventoryItem]:
+        """All items, by `ref.identity`."""
+
+    def intend(self, ref: ObjectRef, nonce: str) -> None:
+        """Record that `ref` is about to be written with `nonce`.
+
+        The uid of an item that stands already is kept with the same nonce, and cleared with another.
+        """
+
+    def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
+        """Record that the object exists and is ours: it has this `uid`."""
+
+    def forget(self, ref: ObjectRef, uid: str) -> None:
+        """Record that the object is gone. An item with another uid stays."""
+
+
+class MemoryInventory:
+    """An inventory that ends with the process, for the command line and for tests."""
+
+    def __init__(self, items: Iterable[InventoryItem] = ()):
+        self._lock = threading.Lock()
+        self._items = {item.ref.identity: item for item in items}
+
+    def items(self) -> dict[ObjectIdentity, InventoryItem]:
+        with self._lock:
+            return dict(self._items)
+
+    def intend(self, ref: ObjectRef, nonce: str) -> None:
+        with self._lock:
+            known = self._items.get(ref.identity)
+            uid = known.uid if known and known.nonce == nonce else ""
+            self._items[ref.identity] = InventoryItem(ref, nonce, uid)
+
+    def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
+        with self._lock:
+            known = self._items.get(ref.identity, InventoryItem(ref, nonce))
+            self._items[ref.identity] = replace(known, nonce=nonce, uid=uid)
+
+    def forget(self, ref: ObjectRef, uid: str) -> None:
+        with self._lock:
+            known = self._items.get(ref.identity)
+            if known and known.uid == uid:
+                del self._items[ref.identity]
+
+
+def uids(items: Iterable[InventoryItem]) -> dict[ObjectIdentity, str]:
+    """The form that `plan` asks for: the uid of each object that is known to exist and be ours."""
+    return {item.ref.identity: item.uid for item in items if item.uid}

@@ -1,0 +1,149 @@
+"""In which order the objects of a bundle enter a cluster, and leave it. Pure.
+
+The phases are those of OLM v1 (provisioning.md 2.6): what others stand on comes first, what can refuse comes last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from provisioner.values import GroupKind, Manifest, ObjectRef
+
+PHASES = (
+    "namespaces",
+    "policies",
+    "identity",
+    "configuration",
+    "storage",
+    "crds",
+    "roles",
+    "bindings",
+    "infrastructure",
+    "deploy",
+    "scaling",
+    "publish",
+    "admission",
+)
+# Custom resources go before the workloads that clean up after them.
+CUSTOM = "custom"
+
+_SYSTEM_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+_RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
+_PHASE_OF = {
+    GroupKind("", "Namespace"): "namespaces",
+    GroupKind("networking.k8s.io", "NetworkPolicy"): "policies",
+    GroupKind("policy", "PodDisruptionBudget"): "policies",
+    GroupKind("scheduling.k8s.io", "PriorityClass"): "policies",
+    GroupKind("node.k8s.io", "RuntimeClass"): "policies",
+    GroupKind("", "ResourceQuota"): "policies",
+    GroupKind("", "LimitRange"): "policies",
+    GroupKind("", "ServiceAccount"): "identity",
+    GroupKind("", "Secret"): "configuration",
+    GroupKind("", "ConfigMap"): "configuration",
+    GroupKind("", "PersistentVolume"): "storage",
+    GroupKind("", "PersistentVolumeClaim"): "storage",
+    GroupKind("storage.k8s.io", "StorageClass"): "storage",
+    GroupKind("storage.k8s.io", "CSIDriver"): "storage",
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): "crds",
+    GroupKind(_RBAC, "ClusterRole"): "roles",
+    GroupKind(_RBAC, "Role"): "roles",
+    GroupKind(_RBAC, "ClusterRoleBinding"): "bindings",
+    GroupKind(_RBAC, "RoleBinding"): "bindings",
+    GroupKind("", "Service"): "infrastructure",
+    GroupKind("cert-manager.io", "Issuer"): "infrastructure",
+    GroupKind("cert-manager.io", "ClusterIssuer"): "infrastructure",
+    GroupKind("cert-manager.io", "Certificate"): "infrastructure",
+    GroupKind("autoscaling", "HorizontalPodAutoscaler"): "scaling",
+    GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler"): "scaling",
+    GroupKind("monitoring.coreos.com", "PrometheusRule"): "publish",
+    GroupKind("monitoring.coreos.com", "ServiceMonitor"): "publish",
+    GroupKind("monitoring.coreos.com", "PodMonitor"): "publish",
+    GroupKind("networking.k8s.io", "Ingress"): "publish",
+    GroupKind("networking.k8s.io", "IngressClass"): "publish",
+    GroupKind("route.openshift.io", "Route"): "publish",
+    GroupKind("apiregistration.k8s.io", "APIService"): "publish",
+    GroupKind(_ADMISSION, "ValidatingWebhookConfiguration"): "admission",
+    GroupKind(_ADMISSION, "MutatingWebhookConfiguration"): "admission",
+    GroupKind(_ADMISSION, "ValidatingAdmissionPolicy"): "admission",
+    GroupKind(_ADMISSION, "ValidatingAdmissionPolicyBinding"): "admission",
+    GroupKind(_ADMISSION, "MutatingAdmissionPolicy"): "admission",
+    GroupKind(_ADMISSION, "MutatingAdmissionPolicyBinding"): "admission",
+}
+_BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "extensions"})
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    name: str
+    manifests: tuple[Manifest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionPhase:
+    name: str
+    refs: tuple[ObjectRef, ...]
+
+
+def phase_of(ref: ObjectRef) -> str:
+    """The phase of a kind; what is not known (workloads, custom resources) belongs to `deploy`."""
+    if ref.group == "console.openshift.io":
+        return "publish"
+    return _PHASE_OF.get(ref.group_kind, "deploy")
+
+
+def phases(manifests: Iterable[Manifest]) -> list[Phase]:
+    """The phases that have something in them, in order. Inside one, file names order, then references.
+
+    Every kind that a CRD can define falls into a phase after `crds`, so a custom resource meets its definition there.
+    """
+    found: dict[str, list[Manifest]] = {}
+    for manifest in manifests:
+        found.setdefault(phase_of(manifest.ref), []).append(manifest)
+    return [Phase(name, tuple(sorted(found[name], key=_place))) for name in PHASES if name in found]
+
+
+def deletion_phases(refs: Iterable[ObjectRef]) -> list[DeletionPhase]:
+    """The reverse: the last to come is the first to go, but custom resources go before the workloads of `deploy`."""
+    found: dict[str, list[ObjectRef]] = {}
+    for ref in refs:
+        name = phase_of(ref)
+        found.setdefault(CUSTOM if name == "deploy" and not is_built_in(ref.group) else name, []).append(ref)
+    order = [name for phase in reversed(PHASES) for name in ((CUSTOM, phase) if phase == "deploy" else (phase,))]
+    return [DeletionPhase(name, tuple(sorted(found[name], reverse=True))) for name in order if name in found]
+
+
+def is_built_in(group: str) -> bool:
+    """Whether a group is Kubernetes' own: the old short names, and `*.k8s.io` served by the API server itself."""
+    own = {key.group for key in _PHASE_OF if key.group.endswith(".k8s.io")} - {"autoscaling.k8s.io"}
+    return group in _BUILT_IN_GROUPS or group in own
+
+
+def is_system_namespace(ref: ObjectRef) -> bool:
+    """Whether it is a namespace of Kubernetes itself, which no plan may delete."""
+    return ref.group_kind == GroupKind("", "Namespace") and ref.name in _SYSTEM_NAMESPACES
+
+
+def defined_kinds(manifests: Iterable[Manifest]) -> frozenset[GroupKind]:
+    """The kinds that CRDs among the manifests define."""
+    found = set()
+    for manifest in manifests:
+        if manifest.ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"):
+            spec = manifest.body.get("spec") or {}
+            found.add(GroupKind(str(spec.get("group") or ""), str((spec.get("names") or {}).get("kind") or "")))
+    return frozenset(found)
+
+
+def created_namespaces(manifests: Iterable[Manifest]) -> frozenset[str]:
+    """The names of the Namespaces among the manifests."""
+    namespace = GroupKind("", "Namespace")
+    return frozenset(manifest.ref.name for manifest in manifests if manifest.ref.group_kind == namespace)
+
+
+def _place(manifest: Manifest) -> tuple[list[tuple[int, int, str]], ObjectRef]:
+    """File names as people number them: 2_a before 10_b."""
+    parts = _DIGITS.split(manifest.file)
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part], manifest.ref

@@ -1,0 +1,258 @@
+"""What apply would do, object by object, asked of the API server itself by dry-run. Nothing is changed here.
+
+What the server cannot be asked yet, because kind or namespace come in the same bundle, is planned offline and says so.
+What stands in the way of one object becomes part of the plan; only a server that does not answer is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
+from provisioner.cluster.compare import NONCE, cleaned, hidden, masked, nonce_of, owner_words, uid_of, version_of
+from provisioner.cluster.failures import is_immutable_field
+from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.order import created_namespaces, defined_kinds, deletion_phases, is_system_namespace, phases
+from provisioner.errors import (
+    AlreadyExists,
+    ClusterError,
+    InvalidObject,
+    PreconditionFailed,
+    TryLater,
+    UnknownKind,
+)
+from provisioner.values import Action, Content, GroupKind, Manifest, ObjectRef, Plan, PlannedAction
+
+PARALLEL = 8
+# An object that somebody changes between our read and our dry-run is looked at again, so often.
+ATTEMPTS = 5
+
+_NAMESPACE = GroupKind("", "Namespace")
+_DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+# A webhook with side effects refuses dry-runs; that says nothing about the object.
+NO_DRY_RUN = "does not support dry run"
+
+
+def plan(
+    cluster: Cluster,
+    content: Content,
+    *,
+    inventory: Mapping[ObjectIdentity, str],
+    previous: Content | None,
+    field_manager: str,
+) -> Plan:
+    """The plan for `content` as the identity of `cluster`: its objects in the order of apply, then the deletions.
+
+    `inventory` is what is ours: the uid by `ref.identity`. What it holds and `content` has not is deleted; `previous`
+    only tells in which version those objects were written. An object that exists and is not ours is an ADOPT with a
+    problem. Raises TryLater where the server does not answer.
+    """
+    scene = _Scene(cluster, inventory, field_manager)
+    first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
+    actions = _in_parallel(scene, first)
+    scene = _after(scene, first, actions)
+    actions |= _in_parallel(scene, [one for one in content.manifests if one.ref.identity not in actions])
+    ordered = [actions[one.ref.identity] for phase in phases(content.manifests) for one in phase.manifests]
+    ordered += _deletions(scene, content, previous)
+    return Plan(tuple(ordered), plan_digest(ordered))
+
+
+def plan_digest(actions: Iterable[PlannedAction]) -> str:
+    """sha256 over what will be done to which object, not over values that the cluster moves by itself (S03)."""
+    entries = sorted((str(one.action), *one.ref.identity, one.uid) for one in actions)
+    digest = hashlib.sha256()
+    for entry in entries:
+        for part in entry:
+            encoded = part.encode()
+            digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def body_of(manifest: Manifest, *, nonce: str = "", uid: str = "", resource_version: str = "") -> dict[str, Any]:
+    """The object to send: the content's, with its preconditions and, if given, our nonce."""
+    meta = dict(manifest.body.get("metadata") or {})
+    if nonce:
+        meta["annotations"] = {**(meta.get("annotations") or {}), NONCE: nonce}
+    if uid:
+        meta["uid"] = uid
+    if resource_version:
+        meta["resourceVersion"] = resource_version
+    return {**manifest.body, "metadata": meta}
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What is known while planning: kinds and namespaces that this bundle is going to make or change."""
+
+    cluster: Cluster
+    inventory: Mapping[ObjectIdentity, str]
+    field_manager: str
+    new_kinds: frozenset[GroupKind] = frozenset()
+    new_namespaces: frozenset[str] = field(default_factory=frozenset)
+
+
+def _after(scene: _Scene, first: list[Manifest], actions: Mapping[ObjectIdentity, PlannedAction]) -> _Scene:
+    changing = [one for one in first if actions[one.ref.identity].action is not Action.NONE]
+    creating = [one for one in first if actions[one.ref.identity].action is Action.CREATE]
+    return replace(scene, new_kinds=defined_kinds(changing), new_namespaces=created_namespaces(creating))
+
+
+def _in_parallel(scene: _Scene, manifests: list[Manifest]) -> dict[ObjectIdentity, PlannedAction]:
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        found = pool.map(lambda one: _action(scene, one), manifests)
+        return {manifest.ref.identity: action for manifest, action in zip(manifests, found, strict=True)}
+
+
+def _action(scene: _Scene, manifest: Manifest) -> PlannedAction:
+    """The planned action of one object, its obstacle included."""
+    ref = manifest.ref
+    if ref.namespace and ref.namespace in scene.new_namespaces:
+        return _offline(manifest, Action.CREATE)
+    for attempt in range(ATTEMPTS):
+        try:
+            return _asked(scene, manifest)
+        except (PreconditionFailed, AlreadyExists):
+            if attempt == ATTEMPTS - 1:
+                raise TryLater(f"{ref} changes faster than it can be planned") from None
+    raise AssertionError("unreachable")
+
+
+def _asked(scene: _Scene, manifest: Manifest) -> PlannedAction:
+    ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
+    try:
+        live = scene.cluster.get(ref)
+    except UnknownKind as exc:
+        if ref.group_kind in scene.new_kinds:
+            return _of_new_version(scene, manifest)
+        return _stopped(_offline(manifest, Action.CREATE), exc)
+    except ClusterError as exc:
+        return _stopped(_offline(manifest, Action.UPDATE if ours else Action.CREATE), exc)
+    if live is None:
+        return _proved(scene, manifest, None)
+    if uid_of(live) != ours:
+        return _foreign(manifest, live)
+    if (live.get("metadata") or {}).get("deletionTimestamp"):
+        words = f"{ref} is being deleted and waits for its finalizers"
+        return replace(_offline(manifest, Action.UPDATE, live), problem=words, problem_code=PreconditionFailed.code)
+    return _proved(scene, manifest, live)
+
+
+def _of_new_version(scene: _Scene, manifest: Manifest) -> PlannedAction:
+    """An object in a version that its CRD is about to serve; it may exist already in another one."""
+    other = scene.cluster.resource_of(manifest.ref.group, "", manifest.ref.kind)
+    live = scene.cluster.get(replace(manifest.ref, version=other.version)) if other else None
+    if live is None:
+        return _offline(manifest, Action.CREATE)
+    is_ours = uid_of(live) == scene.inventory.get(manifest.ref.identity, "")
+    return _offline(manifest, Action.UPDATE, live) if is_ours else _foreign(manifest, live)
+
+
+def _proved(scene: _Scene, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
+    """The action by a server-side dry-run; `live` is ours, or None for an object that does not exist."""
+    uid, version, nonce = (uid_of(live), version_of(live), nonce_of(live)) if live else ("", MUST_NOT_EXIST, "")
+    body = body_of(manifest, nonce=nonce, uid=uid, resource_version=version)
+    is_provable = manifest.ref.group_kind not in scene.new_kinds
+    action = Action.UPDATE if live else Action.CREATE
+    try:
+        result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True)
+    except (PreconditionFailed, AlreadyExists):
+        raise
+    except InvalidObject as exc:
+        planned = _offline(manifest, action, live)
+        if not is_provable or NO_DRY_RUN in str(exc):
+            return planned
+        return replace(planned, action=Action.REPLACE) if live and is_immutable_field(exc) else _stopped(planned, exc)
+    except ClusterError as exc:
+        return _stopped(_offline(manifest, action, live), exc)
+    if live and cleaned(live) == cleaned(result.object):
+        action = Action.NONE
+    before, after = masked(live, result.object)
+    return PlannedAction(
+        manifest.ref,
+        action,
+        uid,
+        version if live else "",
+        before,
+        after,
+        is_provable,
+        result.warnings,
+    )
+
+
+def _offline(manifest: Manifest, action: Action, live: dict[str, Any] | None = None) -> PlannedAction:
+    """A planned action with the content's own words as the result, because the server could not be asked."""
+    before, after = masked(live, manifest.body)
+    uid, version = (uid_of(live), version_of(live)) if live else ("", "")
+    return PlannedAction(manifest.ref, action, uid, version, before, after, is_proved=False)
+
+
+def _stopped(planned: PlannedAction, error: ClusterError) -> PlannedAction:
+    return replace(planned, is_proved=False, problem=str(error), problem_code=error.code)
+
+
+def _foreign(manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+    """Somebody else's object. Its state is not part of the plan: who may see it is not ours to say (S09)."""
+    words = f"{manifest.ref} exists already and does not belong to this deployment"
+    owner = owner_words(live)
+    return PlannedAction(
+        manifest.ref,
+        Action.ADOPT,
+        uid_of(live),
+        version_of(live),
+        None,
+        hidden(manifest.body),
+        is_proved=False,
+        problem=f"{words} ({owner})" if owner else words,
+        problem_code=AlreadyExists.code,
+    )
+
+
+def _deletions(scene: _Scene, content: Content, previous: Content | None) -> list[PlannedAction]:
+    wished = {one.ref.identity for one in content.manifests}
+    versions = {one.ref.identity: one.ref.version for one in (previous.manifests if previous else ())}
+    refs = [
+        ObjectRef(identity[0], versions.get(identity, ""), *identity[1:])
+        for identity in scene.inventory
+        if identity not in wished
+    ]
+    ordered = [ref for phase in deletion_phases(refs) for ref in phase.refs]
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        return list(pool.map(lambda ref: _deletion(scene, ref), ordered))
+
+
+def _deletion(scene: _Scene, ref: ObjectRef) -> PlannedAction:
+    """The deletion of one object of ours. One that is gone is planned too: only the inventory still holds it."""
+    ours = scene.inventory[ref.identity]
+    planned = PlannedAction(ref, Action.DELETE, ours)
+    if is_system_namespace(ref):
+        return replace(
+            planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"
+        )
+    try:
+        ref = _in_served_version(scene.cluster, ref)
+        planned = replace(planned, ref=ref)
+        live = scene.cluster.get(ref)
+        if live is None:
+            return planned
+        if uid_of(live) != ours:
+            words = f"{ref} was made again by somebody else and stays"
+            return PlannedAction(ref, Action.NONE, ours, warnings=(words,))
+        scene.cluster.delete(ref, uid=ours, dry_run=True)
+    except UnknownKind:
+        return planned  # with the kind its objects went
+    except PreconditionFailed as exc:
+        raise TryLater(f"{ref} changes faster than it can be planned") from exc
+    except ClusterError as exc:
+        return _stopped(planned, exc)
+    before, _ = masked(live, None)
+    return replace(planned, resource_version=version_of(live), before=before)
+
+
+def _in_served_version(cluster: Cluster, ref: ObjectRef) -> ObjectRef:
+    """`ref` in its own version if that is still served, else in the preferred one."""
+    found = cluster.resource_of(ref.group, ref.version, ref.kind) or cluster.resource_of(ref.group, "", ref.kind)
+    return replace(ref, version=found.version) if found else ref

@@ -1,0 +1,208 @@
+"""One HTTP exchange with an API server: bounded in time and bytes, never redirected, its errors translated.
+
+The pool of connections is made by the official client (api.py); everything above it is ours, because the generated
+classes cost most of a request's time (dependencies.md section 3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+import urllib3
+from urllib3._collections import HTTPHeaderDict
+from urllib3.exceptions import HTTPError, SSLError
+
+from provisioner.cluster.failures import Doing, failure_of
+from provisioner.errors import ClusterError, InvalidObject, Unreachable
+from provisioner.values import Identity
+
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+_CHUNK_BYTES = 256 * 1024
+_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
+
+JSON = "application/json"
+APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. `path` is already encoded; `query` values are encoded here."""
+
+    method: str
+    path: str
+    doing: Doing
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    content_type: str = JSON
+    accept: str = JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+class Transport:
+    """The pool of one API server, shared by every identity that acts through it. Safe for threads."""
+
+    def __init__(
+        self,
+        pool: urllib3.PoolManager,
+        host: str,
+        authorization: Callable[[], Mapping[str, str]],
+        timeout_seconds: float,
+    ):
+        self._pool = pool
+        self._host = host.rstrip("/")
+        self._authorization = authorization
+        self._timeout_seconds = timeout_seconds
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def send(self, call: Call, identity: Identity | None) -> Answer:
+        """The JSON answer of a call that succeeded; else one of provisioner.errors."""
+        response = self._open(call, identity, read_seconds=self._timeout_seconds)
+        body = _read(response, call.doing)
+        if response.status >= 400:
+            raise failure_of(call.doing, response.status, body, response.headers)
+        if not 200 <= response.status < 300:
+            raise ClusterError(f"{call.doing}: unexpected answer {response.status}", status=response.status)
+        try:
+            document = orjson.loads(body) if body else {}
+        except orjson.JSONDecodeError as exc:
+            raise ClusterError(f"{call.doing}: the answer is not JSON", status=response.status) from exc
+        if not isinstance(document, dict):
+            raise ClusterError(f"{call.doing}: the answer is no JSON object", status=response.status)
+        return Answer(response.status, document, _warnings(response))
+
+    def stream(self, call: Call, identity: Identity | None, *, read_seconds: float) -> Stream:
+        """The lines of an answer that goes on, as JSON objects. `read_seconds` bounds the silence between two lines."""
+        response = self._open(call, identity, read_seconds=read_seconds)
+        if response.status != 200:
+            body = _read(response, call.doing)
+            raise failure_of(call.doing, response.status, body, response.headers)
+        return Stream(response, call.doing)
+
+    def _open(self, call: Call, identity: Identity | None, *, read_seconds: float) -> urllib3.BaseHTTPResponse:
+        headers = HTTPHeaderDict({"Accept": call.accept, "User-Agent": "pratique"})
+        headers.extend(self._authorization())
+        if identity:
+            _impersonate(headers, identity)
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        try:
+            return self._pool.request(
+                call.method,
+                f"{self._host}{call.path}{query}",
+                body=None if call.body is None else _encoded(call),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=min(self._timeout_seconds, 10.0), read=read_seconds),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+        except HTTPError as exc:
+            words = str(exc) if isinstance(exc, SSLError) else type(exc).__name__
+            raise Unreachable(f"{call.doing}: {self._host} did not answer ({words})") from exc
+
+
+class Stream(Iterator[dict[str, Any]]):
+    """JSON objects, one a line. `close` may be called from another thread; iteration then ends."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse, doing: Doing):
+        self._response = response
+        self._doing = doing
+        self._is_closed = False
+        self._lines = self._read_lines()
+
+    def __next__(self) -> dict[str, Any]:
+        return next(self._lines)
+
+    def close(self) -> None:
+        """End the stream now, also while another thread waits in it."""
+        self._is_closed = True
+        try:
+            self._response.shutdown()
+        except (RuntimeError, ValueError, OSError):
+            return  # it has ended already, and with it its socket
+
+    def _read_lines(self) -> Iterator[dict[str, Any]]:
+        rest = b""
+        try:
+            while chunk := self._response.read1(_CHUNK_BYTES):
+                *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) > MAX_RESPONSE_BYTES:
+                    raise ClusterError(f"{self._doing}: an event of more than {MAX_RESPONSE_BYTES} bytes")
+                yield from (self._object(line) for line in lines if line.strip())
+        except (HTTPError, OSError) as exc:
+            if not self._is_closed:
+                raise Unreachable(f"{self._doing}: the stream broke off ({type(exc).__name__})") from exc
+        finally:
+            self._response.close()
+
+    def _object(self, line: bytes) -> dict[str, Any]:
+        try:
+            document = orjson.loads(line)
+        except orjson.JSONDecodeError as exc:
+            raise Unreachable(f"{self._doing}: an event that is not JSON") from exc
+        return document if isinstance(document, dict) else {}
+
+
+def _encoded(call: Call) -> bytes:
+    try:
+        return orjson.dumps(call.body)
+    except (orjson.JSONEncodeError, TypeError) as exc:
+        raise InvalidObject(f"{call.doing}: cannot be written as JSON") from exc.with_traceback(None)
+
+
+def _read(response: urllib3.BaseHTTPResponse, doing: Doing) -> bytes:
+    """The whole body, at most MAX_RESPONSE_BYTES; the connection goes back to the pool."""
+    parts: list[bytes] = []
+    total = 0
+    try:
+        while chunk := response.read(_CHUNK_BYTES):
+            total += len(chunk)
+            if total > MAX_RESPONSE_BYTES:
+                response.close()
+                raise ClusterError(f"{doing}: the answer is larger than {MAX_RESPONSE_BYTES} bytes")
+            parts.append(chunk)
+    except (HTTPError, OSError) as exc:
+        raise Unreachable(f"{doing}: the answer broke off ({type(exc).__name__})") from exc
+    finally:
+        response.release_conn()
+    return b"".join(parts)
+
+
+def _warnings(response: urllib3.BaseHTTPResponse) -> tuple[str, ...]:
+    """The texts of the Warning headers (RFC 7234 form, code 299), each once."""
+    found: dict[str, None] = {}
+    for header in response.headers.getlist("Warning"):
+        for text in _WARNING.findall(header):
+            found[re.sub(r"\\(.)", r"\1", text)] = None
+    return tuple(found)
+
+
+def _impersonate(headers: HTTPHeaderDict, identity: Identity) -> None:
+    """Add the impersonation headers. The uid is left out: sending it needs a right of its own and decides nothing.
+
+    A header loses blanks at its ends and carries no line ends, so a name with these would arrive as another name.
+    """
+    for value in (identity.username, *identity.groups):
+        if not value or value != value.strip() or not (value.isascii() and value.isprintable()):
+            raise ClusterError(f"{value!r} cannot be impersonated: expected printable ASCII without blanks at the ends")
+    headers["Impersonate-User"] = identity.username
+    for group in identity.groups:
+        headers.add("Impersonate-Group", group)

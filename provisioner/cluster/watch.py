@@ -1,0 +1,218 @@
+"""Wait for objects to become what their specs ask for, by watching; polling only where watching is not allowed."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioner.cluster.answers import Watch, WatchType
+from provisioner.cluster.api import Cluster
+from provisioner.cluster.compare import uid_of
+from provisioner.cluster.discovery import Resource
+from provisioner.cluster.health import health_of, words_of_pod
+from provisioner.errors import ClusterError, Expired, Forbidden, TryLater, UnknownKind
+from provisioner.values import Health, HealthState, JsonObject, ObjectRef
+
+OnChange = Callable[[ObjectRef, Health], None]
+
+_WATCH_SECONDS = 60.0
+_BETWEEN_WATCHES_SECONDS = 0.2
+_POLL_SECONDS = 1.0
+_MAX_POLL_SECONDS = 5.0
+_PODS_SHOWN = 5
+_SETTLED = frozenset({HealthState.CURRENT, HealthState.FAILED})
+# What happens by time alone (a pod stays unschedulable) makes no event: look again this often.
+_LOOK_AGAIN_SECONDS = 5.0
+
+
+def until_settled(
+    cluster: Cluster, refs: Iterable[ObjectRef], *, timeout_seconds: float, on_change: OnChange | None = None
+) -> dict[ObjectRef, Health]:
+    """The health of each object once all are Current or Failed, or when the time is over.
+
+    `on_change` is called, in the caller's thread, with each health that differs from the last one told.
+    """
+    end = time.monotonic() + timeout_seconds
+    room = _Room(cluster, {ref: Health(HealthState.UNKNOWN, "not looked at yet") for ref in refs}, on_change)
+    if not room.health:
+        return {}
+    threads = [threading.Thread(target=room.follow, args=group, daemon=True) for group in _groups(cluster, room.health)]
+    for thread in threads:
+        thread.start()
+    try:
+        while not room.is_settled and (left := end - time.monotonic()) > 0:
+            room.take(min(left, _LOOK_AGAIN_SECONDS))
+    finally:
+        room.leave()
+        for thread in threads:
+            thread.join(timeout=1.0)
+    return dict(room.health)
+
+
+def until_gone(cluster: Cluster, uids: Mapping[ObjectRef, str], *, timeout_seconds: float) -> dict[ObjectRef, str]:
+    """Wait until none of the objects with these uids is left; for those that are, the answer says why."""
+    end, pause = time.monotonic() + timeout_seconds, 0.05
+    left = dict(uids)
+    while True:
+        words = {ref: found for ref, uid in left.items() if (found := _words_if_there(cluster, ref, uid)) is not None}
+        left = {ref: left[ref] for ref in words}
+        if not left or time.monotonic() + pause > end:
+            return words
+        time.sleep(pause)
+        pause = min(pause * 2, _MAX_POLL_SECONDS)
+
+
+def failing_pods(cluster: Cluster, workload: JsonObject) -> list[str]:
+    """Why the pods of a Deployment, StatefulSet, DaemonSet, ReplicaSet or Job do not get on, in sentences."""
+    spec = workload.get("spec") or {}
+    selector = _selector_words(spec.get("selector") or {})
+    pods = cluster.resource_of("", "v1", "Pod")
+    if not selector or pods is None:
+        return []
+    found: list[str] = []
+    for pod in cluster.list(pods, ObjectRef.of(workload).namespace, selector):
+        found.extend(f"pod {ObjectRef.of(pod).name}: {words}" for words in words_of_pod(pod))
+        if len(found) >= _PODS_SHOWN:
+            break
+    return found[:_PODS_SHOWN]
+
+
+@dataclass
+class _Room:
+    """Where the watching threads leave what they saw and the caller picks it up."""
+
+    cluster: Cluster
+    health: dict[ObjectRef, Health]
+    on_change: OnChange | None
+    _seen: queue.SimpleQueue[tuple[ObjectRef, JsonObject | None] | Exception] = field(default_factory=queue.SimpleQueue)
+    _last: dict[ObjectRef, JsonObject | None] = field(default_factory=dict)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _watches: set[Watch] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_settled(self) -> bool:
+        return all(health.state in _SETTLED for health in self.health.values())
+
+    def take(self, seconds: float) -> None:
+        """Pick up one thing seen; with none in time, judge again what was seen last."""
+        try:
+            seen = self._seen.get(timeout=seconds)
+        except queue.Empty:
+            for ref, obj in list(self._last.items()):
+                self._judge(ref, obj)
+            return
+        if isinstance(seen, Exception):
+            raise seen
+        ref, obj = seen
+        self._last[ref] = obj
+        self._judge(ref, obj)
+
+    def leave(self) -> None:
+        self._over.set()
+        with self._lock:
+            watches = tuple(self._watches)
+        for watch in watches:
+            watch.close()
+
+    def follow(self, resource: Resource, namespace: str, refs: Mapping[str, ObjectRef]) -> None:
+        """A thread's work: everything that happens to `refs` (by name) in one place, until the room is left."""
+        try:
+            while not self._over.is_set():
+                try:
+                    self._follow_once(resource, namespace, refs)
+                except Expired:
+                    continue
+                except TryLater:
+                    self._over.wait(_POLL_SECONDS)
+        except Forbidden:
+            self._poll(refs.values())
+        except Exception as exc:  # noqa: BLE001 -- a thread's error is raised in the caller's thread
+            self._seen.put(exc)
+
+    def _follow_once(self, resource: Resource, namespace: str, refs: Mapping[str, ObjectRef]) -> None:
+        snapshot = self.cluster.snapshot(resource, namespace=namespace)
+        there = {ObjectRef.of(obj).name: obj for obj in snapshot.objects}
+        for name, ref in refs.items():
+            self._seen.put((ref, there.get(name)))
+        version = snapshot.resource_version
+        while not self._over.is_set():
+            watch = self.cluster.watch(
+                resource, namespace=namespace, resource_version=version, timeout_seconds=_WATCH_SECONDS
+            )
+            with self._lock:
+                self._watches.add(watch)
+            if self._over.is_set():
+                watch.close()
+            version = self._drain(watch, refs) or version
+            with self._lock:
+                self._watches.discard(watch)
+            self._over.wait(_BETWEEN_WATCHES_SECONDS)
+
+    def _drain(self, watch: Watch, refs: Mapping[str, ObjectRef]) -> str:
+        version = ""
+        for event in watch:
+            version = event.resource_version
+            ref = refs.get(ObjectRef.of(event.object).name)
+            if ref is not None and event.type is not WatchType.BOOKMARK:
+                self._seen.put((ref, None if event.type is WatchType.DELETED else event.object))
+        return version
+
+    def _poll(self, refs: Iterable[ObjectRef]) -> None:
+        """For identities that may get but not list and watch."""
+        pause = _POLL_SECONDS
+        try:
+            while not self._over.is_set():
+                for ref in refs:
+                    self._seen.put((ref, self.cluster.get(ref)))
+                self._over.wait(pause)
+                pause = min(pause * 1.5, _MAX_POLL_SECONDS)
+        except (ClusterError, TryLater) as exc:
+            self._seen.put(exc)
+
+    def _judge(self, ref: ObjectRef, obj: JsonObject | None) -> None:
+        health = health_of(obj)
+        if health != self.health[ref]:
+            self.health[ref] = health
+            if self.on_change:
+                self.on_change(ref, health)
+
+
+def _groups(cluster: Cluster, refs: Iterable[ObjectRef]) -> list[tuple[Resource, str, dict[str, ObjectRef]]]:
+    """One watch per kind and namespace."""
+    groups: dict[tuple[Resource, str], dict[str, ObjectRef]] = {}
+    for ref in refs:
+        resource = cluster.resource_of(ref.group, ref.version, ref.kind)
+        if resource is None:
+            raise UnknownKind(f"{ref}: the cluster serves no {ref.kind} in {ref.api_version}", status=404)
+        groups.setdefault((resource, ref.namespace if resource.is_namespaced else ""), {})[ref.name] = ref
+    return [(resource, namespace, names) for (resource, namespace), names in groups.items()]
+
+
+def _words_if_there(cluster: Cluster, ref: ObjectRef, uid: str) -> str | None:
+    """None if the object is gone, or another one has taken its name."""
+    try:
+        live = cluster.get(ref, metadata_only=True)
+    except UnknownKind:
+        return None
+    except TryLater as exc:
+        return str(exc)
+    if live is None or uid_of(live) != uid:
+        return None
+    finalizers = (live.get("metadata") or {}).get("finalizers") or []
+    return f"still there, waits for {', '.join(map(str, finalizers))}" if finalizers else "still there"
+
+
+def _selector_words(selector: Mapping[str, Any]) -> str:
+    labels = selector.get("matchLabels") or {}
+    words = [f"{key}={value}" for key, value in sorted(labels.items())]
+    for one in selector.get("matchExpressions") or []:
+        values = ",".join(one.get("values") or [])
+        operators = {"In": f"{one['key']} in ({values})", "NotIn": f"{one['key']} notin ({values})"}
+        operators |= {"Exists": one["key"], "DoesNotExist": f"!{one['key']}"}
+        words.append(operators[one["operator"]])
+    return ",".join(words)

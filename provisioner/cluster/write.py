@@ -1,0 +1,213 @@
+"""One write of one object: what is sent, what may be tried again, and what its answer must be.
+
+Nothing here knows the inventory or the order of things; apply.py does. Safe for threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from provisioner.cluster.answers import Applied
+from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
+from provisioner.cluster.compare import (
+    altered,
+    changes,
+    cleaned,
+    lost,
+    masked,
+    nonce_of,
+    owner_words,
+    uid_of,
+    version_of,
+)
+from provisioner.cluster.plan import NO_DRY_RUN, body_of
+from provisioner.errors import (
+    AlreadyExists,
+    Forbidden,
+    InvalidObject,
+    PratiqueError,
+    PreconditionFailed,
+    UnknownKind,
+    Unreachable,
+)
+from provisioner.values import Action, JsonObject, Manifest, Outcome, OutcomeState, PlannedAction
+
+FIRST_PAUSE_SECONDS = 0.2
+MAX_PAUSE_SECONDS = 5.0
+# How long an API server may take to see a role, a namespace or a kind that it has just stored.
+CATCH_UP_SECONDS = 10.0
+_REBASES = 10
+_RBAC = "rbac.authorization.k8s.io"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One object to write. `uid` is that of the live object if it is ours, "" for one that must not exist yet."""
+
+    manifest: Manifest
+    planned: PlannedAction
+    nonce: str
+    uid: str = ""
+    is_resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The state to write onto, and what must come of it; `expected` is None where nobody could tell."""
+
+    version: str
+    expected: JsonObject | None
+    live: JsonObject | None = None
+
+    @property
+    def changes_nothing(self) -> bool:
+        return self.live is not None and self.expected is not None and cleaned(self.expected) == cleaned(self.live)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes as the identity of `cluster` until `end` (time.monotonic)."""
+
+    cluster: Cluster
+    field_manager: str
+    end: float
+
+    def write(self, job: Job) -> Outcome:
+        """Do what the job plans. Never raises a deliberate error: a failure is an outcome.
+
+        An outcome with a uid says that the object exists and is ours, whether it succeeded or not.
+        """
+        ref, action = job.manifest.ref, job.planned.action
+        try:
+            return self._update(job, job.uid) if job.uid else self._create(job)
+        except PratiqueError as exc:
+            return Outcome(ref, action, OutcomeState.FAILED, str(exc), job.uid)
+
+    def patiently(self, call: Callable[[], T], *, catching_up: tuple[type[PratiqueError], ...] = ()) -> T:
+        """`call`, again after failures that pass by themselves: until the deadline, or briefly for `catching_up`."""
+        pause, began = FIRST_PAUSE_SECONDS, time.monotonic()
+        while True:
+            try:
+                return call()
+            except Unreachable as exc:
+                wait = max(pause, exc.retry_after_seconds)
+                if time.monotonic() + wait > self.end:
+                    raise
+            except catching_up:
+                wait = pause
+                if time.monotonic() + wait > min(self.end, began + CATCH_UP_SECONDS):
+                    raise
+            time.sleep(wait)
+            pause = min(pause * 2, MAX_PAUSE_SECONDS)
+
+    def _apply(self, job: Job, uid: str, resource_version: str, *, dry_run: bool = False) -> Applied:
+        body = body_of(job.manifest, nonce=job.nonce, uid=uid, resource_version=resource_version)
+        # A role that was written a moment ago may not count yet, and a kind not be served yet.
+        catching_up = (Forbidden, UnknownKind) if job.manifest.ref.group == _RBAC else (UnknownKind,)
+        return self.patiently(
+            lambda: self.cluster.apply(body, field_manager=self.field_manager, dry_run=dry_run),
+            catching_up=catching_up,
+        )
+
+    def _create(self, job: Job) -> Outcome:
+        try:
+            expected = job.planned.after if job.planned.is_proved else self._dry_run(job, "", MUST_NOT_EXIST)
+            applied = self._apply(job, "", MUST_NOT_EXIST)
+        except AlreadyExists as exc:
+            return self._met(job, exc)
+        return self._outcome(job, applied, expected)
+
+    def _met(self, job: Job, error: AlreadyExists) -> Outcome:
+        """A create-only apply met an object: it is ours if an earlier try of ours wrote its nonce, else somebody's."""
+        live = self.patiently(lambda: self.cluster.get(job.manifest.ref))
+        if live is not None and nonce_of(live) == job.nonce:
+            return self._update(job, uid_of(live))
+        owner = owner_words(live) if live else ""
+        words = f"{error}; it does not belong to this deployment" + (f" ({owner})" if owner else "")
+        return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
+
+    def _update(self, job: Job, uid: str) -> Outcome:
+        """Apply onto the state that the plan was made on; if it has moved, only what was planned may still change."""
+        planned = job.planned
+        is_as_planned = planned.is_proved and planned.uid == uid and not job.is_resumed
+        view = _View(planned.resource_version, planned.after) if is_as_planned else None
+        for _ in range(_REBASES):
+            if view is None:
+                view = self._fresh_view(job, uid)
+                if view is None:
+                    continue
+                if view.changes_nothing:
+                    return _unchanged(job, view)
+                _check_still_planned(job, view)
+            try:
+                applied = self._apply(job, uid, view.version)
+            except PreconditionFailed:
+                view = None
+                continue
+            return self._outcome(job, applied, view.expected)
+        raise PreconditionFailed(f"{job.manifest.ref} changes faster than it can be written", status=409)
+
+    def _fresh_view(self, job: Job, uid: str) -> _View | None:
+        """The live object and what apply would make of it; None if it changed between the two."""
+        live = self._live(job, uid)
+        try:
+            return _View(version_of(live), self._dry_run(job, uid, version_of(live)), live)
+        except PreconditionFailed:
+            return None
+
+    def _live(self, job: Job, uid: str) -> dict[str, Any]:
+        live = self.patiently(lambda: self.cluster.get(job.manifest.ref), catching_up=(UnknownKind,))
+        if live is None or uid_of(live) != uid:
+            found = "was made again by somebody else" if live else "is gone"
+            raise PreconditionFailed(f"{job.manifest.ref} {found} since the plan was made", status=409)
+        return live
+
+    def _dry_run(self, job: Job, uid: str, version: str) -> JsonObject | None:
+        """What the server would make of it now; None where a webhook with side effects forbids to ask."""
+        try:
+            return self._apply(job, uid, version, dry_run=True).object
+        except InvalidObject as exc:
+            if NO_DRY_RUN in str(exc):
+                return None
+            raise
+
+    def _outcome(self, job: Job, applied: Applied, expected: JsonObject | None) -> Outcome:
+        """The outcome of a write that the server took, held against what was planned (S10)."""
+        wished = job.manifest.body
+        wrong = altered(expected, applied.object, wished) if expected is not None else []
+        if not job.planned.is_proved:
+            wrong = sorted({*wrong, *lost(wished, applied.object)})
+        words = f"altered by admission: {', '.join(wrong[:10])}" if wrong else ""
+        return Outcome(
+            job.manifest.ref,
+            job.planned.action,
+            OutcomeState.FAILED if wrong else OutcomeState.DONE,
+            words,
+            uid_of(applied.object),
+            version_of(applied.object),
+            applied.warnings,
+        )
+
+
+def _unchanged(job: Job, view: _View) -> Outcome:
+    state = OutcomeState.UNCHANGED if job.planned.action is Action.UPDATE else OutcomeState.DONE
+    live = view.live or {}
+    return Outcome(job.manifest.ref, job.planned.action, state, "", uid_of(live), version_of(live))
+
+
+def _check_still_planned(job: Job, view: _View) -> None:
+    """Raise PreconditionFailed where applying now would change something that the plan did not change."""
+    planned = job.planned
+    if planned.action is not Action.UPDATE or not planned.is_proved or view.expected is None:
+        return
+    allowed = changes(planned.before, planned.after)
+    now = changes(*masked(view.live, view.expected))
+    extra = sorted(".".join(path) for path, value in now.items() if path not in allowed or allowed[path] != value)
+    if extra:
+        words = f"was changed since the plan was made; applying now would also change {', '.join(extra)}"
+        raise PreconditionFailed(f"{job.manifest.ref} {words}", status=409)

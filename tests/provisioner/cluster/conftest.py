@@ -1,0 +1,60 @@
+"""The cluster room is tested on real API servers: the control plane of tests/controlplane, and the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from provisioner.cluster.api import Cluster
+from provisioner.errors import PratiqueError
+from provisioner.values import ObjectRef
+from tests.provisioner.cluster.scene import Scene
+
+
+@pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])
+def kubernetes_api(request: pytest.FixtureRequest) -> Cluster:
+    """Either API server, as its admin."""
+    server = request.getfixturevalue(request.param)
+    return Cluster.connect(server.kubeconfig("admin"), timeout_seconds=20.0)
+
+
+@pytest.fixture
+def real_api(controlplane) -> Cluster:
+    return Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+
+
+@pytest.fixture
+def scene(kubernetes_api: Cluster) -> Iterator[Scene]:
+    yield from _scene(kubernetes_api)
+
+
+@pytest.fixture
+def real_scene(real_api: Cluster) -> Iterator[Scene]:
+    yield from _scene(real_api)
+
+
+def _scene(cluster: Cluster) -> Iterator[Scene]:
+    """A namespace of the test's own, deleted afterwards with what the test made outside of it."""
+    scene = Scene(cluster, f"cluster-{uuid.uuid4().hex[:10]}")
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}})
+    yield scene
+    leftovers = [*scene.inventory.items().values()]
+    refs = [item.ref for item in leftovers if not item.ref.namespace]
+    for ref in [*refs, ObjectRef("", "v1", "Namespace", "", scene.namespace)]:
+        with contextlib.suppress(PratiqueError):  # cleaning up is no part of the test
+            cluster.delete(ref)
+
+
+@pytest.fixture
+def nobody_there() -> Cluster:
+    """A cluster at whose address nobody listens."""
+    config = {
+        "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "a", "user": {"token": "s3cret"}}],
+    }
+    return Cluster.connect(config, timeout_seconds=2.0)

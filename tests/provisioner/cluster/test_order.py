@@ -1,0 +1,96 @@
+"""In which order objects come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioner.cluster.order import CUSTOM, PHASES, defined_kinds, deletion_phases, phase_of, phases
+from provisioner.values import GroupKind, Manifest, ObjectRef
+
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+def manifest(api_version: str, kind: str, name: str = "x", *, file: str = "", **rest: object) -> Manifest:
+    return Manifest({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **rest}, file)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "phase"),
+    [
+        ("v1", "Namespace", "namespaces"),
+        ("networking.k8s.io/v1", "NetworkPolicy", "policies"),
+        ("policy/v1", "PodDisruptionBudget", "policies"),
+        ("scheduling.k8s.io/v1", "PriorityClass", "policies"),
+        ("v1", "ServiceAccount", "identity"),
+        ("v1", "Secret", "configuration"),
+        ("v1", "ConfigMap", "configuration"),
+        ("v1", "PersistentVolume", "storage"),
+        ("v1", "PersistentVolumeClaim", "storage"),
+        ("storage.k8s.io/v1", "StorageClass", "storage"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "crds"),
+        (RBAC, "ClusterRole", "roles"),
+        (RBAC, "Role", "roles"),
+        (RBAC, "ClusterRoleBinding", "bindings"),
+        (RBAC, "RoleBinding", "bindings"),
+        ("v1", "Service", "infrastructure"),
+        ("cert-manager.io/v1", "Issuer", "infrastructure"),
+        ("cert-manager.io/v1", "Certificate", "infrastructure"),
+        ("apps/v1", "Deployment", "deploy"),
+        ("batch/v1", "Job", "deploy"),
+        ("example.com/v1", "Namespace", "deploy"),
+        ("example.com/v1", "Anything", "deploy"),
+        ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "scaling"),
+        ("monitoring.coreos.com/v1", "PrometheusRule", "publish"),
+        ("networking.k8s.io/v1", "Ingress", "publish"),
+        ("console.openshift.io/v1", "ConsolePlugin", "publish"),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "admission"),
+        ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "admission"),
+        ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "admission"),
+    ],
+)
+def test_each_kind_has_its_phase(api_version, kind, phase):
+    assert phase_of(manifest(api_version, kind).ref) == phase
+
+
+def test_phases_come_in_order_and_only_where_they_hold_something():
+    bundle = [manifest("apps/v1", "Deployment"), manifest("v1", "Namespace"), manifest("v1", "Secret")]
+    assert [phase.name for phase in phases(bundle)] == ["namespaces", "configuration", "deploy"]
+
+
+def test_a_custom_resource_comes_after_its_definition_whatever_the_files_say():
+    names = {"group": "example.com", "names": {"kind": "Widget"}}
+    definition = manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", file="99_crd.yaml", spec=names)
+    resource = manifest("example.com/v1", "Widget", file="00_widget.yaml")
+    order = [one.ref.kind for phase in phases([resource, definition]) for one in phase.manifests]
+    assert order == ["CustomResourceDefinition", "Widget"]
+    assert defined_kinds([resource, definition]) == {GroupKind("example.com", "Widget")}
+
+
+def test_file_names_order_a_phase_as_people_number_them():
+    bundle = [
+        manifest("v1", "ConfigMap", name, file=file) for name, file in (("c", "10_c"), ("a", "2_a"), ("b", "2_a"))
+    ]
+    assert [one.ref.name for one in phases(bundle)[0].manifests] == ["a", "b", "c"]
+
+
+def test_the_order_does_not_depend_on_the_order_of_the_manifests():
+    bundle = [manifest("v1", "ConfigMap", name) for name in "dacb"]
+    assert phases(bundle) == phases(reversed(bundle))
+
+
+def test_what_came_last_goes_first_and_custom_resources_before_what_cleans_up_after_them():
+    kinds = [
+        ("v1", "Namespace"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("apps/v1", "Deployment"),
+        ("example.com/v1", "Widget"),
+        ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+    ]
+    refs = [manifest(*one).ref for one in kinds]
+    assert [phase.name for phase in deletion_phases(refs)] == ["admission", CUSTOM, "deploy", "crds", "namespaces"]
+    assert sorted(ref for phase in deletion_phases(refs) for ref in phase.refs) == sorted(refs)
+
+
+def test_every_phase_can_be_left_again():
+    refs = [ObjectRef("", "v1", "Namespace", "", "x")]
+    assert deletion_phases(refs)[0].name == PHASES[0]
