@@ -1,0 +1,100 @@
+"""The one form of an object and of a content: what is hashed, stored, shown and applied is these bytes.
+
+Numbers are those that kubectl sends: 1.0 is 1, an integer past 64 bits a float (see scalars.number), so an object
+written as YAML, as JSON or by Helm has one form. Text is never touched. Keys are sorted by code point.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from provisioner.errors import BundleTooLarge, InvalidManifest
+from provisioner.render.scalars import number
+from provisioner.values import Manifest
+
+MAX_DEPTH = 200
+_DOMAIN = b"pratique content v1"
+
+
+def canonical(value: Any) -> Any:
+    """A copy of a JSON value with sorted keys and settled numbers, which shares nothing with `value`.
+
+    Raises InvalidManifest for what JSON cannot hold, and BundleTooLarge past MAX_DEPTH.
+    """
+    return _canonical(value, 0)
+
+
+def _canonical(value: Any, depth: int) -> Any:
+    if isinstance(value, str | bool) or value is None:
+        return value
+    if isinstance(value, int | float):
+        return number(value)
+    if depth >= MAX_DEPTH:
+        raise BundleTooLarge(f"nested deeper than {MAX_DEPTH}")
+    if isinstance(value, Mapping):
+        return {key: _canonical(value[key], depth + 1) for key in _sorted_keys(value)}
+    if isinstance(value, list | tuple):
+        return [_canonical(member, depth + 1) for member in value]
+    raise InvalidManifest(f"a {type(value).__name__} is no JSON value")
+
+
+def _sorted_keys(mapping: Mapping[Any, Any]) -> list[str]:
+    strangers = sorted({type(key).__name__ for key in mapping if not isinstance(key, str)})
+    if strangers:
+        raise InvalidManifest(f"a key is a {strangers[0]}, JSON keys are text")
+    return sorted(mapping)
+
+
+def canonical_json(value: Any) -> bytes:
+    """The one JSON text of a value: sorted keys, no spaces, UTF-8. Equal values give equal bytes, everywhere."""
+    text = json.dumps(_canonical(value, 0), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError as exc:
+        raise InvalidManifest("a text holds half a surrogate pair, which UTF-8 cannot") from exc
+
+
+def serialise(manifests: Iterable[Manifest]) -> bytes:
+    """The stored form of a content: a line of canonical JSON for each manifest, in their order, with its file."""
+    return b"".join(_line(manifest) for manifest in manifests)
+
+
+def _line(manifest: Manifest) -> bytes:
+    return canonical_json({"file": manifest.file, "object": manifest.body}) + b"\n"
+
+
+def parse(stored: bytes) -> tuple[Manifest, ...]:
+    """The manifests of a stored content; `serialise` of them gives the same bytes again.
+
+    Raises InvalidManifest for bytes that `serialise` did not write. It checks the form only: hold `stored_digest`
+    against the reviewed digest before you use the answer.
+    """
+    return tuple(_manifest(line, number) for number, line in enumerate(stored.splitlines(keepends=True), start=1))
+
+
+def _manifest(line: bytes, position: int) -> Manifest:
+    try:
+        entry = json.loads(line)
+        manifest = Manifest(body=entry["object"], file=entry["file"])
+        if _line(manifest) == line:
+            return manifest
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
+        raise InvalidManifest(f"stored content, line {position}: not what was stored") from exc
+    raise InvalidManifest(f"stored content, line {position}: not in canonical form")
+
+
+def content_digest(manifests: Iterable[Manifest], *, install_namespace: str, service_account: str) -> str:
+    """`sha256:<hex>` over what will be applied, in its order, where to and as whom."""
+    return stored_digest(serialise(manifests), install_namespace=install_namespace, service_account=service_account)
+
+
+def stored_digest(stored: bytes, *, install_namespace: str, service_account: str) -> str:
+    """The content digest from stored bytes, without reading them: what apply compares before anything else."""
+    digest = hashlib.sha256()
+    for part in (_DOMAIN, install_namespace.encode(), service_account.encode(), stored):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return f"sha256:{digest.hexdigest()}"

@@ -1,0 +1,189 @@
+"""What every format's output goes through: what an object of a bundle may say, and where it belongs.
+
+Refused, with file and field, is what a bundle cannot mean: identity that only the API server gives, owners, names of
+our our own records. Dropped is what the API server drops or what says nothing: `creationTimestamp: null` and its like,
+kubectl's last-applied-configuration (an outdated copy which may hold secrets), the status of built-in kinds or an
+empty one, and the namespace of a cluster-scoped object (widely used bundles such as ingress-nginx have one).
+Finalizers stay: bundles use them, and the report shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.errors import InvalidManifest
+from provisioner.render.canonical import canonical
+from provisioner.render.limits import Limits, Meter
+from provisioner.render.scopes import BUILT_IN, defined_scopes
+from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
+
+OUR_GROUP = "core.rukpak.io"
+OUR_ANNOTATIONS = frozenset({f"{OUR_GROUP}/prune", f"{OUR_GROUP}/optional"})
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+SERVER_FIELDS = (
+    "uid", "resourceVersion", "managedFields", "ownerReferences", "creationTimestamp", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "generation", "selfLink",
+)  # fmt: skip
+
+IsNamespaced = Callable[[GroupKind], bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object as a format found it: any mapping, and where it stands. `line` is 0 where lines mean nothing."""
+
+    body: Any
+    file: str
+    line: int = 0
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    def refuse(self, words: str) -> InvalidManifest:
+        """The error that names place and object. Never give it a value of the object."""
+        return InvalidManifest(f"{self.place}: {_describe(self.body)}{words}")
+
+
+def admit(
+    found: Iterable[Found], *, install_namespace: str, is_namespaced: IsNamespaced, limits: Limits
+) -> tuple[Manifest, ...]:
+    """The manifests of a bundle, canonical, in the order found; Lists are flattened.
+
+    A namespaced object without a namespace gets `install_namespace`. The scope of a kind is known from Kubernetes
+    itself, else from the bundle's own CRDs, else from `is_namespaced` (the cluster); where nobody knows, the object
+    stays as it is. Raises InvalidManifest and BundleTooLarge.
+    """
+    objects = [(each, _cleaned(each)) for each in _flattened(found, Meter(limits))]
+    if not objects:
+        raise InvalidManifest("found no objects: a bundle must hold at least one")
+    kinds = [(ObjectRef.of(body).group_kind, body) for _, body in objects]
+    known = defined_scopes(kinds) | BUILT_IN
+    manifests: dict[tuple[str, str, str, str], Manifest] = {}
+    for (each, body), (kind, _) in zip(objects, kinds, strict=True):
+        scope = known[kind] if kind in known else is_namespaced(kind)
+        manifest = Manifest(_placed(each, body, scope, install_namespace), each.file)
+        other = manifests.setdefault(manifest.ref.identity, manifest)
+        if other is not manifest:
+            raise each.refuse(f"is in {other.file} already")
+    return tuple(manifests.values())
+
+
+def _flattened(found: Iterable[Found], meter: Meter) -> Iterator[Found]:
+    count = 0
+    for each in found:
+        pending = [each]
+        while pending:
+            one = pending.pop()
+            items = _items(one)
+            if items is None:
+                count += 1
+                meter.objects(one.file, count)
+                yield one
+            else:
+                pending.extend(reversed(items))
+
+
+def _items(each: Found) -> list[Found] | None:
+    """The members of a List, None for any other object. As for kubectl, members of a FooList need not say Foo."""
+    body = each.body
+    kind = body.get("kind") if isinstance(body, Mapping) else None
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return None
+    items = body.get("items", [] if kind == "List" else None)
+    if not isinstance(items, list):
+        return [] if kind == "List" and items is None else None
+    inherited = {} if kind == "List" else {"apiVersion": body.get("apiVersion"), "kind": kind.removesuffix("List")}
+    return [Found({**inherited, **item} if isinstance(item, Mapping) else item, each.file, each.line) for item in items]
+
+
+def _cleaned(each: Found) -> dict[str, Any]:
+    """The canonical object without what says nothing, checked but for its namespace."""
+    if not isinstance(each.body, Mapping):
+        raise each.refuse("is no Kubernetes object: a mapping with apiVersion, kind and metadata")
+    try:
+        body: dict[str, Any] = canonical(each.body)
+    except InvalidManifest as exc:
+        raise each.refuse(str(exc)) from exc
+    _check_type(each, body)
+    _check_name(each, body.get("metadata"))
+    body["metadata"] = _cleaned_metadata(each, body["metadata"])
+    ref = ObjectRef.of(body)
+    if ref.group == OUR_GROUP and ref.kind != "BundleDeployment":
+        raise each.refuse(f"content must not carry records of {OUR_GROUP}, only BundleDeployments")
+    if "status" in body and (not body["status"] or ref.group_kind in BUILT_IN):
+        del body["status"]
+    return body
+
+
+def _check_type(each: Found, body: JsonObject) -> None:
+    for field in ("apiVersion", "kind"):
+        value = body.get(field)
+        if not isinstance(value, str) or not value:
+            raise each.refuse(f"needs {field}, a text")
+    parts = body["apiVersion"].split("/")
+    if len(parts) > 2 or not all(parts):
+        raise each.refuse("apiVersion must be VERSION or GROUP/VERSION")
+
+
+def _check_name(each: Found, metadata: Any) -> None:
+    if not isinstance(metadata, dict):
+        raise each.refuse("needs metadata with a name")
+    if metadata.get("generateName"):
+        raise each.refuse("metadata.generateName: content needs a name of its own, or every apply would make another")
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise each.refuse("needs metadata.name, a text (quote it)")
+    if name in {".", ".."} or "/" in name or "%" in name:
+        raise each.refuse("metadata.name: Kubernetes takes no `/`, `%`, `.` or `..` as a name")
+
+
+def _cleaned_metadata(each: Found, metadata: dict[str, Any]) -> dict[str, Any]:
+    for field in SERVER_FIELDS:
+        if metadata.pop(field, None):
+            raise each.refuse(f"metadata.{field}: only the API server sets it, content must not carry it")
+    metadata.pop("generateName", None)
+    for field in ("labels", "annotations"):
+        _check_words(each, field, metadata.get(field))
+    annotations = metadata.get("annotations")
+    if annotations and annotations.pop(LAST_APPLIED, None) is not None and not annotations:
+        del metadata["annotations"]
+    return metadata
+
+
+def _check_words(each: Found, field: str, words: Any) -> None:
+    """Labels and annotations: text by text, none of ours but the documented annotations."""
+    if words is None:
+        return
+    if not isinstance(words, dict):
+        raise each.refuse(f"metadata.{field}: must be a mapping")
+    for key, value in words.items():
+        domain = key.partition("/")[0]
+        is_ours = domain == OUR_GROUP or domain.endswith(f".{OUR_GROUP}")
+        if is_ours and not (field == "annotations" and key in OUR_ANNOTATIONS):
+            raise each.refuse(f"metadata.{field}: content must not carry {key!r}, it is Pratique's own")
+        if value is not None and not isinstance(value, str):
+            raise each.refuse(f"metadata.{field}: {key!r} must be a text (quote it)")
+
+
+def _placed(each: Found, body: dict[str, Any], is_namespaced: bool | None, install_namespace: str) -> JsonObject:
+    metadata = body["metadata"]
+    namespace = metadata.get("namespace")
+    if namespace is not None and not isinstance(namespace, str):
+        raise each.refuse("metadata.namespace: must be a text (quote it)")
+    if not namespace or is_namespaced is False:
+        metadata.pop("namespace", None)
+        if is_namespaced:
+            body["metadata"] = canonical({**metadata, "namespace": install_namespace})
+    return body
+
+
+def _describe(body: Any) -> str:
+    if not isinstance(body, Mapping):
+        return ""
+    metadata = body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    words = [repr(word[:253])[1:-1] for word in (body.get("kind"), name) if isinstance(word, str) and word]
+    return f"{' '.join(words)}: " if words else ""

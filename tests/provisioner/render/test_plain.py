@@ -1,0 +1,223 @@
+"""Which files of a plain bundle are read, in which order, and that real bundles render."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest
+from provisioner.render import formats
+from provisioner.render.canonical import canonical
+from provisioner.render.formats import Rendering, format_names, render_content
+from provisioner.render.limits import Limits
+from provisioner.render.objects import Found
+from provisioner.render.plain import render
+from provisioner.render.scopes import BUILT_IN
+from provisioner.render.yaml import load_all
+from provisioner.values import GroupKind, Manifest, Pin, SourceKind, Tree
+from tests.controlplane.endpoint import Endpoint
+from tests.provisioner.render.test_kubectl_agrees import read_by_kubectl
+
+CORPUS = Path(os.environ.get("PRATIQUE_CORPUS", Path(__file__).resolve().parents[4] / "shared" / "corpus")) / "plain"
+FOLDERS = sorted({file.parent for file in CORPUS.rglob("*.yaml")})
+
+
+def config_map(name: str) -> bytes:
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n".encode()
+
+
+def names(files: dict[str, bytes], *, allow_subfolders: bool = False) -> list[str]:
+    return [manifest.ref.name for manifest in rendered(Tree(files), allow_subfolders=allow_subfolders)]
+
+
+def rendered(tree: Tree, *, allow_subfolders: bool = False) -> tuple[Manifest, ...]:
+    return render(tree, install_namespace="home", is_namespaced=lambda _: None, allow_subfolders=allow_subfolders)
+
+
+TAKEN: dict[str, tuple[dict[str, bytes], list[str]]] = {
+    "by file name, then by place": (
+        {"manifests/b.yaml": config_map("b1") + b"---\n" + config_map("b0"), "manifests/a.yml": config_map("a")},
+        ["a", "b1", "b0"],
+    ),
+    "numbers as text": ({f"manifests/{n}.yaml": config_map(f"n{n}") for n in ("10", "9", "01")}, ["n01", "n10", "n9"]),
+    "JSON": ({"manifests/a.json": json.dumps(load_all(config_map("a"), name="a")[0]).encode()}, ["a"]),
+    "any case of the ending": ({"manifests/a.YAML": config_map("a")}, ["a"]),
+    "the root": ({"a.yaml": config_map("a"), "Dockerfile": b"FROM scratch", "src/main.go": b"package x"}, ["a"]),
+    "the folder before the root": ({"manifests/a.yaml": config_map("a"), "other.yaml": b"- no\n"}, ["a"]),
+    "beside what is for people": (
+        {f"manifests/{name}": b"{{" for name in ("README.md", "README", "LICENSE", "notes.txt", "NOTICE.html", ".keep")}
+        | {"manifests/a.yaml": config_map("a"), "manifests/.git/x.yaml": b"{{"},
+        ["a"],
+    ),
+    "template braces": ({"manifests/a.yaml": config_map("a") + b"data: {x: '{{ .Values.x }}', y: '{{'}\n"}, ["a"]),
+    "dotfolders at the root": ({"a.yaml": config_map("a"), ".github/workflows/x.yaml": b"on: push"}, ["a"]),
+    "empty documents": ({"a.yaml": b"---\n# c\n---\n" + config_map("a") + b"---\n\n", "b.yaml": b""}, ["a"]),
+}
+KUSTOMIZATION = b"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n"
+REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
+    "nothing": ({}, "found no manifests"),
+    "an empty folder": ({"manifests/README.md": b""}, "found no manifests"),
+    "no YAML at the root": ({"Dockerfile": b""}, "found no manifests"),
+    "no objects": ({"manifests/a.yaml": b"# nothing\n"}, "found no objects"),
+    "a script": (
+        {"manifests/a.yaml": config_map("a"), "manifests/install.sh": b""},
+        "manifests/install.sh: not a manifest",
+    ),
+    "a stranger in a subfolder": (
+        {"manifests/a.yaml": config_map("a"), "manifests/b/x.tpl": b""},
+        "b/x.tpl: not a manifest",
+    ),
+    "a subfolder": (
+        {"manifests/a.yaml": config_map("a"), "manifests/b/c.yaml": config_map("c")},
+        "manifests/b/c.yaml: subfolders",
+    ),
+    "a subfolder of the root": ({"a.yaml": config_map("a"), "b/c.yaml": config_map("c")}, "b/c.yaml: subfolders"),
+    "the same in two files": (
+        {"a.yaml": config_map("a"), "b.yaml": config_map("a")},
+        "b.yaml:1: ConfigMap a: is in a.yaml already",
+    ),
+    "no object": ({"manifests/a.yaml": b"a: 1\n---\n- x\n"}, "manifests/a.yaml:1: needs apiVersion"),
+    "broken YAML": ({"manifests/a.yaml": b"a: b: c\n"}, "manifests/a.yaml:1: mapping values"),
+    "package.json": ({"a.yaml": config_map("a"), "package.json": b"{}"}, "package.json:1: needs apiVersion"),
+    "a file name that hides": ({"manifests/\u202ea.exe": b""}, r"manifests/\u202ea.exe: not a manifest"),
+    "a kustomization that changes things": (
+        {"a.yaml": config_map("a"), "kustomization.yaml": KUSTOMIZATION + b"namePrefix: x-\n"},
+        "kustomize is not run",
+    ),
+    "a kustomization that leaves a file out": (
+        {"a.yaml": config_map("a"), "b.yaml": config_map("b"), "kustomization.yaml": KUSTOMIZATION},
+        "kustomize is not run",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), TAKEN.values(), ids=TAKEN)
+def test_manifests_are_taken(files: dict[str, bytes], expected: list[str]) -> None:
+    assert names(files) == expected
+
+
+@pytest.mark.parametrize(("files", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_bundle_is_refused_in_words(files: dict[str, bytes], words: str) -> None:
+    with pytest.raises(InvalidManifest) as caught:
+        rendered(Tree(files))
+    assert words in str(caught.value)
+
+
+def test_subfolders_are_read_when_asked_for() -> None:
+    files = {"manifests/b.yaml": config_map("b"), "manifests/a/z.yaml": config_map("z"), "manifests/a/y/x.json": b"{}"}
+    with pytest.raises(InvalidManifest, match=r"^manifests/a/y/x\.json:1: "):
+        names(files, allow_subfolders=True)
+    del files["manifests/a/y/x.json"]
+    assert names(files, allow_subfolders=True) == ["z", "b"]
+
+
+def test_a_kustomization_that_only_lists_its_files_is_left_out() -> None:
+    text = KUSTOMIZATION.replace(b"[a.yaml]", b"[b.yaml, ./a.yaml]")
+    assert names({"a.yaml": config_map("a"), "b.yaml": config_map("b"), "kustomization.yaml": text}) == ["a", "b"]
+
+
+def test_the_order_of_the_tree_does_not_matter() -> None:
+    files = {f"manifests/{n}.yaml": config_map(f"c{n}") for n in range(20)}
+    backwards = dict(reversed(files.items()))
+    assert rendered(Tree(files)) == rendered(Tree(backwards))
+
+
+def test_a_manifest_says_where_it_stands() -> None:
+    assert rendered(Tree({"manifests/a.yaml": config_map("a")}))[0].file == "manifests/a.yaml"
+
+
+def test_limits_count_over_all_files_of_a_bundle() -> None:
+    bomb = b"x: &x [1, 1, 1, 1, 1]\ny: [*x, *x, *x, *x, *x]\n"
+    files = {f"manifests/{n}.yaml": config_map(f"c{n}") + bomb for n in range(10)}
+    render(Tree(files), install_namespace="x", is_namespaced=lambda _: None, limits=Limits(max_nodes=1000))
+    with pytest.raises(BundleTooLarge, match=r"^manifests/6\.yaml: .*max_nodes"):
+        render(Tree(files), install_namespace="x", is_namespaced=lambda _: None, limits=Limits(max_nodes=300))
+
+
+def rendering(name: str = "plain", account: str = "installer") -> Rendering:
+    return Rendering(name, install_namespace="home", service_account=account, is_namespaced=lambda _: None)
+
+
+def test_a_content_knows_its_pins_and_its_digest() -> None:
+    pin = Pin(SourceKind.GIT, "https://example.com/x", "a" * 40)
+    tree = Tree({"manifests/a.yaml": config_map("a")})
+    content = render_content(tree, rendering(), pins=[pin])
+    assert (content.pins, content.service_account, content.install_namespace) == ((pin,), "installer", "home")
+    assert content.digest != render_content(tree, rendering(account="other"), pins=[pin]).digest
+    assert content.digest == render_content(tree, rendering(), pins=[]).digest
+
+
+def test_an_unknown_format_is_refused_naming_the_known() -> None:
+    with pytest.raises(BadBundle, match=r"'tarot' is not known here; known are .*plain"):
+        render_content(Tree({}), rendering("tarot"), pins=[])
+
+
+def of_a_plugin(tree: Tree, _rendering: Rendering) -> Iterable[Found]:
+    return [Found({"apiVersion": "v1", "kind": "ConfigMap", "metadata": json.loads(tree.files["x"])}, "x")]
+
+
+def test_a_plugin_is_found_by_its_entry_point_and_obeys_the_same_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("riddle", f"{__name__}:of_a_plugin", formats.ENTRY_POINTS)
+    monkeypatch.setattr(EntryPoint, "load", lambda _: of_a_plugin)
+    monkeypatch.setattr(formats, "entry_points", lambda **wanted: EntryPoints([point]).select(**wanted))
+    assert "riddle" in format_names()
+    content = render_content(Tree({"x": b'{"name": "a"}'}), rendering("riddle"), pins=[])
+    assert content.manifests[0].ref.namespace == "home"
+    with pytest.raises(InvalidManifest, match=r"metadata\.uid"):
+        render_content(Tree({"x": b'{"name": "a", "uid": "x"}'}), rendering("riddle"), pins=[])
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(CORPUS)) for folder in FOLDERS])
+def test_a_real_bundle_renders(folder: Path) -> None:
+    # operator-controller ships two editions side by side, of which one is to be taken.
+    files = (file for file in folder.iterdir() if file.is_file() and file.name != "experimental.yaml")
+    tree = Tree({file.name: file.read_bytes() for file in files})
+    manifests = rendered(tree)
+    read = [document for file in sorted(tree.files) for document in load_all(tree.files[file], name=file)]
+    expected = Counter(document["kind"] for document in read if document["kind"] != "Kustomization")
+    assert Counter(manifest.ref.kind for manifest in manifests) == expected
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(CORPUS)) for folder in FOLDERS])
+def test_a_real_bundle_is_read_as_kubectl_reads_it(folder: Path, kubectl: Path) -> None:
+    for file in sorted(folder.glob("*.yaml")):
+        text = file.read_text()
+        ours = canonical(load_all(text, name=file.name))
+        for document in ours:
+            document.setdefault("metadata", {}).pop("labels", None)
+        theirs = read_by_kubectl(kubectl, text) if "kind: Kustomization" not in text else ours
+        assert ours == theirs, file
+
+
+def test_the_scopes_of_built_in_kinds_are_those_of_the_real_server(controlplane: Endpoint, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(controlplane.kubeconfig("admin"))
+    command = [str(controlplane.kubectl), "--kubeconfig", str(kubeconfig), "api-resources", "--no-headers"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    served = {}
+    for *_, version, scope, kind in (line.split() for line in printed.splitlines()):
+        group = version.rpartition("/")[0]
+        if group.endswith(".k8s.io") or "." not in group:
+            served[GroupKind(group, kind)] = scope == "true"
+    assert {kind: BUILT_IN.get(kind) for kind in served} == served
+
+
+def test_the_real_server_drops_the_namespace_of_a_cluster_scoped_object_too(
+    controlplane: Endpoint, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(controlplane.kubeconfig("admin"))
+    text = b"{apiVersion: v1, kind: Namespace, metadata: {name: render-home, namespace: elsewhere}}"
+    command = [str(controlplane.kubectl), "--kubeconfig", str(kubeconfig), "apply", "--server-side", "--dry-run=server"]
+    printed = subprocess.run([*command, "-f", "-", "-o", "json"], input=text, capture_output=True, check=True).stdout
+    (manifest,) = rendered(Tree({"a.yaml": text}))
+    assert json.loads(printed)["metadata"].get("namespace") == manifest.body["metadata"].get("namespace")
