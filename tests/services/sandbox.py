@@ -1,0 +1,21 @@
+"""The sandbox as a fixture, with the same users as the real control plane, met in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from provisioner.sandbox import Sandbox, SandboxUser
+from tests.controlplane.endpoint import USERS, Endpoint
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """One sandbox a worker, on a free port. Its `kubectl` is whatever the path says: tests that need one ask for it."""
+    users = [SandboxUser(user.name, f"token-{user.name}", user.groups, user.uid) for user in USERS]
+    started = Sandbox(tmp_path_factory.mktemp("sandbox"), users=users)
+    started.start()
+    yield Endpoint(started.url, started.ca_pem, Path("kubectl"), started.tokens)
+    started.stop()

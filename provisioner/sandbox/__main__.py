@@ -1,0 +1,40 @@
+"""`python -m provisioner.sandbox`: a sandbox until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from provisioner.sandbox.sandbox import ADMIN, Sandbox, SandboxUser
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--state", type=Path, required=True, help="folder of objects, tokens and certificate")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--kubeconfig", type=Path, required=True, help="written here; one context a user")
+    parser.add_argument("--users", type=Path, help="JSON: [{name, token, groups, uid}], beside admin")
+    options = parser.parse_args()
+    listed = json.loads(options.users.read_text()) if options.users else []
+    users = [
+        SandboxUser(it["name"], it.get("token", ""), tuple(it.get("groups", ())), it.get("uid", "")) for it in listed
+    ]
+    sandbox = Sandbox(options.state, options.port, (ADMIN, *users))
+    options.kubeconfig.touch(mode=0o600)
+    options.kubeconfig.write_text(sandbox.kubeconfig())
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    sandbox.start()
+    sys.stdout.write(f"Ready: {sandbox.url}\n")
+    sys.stdout.flush()
+    stop.wait()
+    sandbox.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+"""Who somebody is, and what they may do: tokens, impersonation, RBAC, and the review objects that ask about both."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from provisioner.errors import PratiqueError
+from provisioner.rbac import EffectiveRules, RbacObjects, allows_in, effective_rules
+from provisioner.sandbox.status import Refusal, bad_request
+from provisioner.sandbox.store import Store
+from provisioner.values import AccessRequest, Identity
+
+RBAC = "rbac.authorization.k8s.io"
+RBAC_PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+MASTERS, AUTHENTICATED = "system:masters", "system:authenticated"
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+DEFAULT_SECONDS = 3600
+ANONYMOUS = Identity("system:anonymous", ("system:unauthenticated",))
+
+
+class Access:
+    """Answers from the roles and bindings in the store; what an identity may is kept until one of those changes."""
+
+    def __init__(self, store: Store, users: Mapping[str, Identity], key: bytes):
+        self._store = store
+        self._users = users
+        self._key = key
+        self._known: dict[Identity, EffectiveRules] = {}
+        self._objects: RbacObjects | None = None
+
+    def forget(self) -> None:
+        """A role or binding changed."""
+        self._known, self._objects = {}, None
+
+    # Who
+
+    def authenticate(self, header: str) -> Identity:
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            return ANONYMOUS
+        found = self.of_token(token.strip(), "")
+        if found is None:
+            raise Refusal(401, "Unauthorized", "Unauthorized")
+        return found[0]
+
+    def of_token(self, token: str, audience: str) -> tuple[Identity, list[str]] | None:
+        """(identity, audiences) of a token that counts for `audience` ("" is this API); None for any other."""
+        for known, identity in self._users.items():
+            if hmac.compare_digest(known.encode(), token.encode()):
+                return _with(identity, AUTHENTICATED), [audience] if audience else [ISSUER]
+        claims = self._claims(token)
+        if claims is None or claims["exp"] < time.time():
+            return None
+        audiences = list(claims["aud"])
+        if (audience or ISSUER) not in audiences:
+            return None
+        account = claims["kubernetes.io"]
+        live = self._store.get(("", "serviceaccounts", account["namespace"], account["serviceaccount"]["name"]))
+        if live is None or live["metadata"]["uid"] != account["serviceaccount"]["uid"]:
+            return None
+        found = Identity.of_service_account(account["namespace"], account["serviceaccount"]["name"])
+        return Identity(found.username, found.groups, live["metadata"]["uid"]), audiences
+
+    def token_for(self, account: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+        """The TokenRequest with its status, for a ServiceAccount."""
+        spec = dict(request.get("spec") or {})
+        seconds = int(spec.get("expirationSeconds") or DEFAULT_SECONDS)
+        audiences = list(spec.get("audiences") or [ISSUER])
+        expires = int(time.time()) + seconds
+        meta = account["metadata"]
+        claims = {
+            "iss": ISSUER,
+            "aud": audiences,
+            "exp": expires,
+            "sub": f"system:serviceaccount:{meta['namespace']}:{meta['name']}",
+            "kubernetes.io": {
+                "namespace": meta["namespace"],
+                "serviceaccount": {"name": meta["name"], "uid": meta["uid"]},
+            },
+        }
+        return {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "metadata": {
+                "name": meta["name"],
+                "namespace": meta["namespace"],
+                "creationTimestamp": _instant(time.time()),
+            },
+            "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds},
+            "status": {"token": self._signed(claims), "expirationTimestamp": _instant(expires)},
+        }
+
+    def impersonate(self, identity: Identity, headers: Mapping[str, list[str]]) -> Identity:
+        """The identity that the Impersonate-* headers ask for, if `identity` may be it; raises Refusal 403."""
+        username = (headers.get("impersonate-user") or [""])[0]
+        groups = headers.get("impersonate-group") or []
+        uid = (headers.get("impersonate-uid") or [""])[0]
+        if not username:
+            if groups or uid:
+                raise bad_request("requested impersonation without a user")
+            return identity
+        self._check_impersonation(identity, username, groups, uid)
+        if username.startswith("system:serviceaccount:") and not groups:
+            _, _, namespace, name = username.split(":", 3)
+            groups = list(Identity.of_service_account(namespace, name).groups)
+        return _with(Identity(username, tuple(groups), uid), AUTHENTICATED)
+
+    def _check_impersonation(self, identity: Identity, username: str, groups: list[str], uid: str) -> None:
+        wanted = [AccessRequest("impersonate", resource="users", name=username)]
+        if username.startswith("system:serviceaccount:"):
+            _, _, namespace, name = username.split(":", 3)
+            wanted = [AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name)]
+        wanted += [AccessRequest("impersonate", resource="groups", name=group) for group in groups]
+        if uid:
+            wanted.append(AccessRequest("impersonate", "authentication.k8s.io", "uids", name=uid))
+        for request in wanted:
+            self.check(identity, request)
+
+    # What
+
+    def allows(self, identity: Identity, request: AccessRequest) -> bool:
+        return MASTERS in identity.groups or allows_in(self.rules_of(identity), request)
+
+    def check(self, identity: Identity, request: AccessRequest) -> None:
+        """Raise Refusal 403 in the API server's words unless this is allowed."""
+        if self.allows(identity, request):
+            return
+        if request.path:
+            words = f'User "{identity.username}" cannot {request.verb} path "{request.path}"'
+            raise Refusal(403, "Forbidden", f"forbidden: {words}")
+        resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
+        shown = f"{request.resource}.{request.group}" if request.group else request.resource
+        named = f' "{request.name}"' if request.name else ""
+        place = f'in the namespace "{request.namespace}"' if request.namespace else "at the cluster scope"
+        words = (
+            f'{shown}{named} is forbidden: User "{identity.username}" cannot {request.verb} resource "{resource}"'
+            f' in API group "{request.group}" {place}'
+        )
+        details = {"name": request.name, "group": request.group, "kind": request.resource}
+        raise Refusal(403, "Forbidden", words, {key: value for key, value in details.items() if value})
+
+    def rules_of(self, identity: Identity) -> EffectiveRules:
+        known = self._known.get(identity)
+        if known is None:
+            known = self._known[identity] = effective_rules(identity, self.rbac_objects())
+        return known
+
+    def rbac_objects(self) -> RbacObjects:
+        if self._objects is None:
+            found = [obj for plural in RBAC_PLURALS for obj in self._store.all(RBAC, plural)]
+            self._objects = RbacObjects.of(found)
+        return self._objects
+
+    # Asking about others
+
+    def review(self, kind: str, identity: Identity, obj: dict[str, Any]) -> dict[str, Any]:
+        """The review object with its status."""
+        answer = {
+            "SubjectAccessReview": self._subject_review,
+            "LocalSubjectAccessReview": self._subject_review,
+            "SelfSubjectAccessReview": self._self_review,
+            "SelfSubjectRulesReview": self._rules_review,
+            "TokenReview": self._token_review,
+            "SelfSubjectReview": self._who,
+        }[kind]
+        spec = obj.get("spec") or {}
+        return {"metadata": {}, **obj, "spec": spec, "status": answer(identity, spec)}
+
+    def _subject_review(self, _: Identity, spec: dict[str, Any]) -> dict[str, Any]:
+        if not spec.get("user") and not spec.get("groups"):
+            words = "at least one of user or group must be specified"
+            raise Refusal(422, "Invalid", f'SubjectAccessReview is invalid: spec.user: Invalid value: "": {words}')
+        asked = Identity(str(spec.get("user") or ""), tuple(spec.get("groups") or ()), str(spec.get("uid") or ""))
+        return self._answer(asked, spec)
+
+    def _self_review(self, identity: Identity, spec: dict[str, Any]) -> dict[str, Any]:
+        return self._answer(identity, spec)
+
+    def _answer(self, identity: Identity, spec: dict[str, Any]) -> dict[str, Any]:
+        request = _request_of(spec)
+        if not self.allows(identity, request):
+            return {"allowed": False}
+        return {"allowed": True, "reason": f"RBAC: allowed for {identity.username}"}
+
+    def _rules_review(self, identity: Identity, spec: dict[str, Any]) -> dict[str, Any]:
+        namespace = str(spec.get("namespace") or "")
+        grants = self.rules_of(identity).grants_in(namespace)
+        rules = [grant.rule for grant in grants]
+        full = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}] if MASTERS in identity.groups else []
+        return {
+            "resourceRules": full
+            + [
+                {
+                    "verbs": list(rule.verbs),
+                    "apiGroups": list(rule.api_groups),
+                    "resources": list(rule.resources),
+                    **({"resourceNames": list(rule.resource_names)} if rule.resource_names else {}),
+                }
+                for rule in rules
+                if rule.resources
+            ],
+            "nonResourceRules": [
+                {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.non_resource_urls)}
+                for rule in rules
+                if rule.non_resource_urls
+            ],
+            "incomplete": False,
+        }
+
+    def _token_review(self, _: Identity, spec: dict[str, Any]) -> dict[str, Any]:
+        wanted = list(spec.get("audiences") or [""])
+        for audience in wanted:
+            found = self.of_token(str(spec.get("token") or ""), audience)
+            if found:
+                return {"authenticated": True, "user": _user(found[0]), "audiences": [audience or ISSUER]}
+        return {"authenticated": False, "user": {}, "error": "the token does not count here"}
+
+    def _who(self, identity: Identity, _: dict[str, Any]) -> dict[str, Any]:
+        return {"userInfo": _user(identity)}
+
+    # Tokens
+
+    def _signed(self, claims: dict[str, Any]) -> str:
+        head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
+        body = _encoded(json.dumps(claims).encode())
+        mark = hmac.new(self._key, f"{head}.{body}".encode(), hashlib.sha256).digest()
+        return f"{head}.{body}.{_encoded(mark)}"
+
+    def _claims(self, token: str) -> dict[str, Any] | None:
+        parts = token.split(".")
+        if len(parts) != 3:
+            return None
+        mark = hmac.new(self._key, f"{parts[0]}.{parts[1]}".encode(), hashlib.sha256).digest()
+        if not hmac.compare_digest(_encoded(mark), parts[2]):
+            return None
+        claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return claims
+
+
+def _request_of(spec: dict[str, Any]) -> AccessRequest:
+    resource, url = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if url:
+        return AccessRequest(str(url.get("verb") or ""), path=str(url.get("path") or ""))
+    if not resource:
+        raise bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
+    parts = {
+        name: str(resource.get(name) or "")
+        for name in ("verb", "group", "resource", "subresource", "namespace", "name")
+    }
+    try:
+        return AccessRequest(**parts)
+    except PratiqueError as exc:
+        raise bad_request(str(exc)) from exc
+
+
+def _user(identity: Identity) -> dict[str, Any]:
+    return {"username": identity.username, "groups": list(identity.groups)} | (
+        {"uid": identity.uid} if identity.uid else {}
+    )
+
+
+def _with(identity: Identity, group: str) -> Identity:
+    if group in identity.groups:
+        return identity
+    return Identity(identity.username, (*identity.groups, group), identity.uid)
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _instant(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))

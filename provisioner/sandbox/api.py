@@ -1,0 +1,316 @@
+"""From a call to its answer: who asks, what the path names, whether they may, and then it is done."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from provisioner.sandbox import custom, discovery, reading, tables
+from provisioner.sandbox.access import RBAC, Access
+from provisioner.sandbox.calls import Answer, Call, Target, Writing
+from provisioner.sandbox.kinds import BUILT_IN, REVIEWS, Kind
+from provisioner.sandbox.status import Refusal, bad_request, not_found
+from provisioner.sandbox.store import Store
+from provisioner.sandbox.writing import Writes
+from provisioner.values import AccessRequest, Identity
+
+OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/version")
+LOST = "the server could not find the requested resource"
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class Api:
+    def __init__(self, store: Store, access: Access):
+        self._store = store
+        self._access = access
+        self._writes = Writes(store, access)
+
+    def answer(self, call: Call) -> Answer:
+        """Never raises: a refusal is an answer too."""
+        try:
+            identity = self._access.authenticate(call.header("authorization"))
+            identity = self._access.impersonate(identity, call.headers)
+            return self._route(call, identity)
+        except Refusal as exc:
+            return Answer(exc.code, exc.body())
+
+    def kinds(self) -> list[Kind]:
+        return [*BUILT_IN, *custom.kinds(self._store)]
+
+    def _route(self, call: Call, identity: Identity) -> Answer:
+        parts = [unquote(part) for part in call.path.strip("/").split("/")]
+        is_resource = (parts[0] == "api" and len(parts) > 2) or (parts[0] == "apis" and len(parts) > 3)
+        if not is_resource:
+            path = "/" + "/".join(parts) if parts != [""] else "/"
+            if call.path not in OPEN_PATHS:
+                self._access.check(identity, AccessRequest("get", path=path))
+            return self._documents(parts, call)
+        group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
+        review = next((it for it in REVIEWS if it[0] == group and it[1] == rest[-1] and call.method == "POST"), None)
+        if review and version == "v1":
+            place = rest[1] if len(rest) == 3 else ""
+            self._access.check(identity, AccessRequest("create", group, review[1], namespace=place))
+            return Answer(201, self._access.review(review[2], identity, call.object()))
+        target = self._target(group, version, rest)
+        return self._resource(call, identity, target)
+
+    def _target(self, group: str, version: str, rest: list[str]) -> Target:
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            namespace, rest = rest[1], rest[2:]
+        for kind in self.kinds():
+            is_meant = (kind.group, kind.version, kind.plural) == (group, version, rest[0])
+            if is_meant and (kind.is_namespaced or not namespace):
+                return Target(kind, namespace, rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 else "")
+        raise Refusal(404, "NotFound", LOST)
+
+    def _resource(self, call: Call, identity: Identity, target: Target) -> Answer:
+        verb = self._verb(call, target)
+        named = target
+        if verb == "list" and call.query.get("fieldSelector", "").startswith("metadata.name="):
+            named = Target(target.kind, target.namespace, call.query["fieldSelector"].partition("=")[2], "")
+        request = AccessRequest(
+            verb, target.kind.group, target.kind.plural, target.subresource, target.namespace, named.name
+        )
+        self._access.check(identity, request)
+        if verb in ("get", "list", "watch"):
+            return self._read(call, target, verb)
+        if target.kind.is_namespaced and not target.namespace:
+            raise Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        return self._write(call, identity, target, verb)
+
+    def _verb(self, call: Call, target: Target) -> str:
+        if call.method == "GET":
+            is_watch = call.query.get("watch") in ("true", "1")
+            return "watch" if is_watch else "get" if target.name else "list"
+        verb = _VERBS.get(call.method, "")
+        needs_name = verb in ("update", "patch") or (verb == "create" and target.subresource)
+        takes_name = verb != "create" or target.subresource
+        if not verb or (needs_name and not target.name) or (target.name and not takes_name):
+            raise Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        if verb == "delete" and not target.name:
+            return "deletecollection"
+        if verb == "patch" and self._is_apply(call) and self._store.get(target.key) is None and not target.subresource:
+            return "create"
+        return verb
+
+    def _is_apply(self, call: Call) -> bool:
+        return call.header("content-type").partition(";")[0] in (
+            "application/apply-patch+yaml",
+            "application/apply-patch+cbor",
+        )
+
+    # Reading
+
+    def _read(self, call: Call, target: Target, verb: str) -> Answer:
+        def shown(obj: dict[str, Any]) -> dict[str, Any]:
+            return self._shown(target.kind, obj)
+
+        if verb == "watch":
+            narrowed = call
+            if target.name:
+                narrowed = Call(
+                    call.method,
+                    call.path,
+                    {**call.query, "fieldSelector": f"metadata.name={target.name}"},
+                    call.headers,
+                )
+            events = reading.watch(self._store, target, narrowed, shown)
+            if "as=Table" in call.header("accept"):
+                events = (
+                    {**event, "object": self._table(target.kind, [event["object"]], {})}
+                    if event["type"] != "BOOKMARK"
+                    else event
+                    for event in events
+                )
+            return Answer(200, stream=events)
+        if verb == "list":
+            objects, meta = reading.page(self._store, target, call, shown)
+            return Answer(200, self._listed(call, target.kind, objects, meta))
+        obj = self._store.get(target.key)
+        if obj is None:
+            raise not_found(target.kind.resource, target.name)
+        if target.subresource == "scale":
+            return Answer(200, _scale(target, obj))
+        return Answer(200, self._one(call, target.kind, shown(obj)), self._warnings(target.kind))
+
+    def _shown(self, kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
+        shown = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            **{k: v for k, v in obj.items() if k not in ("apiVersion", "kind")},
+        }
+        if kind.is_custom and obj.get("apiVersion") != kind.api_version:
+            return custom.converted(self._store, kind, shown)
+        return shown
+
+    def _one(self, call: Call, kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
+        accept = call.header("accept")
+        if "as=Table" in accept:
+            return self._table(kind, [obj], {})
+        if "as=PartialObjectMetadata;" in accept + ";":
+            return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+        return obj
+
+    def _listed(self, call: Call, kind: Kind, objects: list[dict[str, Any]], meta: dict[str, Any]) -> dict[str, Any]:
+        accept = call.header("accept")
+        if "as=Table" in accept:
+            return self._table(kind, objects, meta)
+        if "as=PartialObjectMetadataList" in accept:
+            items = [
+                {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": it["metadata"]}
+                for it in objects
+            ]
+            return {
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": meta,
+                "items": items,
+            }
+        items = (
+            objects
+            if kind.is_custom
+            else [{k: v for k, v in it.items() if k not in ("apiVersion", "kind")} for it in objects]
+        )
+        return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": meta, "items": items}
+
+    def _table(self, kind: Kind, objects: list[dict[str, Any]], meta: dict[str, Any]) -> dict[str, Any]:
+        columns = (
+            custom.definition(self._store, kind)[1].get("additionalPrinterColumns") or [] if kind.is_custom else []
+        )
+        return tables.table(kind, objects, meta, columns)
+
+    def _warnings(self, kind: Kind) -> tuple[str, ...]:
+        if not kind.is_custom:
+            return ()
+        _, version = custom.definition(self._store, kind)
+        if not version.get("deprecated"):
+            return ()
+        return (version.get("deprecationWarning") or f"{kind.api_version} {kind.kind} is deprecated",)
+
+    # Writing
+
+    def _write(self, call: Call, identity: Identity, target: Target, verb: str) -> Answer:
+        validation = call.query.get("fieldValidation") or "Warn"
+        manager = call.query.get("fieldManager") or call.header("user-agent").partition("/")[0] or "unknown"
+        writing = Writing(identity, manager, call.is_dry_run, validation)
+        code, obj = self._written(call, target, verb, writing)
+        if target.kind.group == RBAC:
+            self._access.forget()
+        body = (
+            obj
+            if obj.get("kind") in ("Status", "Scale", "TokenRequest")
+            else self._one(call, target.kind, self._shown(target.kind, obj))
+        )
+        return Answer(code, body, (*writing.warnings, *self._warnings(target.kind)))
+
+    def _written(self, call: Call, target: Target, verb: str, writing: Writing) -> tuple[int, dict[str, Any]]:
+        if target.subresource == "token" and (target.kind.group, target.kind.plural) == ("", "serviceaccounts"):
+            return 201, self._token(call, target)
+        if target.subresource == "scale":
+            return 200, self._scaled(call, target, writing)
+        if target.subresource not in ("", "status") or (target.subresource and not target.kind.has_status):
+            raise Refusal(404, "NotFound", LOST)
+        if call.method == "PATCH" and self._is_apply(call):
+            return self._applied(call, target, writing)
+        if verb == "create":
+            return 201, self._writes.create(target, call.object(), writing)
+        if verb == "update":
+            return 200, self._writes.replace(target, call.object(), writing)
+        if verb == "patch":
+            return 200, self._writes.patch(target, call.header("content-type").partition(";")[0], call.json(), writing)
+        return 200, self._deleted(call, target, verb, writing)
+
+    def _token(self, call: Call, target: Target) -> dict[str, Any]:
+        account = self._store.get(target.key)
+        if account is None:
+            raise not_found("serviceaccounts", target.name)
+        return self._access.token_for(account, call.object())
+
+    def _applied(self, call: Call, target: Target, writing: Writing) -> tuple[int, dict[str, Any]]:
+        if not call.query.get("fieldManager"):
+            words = "fieldManager: Required value: is required for apply patch"
+            raise Refusal(422, "Invalid", f'PatchOptions.meta.k8s.io "" is invalid: {words}')
+        force = call.query.get("force") in ("true", "1")
+        obj, is_new = self._writes.apply(target, call.object(), writing, force=force)
+        return (201 if is_new else 200), obj
+
+    def _deleted(self, call: Call, target: Target, verb: str, writing: Writing) -> dict[str, Any]:
+        options = call.object() if call.body.strip() else {}
+        if options.get("dryRun"):
+            writing = Writing(writing.identity, writing.manager, True, writing.validation)
+        elif call.body.strip():
+            # As the real one: a body's options replace those of the query.
+            writing = Writing(writing.identity, writing.manager, False, writing.validation)
+        if verb == "deletecollection":
+            fits = reading.wants(call)
+            for obj in self._store.all(target.kind.group, target.kind.plural, target.namespace):
+                if fits(obj):
+                    one = Target(target.kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+                    self._writes.delete(one, {}, writing)
+            return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        before = self._writes.delete(target, options, writing)
+        if before["metadata"].get("deletionTimestamp"):
+            return before
+        details = {"name": target.name, "kind": target.kind.plural, "uid": before["metadata"]["uid"]}
+        if target.kind.group:
+            details["group"] = target.kind.group
+        return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+    def _scaled(self, call: Call, target: Target, writing: Writing) -> dict[str, Any]:
+        if not target.kind.has_scale:
+            raise Refusal(404, "NotFound", LOST)
+        wish = call.json()
+        replicas = (wish.get("spec") or {}).get("replicas") if isinstance(wish, dict) else None
+        if not isinstance(replicas, int):
+            raise bad_request("expected a Scale with spec.replicas")
+        whole = Target(target.kind, target.namespace, target.name)
+        changed = self._writes.patch(whole, "application/merge-patch+json", {"spec": {"replicas": replicas}}, writing)
+        return _scale(target, changed)
+
+    # Documents
+
+    def _documents(self, parts: list[str], call: Call) -> Answer:
+        is_aggregated = "as=APIGroupDiscoveryList" in call.header("accept") and "v=v2;" in call.header("accept")
+        found = self._document(parts, is_aggregated=is_aggregated)
+        if found is None:
+            raise Refusal(404, "NotFound", LOST)
+        if isinstance(found, str):
+            return Answer(200, found, content_type="text/plain")
+        if is_aggregated and parts in (["api"], ["apis"]):
+            return Answer(
+                200, found, content_type="application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+            )
+        return Answer(200, found)
+
+    def _document(self, parts: list[str], *, is_aggregated: bool) -> Any:
+        kinds = self.kinds()
+        if parts[0] in ("healthz", "readyz", "livez"):
+            return "ok"
+        if parts[0] == "openapi":
+            return discovery.openapi(kinds, parts[1:])
+        if parts == ["api"] and not is_aggregated:
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+        if parts in (["api"], ["apis"]) and is_aggregated:
+            return discovery.aggregated(kinds, core=parts == ["api"])
+        fixed = {
+            "version": discovery.VERSION,
+            "apis": discovery.group_list(kinds),
+            "": {"paths": ["/api", "/apis", "/healthz", "/livez", "/readyz", "/version"]},
+        }
+        return fixed.get("/".join(parts)) or discovery.of_group(kinds, parts)
+
+
+def _scale(target: Target, obj: dict[str, Any]) -> dict[str, Any]:
+    meta = obj["metadata"]
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {
+            key: meta[key]
+            for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+            if key in meta
+        },
+        "spec": {"replicas": (obj.get("spec") or {}).get("replicas", 0)},
+        "status": {"replicas": (obj.get("status") or {}).get("replicas", 0)},
+    }

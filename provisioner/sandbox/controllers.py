@@ -1,0 +1,329 @@
+"""A tiny controller manager: pods that are ready at once, accounts for namespaces, and nothing without its owner."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from typing import Any
+
+from provisioner.sandbox.store import Key, Store
+from provisioner.sandbox.writing import now
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.5
+MAX_PODS = 20
+RBAC = "rbac.authorization.k8s.io"
+
+
+class Controllers(threading.Thread):
+    """Looks at everything whenever something changed; each pass brings the objects one step nearer to their specs."""
+
+    def __init__(self, store: Store, kinds: Any) -> None:
+        super().__init__(daemon=True, name="controllers")
+        self._store = store
+        self._kinds = kinds
+        self._halt = threading.Event()
+
+    def stop(self) -> None:
+        self._halt.set()
+        with self._store.moved:
+            self._store.moved.notify_all()
+        self.join(5)
+
+    def run(self) -> None:
+        seen = -1
+        while not self._halt.is_set():
+            with self._store.moved:
+                if self._store.version == seen:
+                    self._store.moved.wait(TICK_SECONDS)
+                    continue
+                seen = self._store.version
+            try:
+                self._pass()
+            except (KeyError, TypeError, ValueError):
+                logger.exception("the sandbox's controllers could not work on an object")
+
+    def _pass(self) -> None:
+        with self._store.lock:
+            for space in self._store.all("", "namespaces"):
+                self._namespace(space)
+            for obj in self._store.all("apps", "deployments"):
+                self._deployment(obj)
+            for plural in ("replicasets", "statefulsets", "daemonsets"):
+                for obj in self._store.all("apps", plural):
+                    self._pods_of(plural, obj)
+            for obj in self._store.all("batch", "jobs"):
+                self._job(obj)
+            for obj in self._store.all("", "persistentvolumeclaims"):
+                self._set_status(("", "persistentvolumeclaims"), obj, {"phase": "Bound"})
+            self._collect_garbage()
+            self._aggregate()
+
+    # Namespaces
+
+    def _namespace(self, space: dict[str, Any]) -> None:
+        name = space["metadata"]["name"]
+        if space["metadata"].get("deletionTimestamp"):
+            inside = [key for key in self._store.all_keys() if key[2] == name]
+            for key in inside:
+                obj = self._store.get(key)
+                if obj and not obj["metadata"].get("finalizers"):
+                    self._store.remove(key)
+            if not [key for key in inside if self._store.get(key)] and not space["metadata"].get("finalizers"):
+                self._store.remove(("", "namespaces", "", name))
+            return
+        if self._store.get(("", "serviceaccounts", name, "default")) is None:
+            self._make(("", "serviceaccounts", name, "default"), {"apiVersion": "v1", "kind": "ServiceAccount"}, None)
+        if self._store.get(("", "configmaps", name, "kube-root-ca.crt")) is None:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"ca.crt": self._store.fact("ca")}}
+            self._make(("", "configmaps", name, "kube-root-ca.crt"), body, None)
+
+    # Workloads
+
+    def _deployment(self, obj: dict[str, Any]) -> None:
+        if obj["metadata"].get("deletionTimestamp"):
+            return
+        meta, spec = obj["metadata"], obj["spec"]
+        template = spec["template"]
+        mark = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:10]
+        wanted = f"{meta['name']}-{mark}"
+        for owned in self._owned("apps", "replicasets", obj):
+            count = int(spec.get("replicas", 1)) if owned["metadata"]["name"] == wanted else 0
+            if owned["spec"].get("replicas") != count:
+                generation = int(owned["metadata"].get("generation") or 1) + 1
+                changed = {**owned, "spec": {**owned["spec"], "replicas": count}}
+                changed["metadata"] = {**owned["metadata"], "generation": generation}
+                self._store.put(("apps", "replicasets", meta["namespace"], owned["metadata"]["name"]), changed)
+        if self._store.get(("apps", "replicasets", meta["namespace"], wanted)) is None:
+            labels = {**((template.get("metadata") or {}).get("labels") or {}), "pod-template-hash": mark}
+            body = {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "metadata": {"labels": labels},
+                "spec": {
+                    "replicas": int(spec.get("replicas", 1)),
+                    "selector": {
+                        "matchLabels": {**(spec["selector"].get("matchLabels") or {}), "pod-template-hash": mark}
+                    },
+                    "template": {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}},
+                },
+            }
+            self._make(("apps", "replicasets", meta["namespace"], wanted), body, obj)
+        current = self._store.get(("apps", "replicasets", meta["namespace"], wanted))
+        ready = int(((current or {}).get("status") or {}).get("readyReplicas") or 0)
+        self._set_status(("apps", "deployments"), obj, _deployment_status(obj, ready))
+
+    def _pods_of(self, plural: str, obj: dict[str, Any]) -> None:
+        if obj["metadata"].get("deletionTimestamp"):
+            return
+        count = 1 if plural == "daemonsets" else int(obj["spec"].get("replicas", 1))
+        shown = min(count, MAX_PODS)
+        pods = self._owned("", "pods", obj)
+        for pod in pods[shown:]:
+            self._store.remove(("", "pods", pod["metadata"]["namespace"], pod["metadata"]["name"]))
+        names = {pod["metadata"]["name"] for pod in pods[:shown]}
+        for number in range(shown):
+            name = f"{obj['metadata']['name']}-{number if plural == 'statefulsets' else f'{number:05x}'}"
+            if len(names) >= shown:
+                break
+            if name not in names:
+                self._make_pod(name, obj)
+                names.add(name)
+        if plural == "daemonsets":
+            status = dict.fromkeys(
+                (
+                    "currentNumberScheduled",
+                    "desiredNumberScheduled",
+                    "numberAvailable",
+                    "numberReady",
+                    "updatedNumberScheduled",
+                ),
+                count,
+            )
+            self._set_status(("apps", plural), obj, {"numberMisscheduled": 0, **status})
+            return
+        status = {"replicas": count, "readyReplicas": count, "availableReplicas": count}
+        if plural == "replicasets":
+            status["fullyLabeledReplicas"] = count
+        else:
+            status |= {"updatedReplicas": count, "currentReplicas": count}
+        marks = {"currentRevision": "1", "updateRevision": "1", "collisionCount": 0} if plural == "statefulsets" else {}
+        self._set_status(
+            ("apps", plural),
+            obj,
+            {**{key: value for key, value in status.items() if value or key == "replicas"}, **marks},
+        )
+
+    def _job(self, obj: dict[str, Any]) -> None:
+        if (obj.get("status") or {}).get("completionTime") or obj["spec"].get("suspend"):
+            return
+        at = now()
+        conditions = [
+            {
+                "type": kind,
+                "status": "True",
+                "reason": "CompletionsReached",
+                "message": "Reached expected number of succeeded pods",
+                "lastProbeTime": at,
+                "lastTransitionTime": at,
+            }
+            for kind in ("SuccessCriteriaMet", "Complete")
+        ]
+        self._set_status(
+            ("batch", "jobs"),
+            obj,
+            {"conditions": conditions, "startTime": at, "completionTime": at, "succeeded": 1, "ready": 0},
+        )
+
+    def _make_pod(self, name: str, owner: dict[str, Any]) -> None:
+        template = owner["spec"]["template"]
+        at = now()
+        statuses = [
+            {
+                "name": it["name"],
+                "image": it.get("image", ""),
+                "imageID": "",
+                "ready": True,
+                "started": True,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": at}},
+                "lastState": {},
+            }
+            for it in template["spec"].get("containers") or []
+        ]
+        kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+        conditions = [{"type": it, "status": "True", "lastTransitionTime": at, "lastProbeTime": None} for it in kinds]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"labels": (template.get("metadata") or {}).get("labels") or {}},
+            "spec": {**template["spec"], "nodeName": "sandbox"},
+            "status": {
+                "phase": "Running",
+                "conditions": conditions,
+                "containerStatuses": statuses,
+                "startTime": at,
+                "qosClass": "BestEffort",
+            },
+        }
+        self._make(("", "pods", owner["metadata"]["namespace"], name), body, owner)
+
+    # Everything
+
+    def _owned(self, group: str, plural: str, owner: dict[str, Any]) -> list[dict[str, Any]]:
+        uid = owner["metadata"]["uid"]
+        return [
+            obj
+            for obj in self._store.all(group, plural, owner["metadata"]["namespace"])
+            if any(it["uid"] == uid for it in obj["metadata"].get("ownerReferences") or [])
+        ]
+
+    def _make(self, key: Key, body: dict[str, Any], owner: dict[str, Any] | None) -> None:
+        meta = {
+            **(body.get("metadata") or {}),
+            "name": key[3],
+            "namespace": key[2],
+            "uid": _uid(key, self._store.version),
+            "creationTimestamp": now(),
+            "generation": 1,
+        }
+        if owner:
+            reference = {
+                "apiVersion": owner["apiVersion"],
+                "kind": owner["kind"],
+                "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"],
+            }
+            meta["ownerReferences"] = [{**reference, "controller": True, "blockOwnerDeletion": True}]
+        self._store.put(key, {**body, "metadata": meta})
+
+    def _set_status(self, where: tuple[str, str], obj: dict[str, Any], status: dict[str, Any]) -> None:
+        meta = obj["metadata"]
+        counted = {"observedGeneration": meta.get("generation", 1)} if where[0] == "apps" else {}
+        kept = {**(obj.get("status") or {}), **status, **counted}
+        if kept != (obj.get("status") or {}):
+            self._store.put((*where, meta["namespace"], meta["name"]), {**obj, "status": kept})
+
+    def _collect_garbage(self) -> None:
+        """Dependents of what is gone go too; what waits only for its dependents goes after them."""
+        uids = {obj["metadata"]["uid"] for key in self._store.all_keys() if (obj := self._store.get(key))}
+        for key in self._store.all_keys():
+            obj = self._store.get(key)
+            if obj is None:
+                continue
+            owners = obj["metadata"].get("ownerReferences") or []
+            if (owners and not any(it["uid"] in uids for it in owners)) or (
+                obj["metadata"].get("deletionTimestamp") and obj["metadata"].get("finalizers") == ["foregroundDeletion"]
+            ):
+                self._store.remove(key)
+        served = {
+            (it["spec"]["group"], it["spec"]["names"]["plural"])
+            for it in self._store.all("apiextensions.k8s.io", "customresourcedefinitions")
+        }
+        for key in self._store.all_keys():
+            if (key[0], key[1]) not in served and (key[0], key[1]) not in self._kinds:
+                self._store.remove(key)
+
+    def _aggregate(self) -> None:
+        """Aggregated ClusterRoles hold the rules of those that they select."""
+        roles = self._store.all(RBAC, "clusterroles")
+        for role in roles:
+            selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+            if not selectors:
+                continue
+            rules: list[Any] = []
+            for other in roles:
+                labels = other["metadata"].get("labels") or {}
+                if other is not role and any(
+                    all(labels.get(k) == v for k, v in (it.get("matchLabels") or {}).items()) for it in selectors
+                ):
+                    rules += [rule for rule in other.get("rules") or [] if rule not in rules]
+            if rules != (role.get("rules") or []):
+                self._store.put((RBAC, "clusterroles", "", role["metadata"]["name"]), {**role, "rules": rules})
+
+
+def _deployment_status(obj: dict[str, Any], ready: int) -> dict[str, Any]:
+    wanted = int(obj["spec"].get("replicas", 1))
+    is_done = ready >= wanted
+    known = {it["type"]: it for it in (obj.get("status") or {}).get("conditions") or []}
+    conditions = []
+    for kind, is_true, reason, message in (
+        (
+            "Available",
+            is_done,
+            "MinimumReplicasAvailable" if is_done else "MinimumReplicasUnavailable",
+            "Deployment has minimum availability." if is_done else "Deployment does not have minimum availability.",
+        ),
+        (
+            "Progressing",
+            True,
+            "NewReplicaSetAvailable" if is_done else "ReplicaSetUpdated",
+            "The rollout is complete." if is_done else "The rollout goes on.",
+        ),
+    ):
+        status = "True" if is_true else "False"
+        before = known.get(kind)
+        if before and (before["status"], before["reason"]) == (status, reason):
+            conditions.append(before)
+        else:
+            at = now()
+            conditions.append(
+                {
+                    "type": kind,
+                    "status": status,
+                    "reason": reason,
+                    "message": message,
+                    "lastUpdateTime": at,
+                    "lastTransitionTime": at,
+                }
+            )
+    counts = {"replicas": wanted, "updatedReplicas": wanted, "readyReplicas": ready, "availableReplicas": ready}
+    return {"conditions": conditions, **counts, "unavailableReplicas": max(0, wanted - ready)}
+
+
+def _uid(key: Key, version: int) -> str:
+    digest = hashlib.sha256(f"{key}{version}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"

@@ -1,0 +1,242 @@
+"""Who owns which field: field sets as managedFields has them, and how lists and maps are merged.
+
+A field set is the FieldsV1 tree: `{"f:spec": {"f:replicas": {}}}`, list items as `k:{"name":"x"}` or `v:"x"`, `.` for
+the item itself. A topology says of a path whether its list is a map (with which keys), a set, or atomic.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+FieldSet = dict[str, Any]
+Path = tuple[str, ...]
+ATOMIC, SET = "atomic", "set"
+# "atomic", "set", or the key fields of a list map; for a map: "atomic" or "" (granular). By the names above the place.
+Topology = Callable[[tuple[str, ...], Any], Any]
+
+_LIST_MAPS: dict[str, tuple[str, ...]] = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "ephemeralContainers": ("name",),
+    "volumes": ("name",),
+    "env": ("name",),
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "imagePullSecrets": ("name",),
+    "hostAliases": ("ip",),
+    "conditions": ("type",),
+    "ownerReferences": ("uid",),
+    "webhooks": ("name",),
+    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+    "resourceClaims": ("name",),
+    "secrets": ("name",),
+    "matchConditions": ("name",),
+}
+_SETS = {"finalizers"}
+_ATOMIC_MAPS = {
+    "selector",
+    "labelSelector",
+    "namespaceSelector",
+    "objectSelector",
+    "podSelector",
+    "nodeSelector",
+    "roleRef",
+}
+_DEFAULT_KEYS = {"protocol": "TCP"}
+
+
+def built_in(path: tuple[str, ...], value: Any) -> Any:
+    """The topology of built-in kinds, by the name of the field."""
+    name = path[-1] if path else ""
+    if isinstance(value, list):
+        if name == "ports":
+            return ("containerPort", "protocol") if _holds(value, "containerPort") else ("port", "protocol")
+        if name in _SETS and path[:1] == ("metadata",):
+            return SET
+        keys = _LIST_MAPS.get(name)
+        return keys if keys and all(isinstance(item, dict) and keys[0] in item for item in value) else ATOMIC
+    return ATOMIC if (name in _ATOMIC_MAPS and path[:1] == ("spec",)) or name == "roleRef" else ""
+
+
+def custom(schema: Mapping[str, Any]) -> Topology:
+    """The topology that a structural schema states; metadata is as everywhere."""
+
+    def topology(path: tuple[str, ...], value: Any) -> Any:
+        if path[:1] == ("metadata",):
+            return built_in(path, value)
+        node: Mapping[str, Any] = schema
+        for part in path:
+            node = _below(node, part)
+        if isinstance(value, list):
+            kind = node.get("x-kubernetes-list-type", ATOMIC)
+            return tuple(node.get("x-kubernetes-list-map-keys", ())) if kind == "map" else kind
+        return ATOMIC if node.get("x-kubernetes-map-type") == ATOMIC else ""
+
+    return topology
+
+
+def fields_of(value: Any, topology: Topology, path: tuple[str, ...] = ()) -> FieldSet:
+    """The field set of an applied value: {} is a leaf."""
+    kind = topology(path, value)
+    if isinstance(value, dict) and value and kind != ATOMIC:
+        return {f"f:{key}": fields_of(inner, topology, (*path, key)) for key, inner in sorted(value.items())}
+    if isinstance(value, list) and value and kind != ATOMIC:
+        items = {}
+        for item in value:
+            inner = {} if kind == SET else {".": {}, **fields_of(item, topology, path)}
+            items[item_key(item, kind)] = inner
+        return items
+    return {}
+
+
+def item_key(item: Any, kind: Any) -> str:
+    if kind == SET:
+        return f"v:{json.dumps(item, separators=(',', ':'))}"
+    keys = {key: item.get(key, _DEFAULT_KEYS.get(key)) for key in kind}
+    return f"k:{json.dumps(keys, separators=(',', ':'), sort_keys=True)}"
+
+
+def leaves(fields: FieldSet, above: Path = ()) -> Iterator[Path]:
+    """Every path that the set holds."""
+    for part, inner in fields.items():
+        if part == ".":
+            yield above
+        elif inner:
+            yield from leaves(inner, (*above, part))
+        else:
+            yield (*above, part)
+
+
+def of_paths(paths: Iterator[Path] | list[Path] | set[Path]) -> FieldSet:
+    """The tree of these paths; an item that also has fields below it keeps its own `.`."""
+    made: FieldSet = {}
+    for path in sorted(paths):
+        node = made
+        for part in path:
+            node = node.setdefault(part, {})
+    for path in sorted(paths):
+        node = _node(made, path)
+        if node and path and path[-1][:2] in ("k:", "v:"):
+            node["."] = {}
+    return made
+
+
+def lookup(value: Any, path: Path, topology: Topology, names: tuple[str, ...] = ()) -> tuple[bool, Any]:
+    """(is there, value) at a path of a field set."""
+    for part in path:
+        if part.startswith("f:"):
+            name = part[2:]
+            if not isinstance(value, dict) or name not in value:
+                return False, None
+            value, names = value[name], (*names, name)
+        else:
+            kind = topology(names, value) if isinstance(value, list) else ATOMIC
+            found = [item for item in value if item_key(item, kind) == part] if kind != ATOMIC else []
+            if not found:
+                return False, None
+            value = found[0]
+    return True, value
+
+
+def merge(live: Any, applied: Any, topology: Topology, path: tuple[str, ...] = ()) -> Any:
+    """`applied` over `live`: maps and list maps key by key, everything else as a whole."""
+    kind = topology(path, applied)
+    if isinstance(applied, dict) and isinstance(live, dict) and kind != ATOMIC:
+        merged = dict(live)
+        for key, value in applied.items():
+            merged[key] = merge(live[key], value, topology, (*path, key)) if key in live else value
+        return merged
+    if isinstance(applied, list) and isinstance(live, list) and kind != ATOMIC:
+        wanted = {item_key(item, kind): item for item in applied}
+        known = {item_key(item, kind) for item in live}
+        kept = [
+            merge(item, wanted[item_key(item, kind)], topology, path) if item_key(item, kind) in wanted else item
+            for item in live
+        ]
+        return kept + [item for key, item in wanted.items() if key not in known]
+    return applied
+
+
+def remove(value: Any, path: Path, topology: Topology, names: tuple[str, ...] = ()) -> Any:
+    """`value` without what lies at `path`; maps that become empty by it stay."""
+    if not path:
+        return value
+    part, rest = path[0], path[1:]
+    if part.startswith("f:"):
+        name = part[2:]
+        if not isinstance(value, dict) or name not in value:
+            return value
+        if not rest:
+            return {key: inner for key, inner in value.items() if key != name}
+        return {**value, name: remove(value[name], rest, topology, (*names, name))}
+    if not isinstance(value, list):
+        return value
+    kind = topology(names, value)
+    if kind == ATOMIC:
+        return value
+    if not rest:
+        return [item for item in value if item_key(item, kind) != part]
+    return [remove(item, rest, topology, names) if item_key(item, kind) == part else item for item in value]
+
+
+def changed(before: Any, after: Any, topology: Topology, path: tuple[str, ...] = (), at: Path = ()) -> set[Path]:
+    """The paths of `after` whose values are not those of `before`: what an Update manager then owns."""
+    if before == after:
+        return set()
+    kind = topology(path, after)
+    if isinstance(after, dict) and after and kind != ATOMIC:
+        old = before if isinstance(before, dict) else {}
+        found: set[Path] = set()
+        for key, value in after.items():
+            found |= changed(old.get(key, _ABSENT), value, topology, (*path, key), (*at, f"f:{key}"))
+        return found
+    if isinstance(after, list) and after and kind != ATOMIC:
+        old_items = {item_key(item, kind): item for item in before} if isinstance(before, list) else {}
+        found = set()
+        for item in after:
+            key = item_key(item, kind)
+            if kind == SET or key not in old_items:
+                found |= {(*at, key)} if key not in old_items else set()
+            if kind != SET:
+                found |= changed(old_items.get(key, _ABSENT), item, topology, path, (*at, key))
+        return found
+    return {at} if at else set()
+
+
+def words(path: Path) -> str:
+    """A path as conflicts name it: `.spec.containers[name="x"].image`."""
+    said = ""
+    for part in path:
+        if part.startswith("f:"):
+            said += f".{part[2:]}"
+        elif part.startswith("k:"):
+            keys = json.loads(part[2:])
+            said += "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in sorted(keys.items())) + "]"
+        else:
+            said += f"[={part[2:]}]"
+    return said
+
+
+_ABSENT = object()
+
+
+def _node(tree: FieldSet, path: Path) -> FieldSet:
+    for part in path:
+        tree = tree[part]
+    return tree
+
+
+def _holds(items: list[Any], key: str) -> bool:
+    return any(isinstance(item, dict) and key in item for item in items)
+
+
+def _below(node: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    while node.get("type") == "array":
+        node = node.get("items") or {}
+    known = (node.get("properties") or {}).get(part)
+    if known is not None:
+        return dict(known)
+    more = node.get("additionalProperties")
+    return more if isinstance(more, dict) else {}

@@ -1,0 +1,193 @@
+"""Server-side apply: conflicts, what falls away, and the managedFields that everybody's writes leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.sandbox.fields import (
+    FieldSet,
+    Path,
+    Topology,
+    changed,
+    fields_of,
+    leaves,
+    lookup,
+    merge,
+    of_paths,
+    remove,
+    words,
+)
+from provisioner.sandbox.status import Refusal
+
+# Fields that nobody owns: the server's, and what names the object.
+_STRIPPED_META = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "selfLink",
+    "managedFields",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    name: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+
+    def owns(self, entry: Mapping[str, Any]) -> bool:
+        return (
+            entry.get("manager") == self.name
+            and entry.get("operation") == self.operation
+            and entry.get("subresource", "") == self.subresource
+        )
+
+
+def apply(
+    live: dict[str, Any] | None, wish: dict[str, Any], manager: Manager, topology: Topology, *, force: bool, now: str
+) -> dict[str, Any]:
+    """The object after `manager` has applied `wish`, managedFields included; raises Refusal 409 for conflicts."""
+    owned = fields_of(ownable(wish), topology)
+    entries = [dict(entry) for entry in _entries(live)] if live else []
+    paths = set(leaves(owned))
+    conflicts = _conflicts(live, wish, paths, [it for it in entries if not manager.owns(it)], topology)
+    if conflicts and not force:
+        raise _conflict_refusal(conflicts)
+    for entry, path in conflicts:
+        entry["fieldsV1"] = of_paths(set(leaves(entry["fieldsV1"])) - {path})
+    merged: dict[str, Any] = merge(live or {}, wish, topology)
+    mine = next((entry for entry in entries if manager.owns(entry)), None)
+    if mine:
+        merged = _without_given_up(merged, mine, paths, [it for it in entries if it is not mine], topology)
+    entries = [entry for entry in entries if entry is not mine and entry["fieldsV1"]]
+    is_same = mine is not None and set(leaves(mine["fieldsV1"])) == paths and _body(merged) == _body(live or {})
+    if owned:
+        entries.append(_entry(manager, owned, str(mine["time"]) if is_same and mine else now))
+    merged["metadata"] = {**merged.get("metadata", {}), "managedFields": _sorted(entries)}
+    return merged
+
+
+def update(
+    live: dict[str, Any] | None, after: dict[str, Any], manager: Manager, topology: Topology, *, now: str
+) -> dict[str, Any]:
+    """`after` as a create, update or patch leaves it: the manager owns what it changed, others what is still theirs."""
+    moved = changed(ownable(live or {}), ownable(after), topology)
+    entries = []
+    for entry in _entries(live) if live else []:
+        kept = {path for path in leaves(entry["fieldsV1"]) if path not in moved and lookup(after, path, topology)[0]}
+        entries.append({**entry, "fieldsV1": of_paths(kept)})
+    mine = next((entry for entry in entries if manager.owns(entry)), None)
+    if moved:
+        before = set(leaves(mine["fieldsV1"])) if mine else set()
+        entries = [entry for entry in entries if entry is not mine]
+        entries.append(_entry(manager, of_paths(before | moved), now))
+    fields = _sorted([entry for entry in entries if entry["fieldsV1"]])
+    return {**after, "metadata": {**after.get("metadata", {}), "managedFields": fields}}
+
+
+def ownable(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """What of an object can be owned."""
+    meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _STRIPPED_META}
+    body = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
+    return {**body, **({"metadata": meta} if meta else {})}
+
+
+def _entries(obj: Mapping[str, Any] | None) -> list[Entry]:
+    return list(((obj or {}).get("metadata") or {}).get("managedFields") or [])
+
+
+def _conflicts(
+    live: dict[str, Any] | None, wish: dict[str, Any], paths: set[Path], others: list[Entry], topology: Topology
+) -> list[tuple[Entry, Path]]:
+    """Fields that others own and that the wish would change."""
+    found = []
+    for entry in others:
+        for path in sorted(paths & set(leaves(entry["fieldsV1"]))):
+            is_there, value = lookup(live, path, topology)
+            if path[-1][:2] not in ("k:", "v:") and is_there and value != lookup(wish, path, topology)[1]:
+                found.append((entry, path))
+    return found
+
+
+def _conflict_refusal(conflicts: list[tuple[Entry, Path]]) -> Refusal:
+    by_manager: dict[str, list[str]] = {}
+    for entry, path in conflicts:
+        by_manager.setdefault(_shown(entry), []).append(words(path))
+    lines = [
+        f"conflict with {who}: {paths[0]}" if len(paths) == 1 else f"conflicts with {who}:\n" + _bulleted(paths)
+        for who, paths in sorted(by_manager.items())
+    ]
+    count = len(conflicts)
+    message = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: " + "\n".join(lines)
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {_shown(entry)}", "field": words(path)}
+        for entry, path in conflicts
+    ]
+    return Refusal(409, "Conflict", message, {"causes": causes})
+
+
+def _shown(entry: Entry) -> str:
+    said = f'"{entry["manager"]}"'
+    if entry.get("subresource"):
+        said += f' with subresource "{entry["subresource"]}"'
+    return f"{said} using {entry['apiVersion']}"
+
+
+def _bulleted(paths: list[str]) -> str:
+    return "\n".join(f"- {path}" for path in paths)
+
+
+def _without_given_up(
+    merged: dict[str, Any], mine: Entry, paths: set[Path], others: list[Entry], topology: Topology
+) -> dict[str, Any]:
+    """Fields that this manager applied before, does not now, and that nobody else owns, go."""
+    elsewhere: set[Path] = set()
+    for entry in others:
+        for path in leaves(entry["fieldsV1"]):
+            elsewhere |= {path[:length] for length in range(1, len(path) + 1)}
+    held = {path[:length] for path in paths for length in range(1, len(path) + 1)}
+    for path in sorted(leaves(mine["fieldsV1"]), key=len, reverse=True):
+        if path not in held and path not in elsewhere:
+            merged = remove(merged, path, topology)
+            merged = _without_empty(merged, path[:-1], held | elsewhere, topology)
+    return merged
+
+
+def _without_empty(merged: dict[str, Any], above: Path, held: set[Path], topology: Topology) -> dict[str, Any]:
+    """Maps and lists that only held what went are gone with it."""
+    while above and above not in held:
+        is_there, value = lookup(merged, above, topology)
+        if is_there and value not in ({}, []):
+            return merged
+        merged = remove(merged, above, topology)
+        above = above[:-1]
+    return merged
+
+
+def _entry(manager: Manager, fields: FieldSet, time: str) -> Entry:
+    entry: Entry = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": manager.api_version,
+        "time": time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    return {**entry, "subresource": manager.subresource} if manager.subresource else entry
+
+
+def _sorted(entries: list[Entry]) -> list[Entry]:
+    return sorted(entries, key=lambda it: (it["operation"], it.get("time", ""), it["manager"]))
+
+
+def _body(obj: Mapping[str, Any]) -> dict[str, Any]:
+    return ownable(obj)

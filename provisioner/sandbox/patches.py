@@ -1,0 +1,130 @@
+"""JSON patch, merge patch and strategic merge patch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from provisioner.sandbox.fields import built_in, item_key
+from provisioner.sandbox.status import Refusal, bad_request
+
+MAX_OPERATIONS = 10_000
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def strategic(target: Any, patch: Any, path: tuple[str, ...] = ()) -> Any:
+    """Kubernetes' strategic merge: list maps by their keys, `$patch: delete|replace`, `$deleteFromPrimitiveList/…`."""
+    if not isinstance(patch, dict):
+        return patch
+    directive = patch.get("$patch")
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != "$patch"}
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if key.startswith("$setElementOrder/") or key in ("$patch", "$retainKeys"):
+            continue
+        if key.startswith("$deleteFromPrimitiveList/"):
+            name = key.partition("/")[2]
+            merged[name] = [item for item in merged.get(name) or [] if item not in value]
+        elif value is None:
+            merged.pop(key, None)
+        elif isinstance(value, list):
+            merged[key] = _merged_list(merged.get(key), value, (*path, key))
+        else:
+            merged[key] = strategic(merged.get(key), value, (*path, key))
+    return merged
+
+
+def _merged_list(target: Any, patch: list[Any], path: tuple[str, ...]) -> list[Any]:
+    plain = [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
+    kind = built_in(path, plain or target or [])
+    if not isinstance(kind, tuple) or not isinstance(target, list):
+        if kind == "set" and isinstance(target, list):
+            return target + [item for item in patch if item not in target]
+        return plain
+    merged = {item_key(item, kind): item for item in target}
+    for item in patch:
+        if isinstance(item, dict) and item.get("$patch") == "delete":
+            merged.pop(item_key(item, kind), None)
+        else:
+            key = item_key(item, kind)
+            merged[key] = strategic(merged.get(key), item, path)
+    return list(merged.values())
+
+
+def json_patch(target: Any, operations: Any) -> Any:
+    """RFC 6902; raises Refusal 422 where a test fails or a place is not there."""
+    if not isinstance(operations, list) or len(operations) > MAX_OPERATIONS:
+        raise bad_request("expected a list of JSON patch operations")
+    document = copy.deepcopy(target)
+    for operation in operations:
+        document = _step(document, operation)
+    return document
+
+
+def _step(document: Any, operation: dict[str, Any]) -> Any:
+    kind, path = operation.get("op"), _pointer(str(operation.get("path", "")))
+    try:
+        if kind == "test":
+            if _at(document, path) != operation.get("value"):
+                raise Refusal(422, "Invalid", f"the server rejected our request due to an error: test {path} failed")
+            return document
+        if kind == "remove":
+            return _edit(document, path, _removed)
+        if kind in ("add", "replace"):
+            value = operation.get("value")
+            return _edit(document, path, lambda holder, key: _added(holder, key, value, is_new=kind == "add"))
+        if kind in ("move", "copy"):
+            source = _pointer(str(operation.get("from", "")))
+            value = copy.deepcopy(_at(document, source))
+            document = _edit(document, source, _removed) if kind == "move" else document
+            return _edit(document, path, lambda holder, key: _added(holder, key, value, is_new=True))
+    except (KeyError, IndexError, TypeError, ValueError) as exc:
+        raise Refusal(422, "Invalid", f"the server rejected our request due to an error: {path} is not there") from exc
+    raise bad_request(f"unknown JSON patch operation {kind!r}")
+
+
+def _pointer(text: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+
+
+def _at(document: Any, path: list[str]) -> Any:
+    for part in path:
+        document = document[int(part)] if isinstance(document, list) else document[part]
+    return document
+
+
+def _edit(document: Any, path: list[str], change: Callable[[Any, str], None]) -> Any:
+    if not path:
+        raise ValueError("the whole document")
+    change(_at(document, path[:-1]), path[-1])
+    return document
+
+
+def _removed(holder: Any, key: str) -> None:
+    del holder[int(key) if isinstance(holder, list) else key]
+
+
+def _added(holder: Any, key: str, value: Any, *, is_new: bool) -> None:
+    if isinstance(holder, list):
+        if is_new:
+            holder.insert(len(holder) if key == "-" else int(key), value)
+        else:
+            holder[int(key)] = value
+    elif is_new or key in holder:
+        holder[key] = value
+    else:
+        raise KeyError(key)

@@ -1,0 +1,73 @@
+"""Kubernetes' way of saying no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Refusal(Exception):
+    """An answer of kind Status; `details` as metav1.StatusDetails has them."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None):
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = dict(details or {})
+
+    def body(self) -> dict[str, Any]:
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        }
+        return {**status, "details": self.details} if self.details else status
+
+
+def not_found(resource: str, name: str) -> Refusal:
+    return Refusal(404, "NotFound", f'{resource} "{name}" not found', _about(resource, name))
+
+
+def already_exists(resource: str, name: str) -> Refusal:
+    return Refusal(409, "AlreadyExists", f'{resource} "{name}" already exists', _about(resource, name))
+
+
+def conflict(resource: str, name: str, words: str) -> Refusal:
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {words}'
+    return Refusal(409, "Conflict", message, _about(resource, name))
+
+
+def invalid(kind: str, name: str, causes: list[tuple[str, str]]) -> Refusal:
+    """`causes` are (field, words) pairs; the words begin as the API server's do: Invalid value: …"""
+    said = [f"{field}: {words}" for field, words in causes]
+    joined = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+    details = {
+        "name": name,
+        "kind": kind,
+        "causes": [{"reason": _cause(words), "message": words, "field": field} for field, words in causes],
+    }
+    return Refusal(422, "Invalid", f'{kind} "{name}" is invalid: {joined}', details)
+
+
+def bad_request(words: str) -> Refusal:
+    return Refusal(400, "BadRequest", words)
+
+
+def _about(resource: str, name: str) -> dict[str, Any]:
+    plural, _, group = resource.partition(".")
+    return {"name": name, "kind": plural, **({"group": group} if group else {})}
+
+
+def _cause(words: str) -> str:
+    known = {
+        "Required value": "FieldValueRequired",
+        "Duplicate value": "FieldValueDuplicate",
+        "Forbidden": "FieldValueForbidden",
+        "Unsupported value": "FieldValueNotSupported",
+    }
+    return next((reason for start, reason in known.items() if words.startswith(start)), "FieldValueInvalid")

@@ -1,0 +1,140 @@
+"""Objects by kind and name, with resource versions, a history for watches, and a file that survives a restart."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provisioner.sandbox.status import Refusal
+
+HISTORY = 5000
+# (group, plural), then namespace and name: versions of one kind share their objects.
+Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    version: int
+    type: str
+    key: Key
+    object: dict[str, Any]
+    before: dict[str, Any] | None
+
+
+class Store:
+    """Safe for threads: every write happens under `lock`, which callers hold over read and write."""
+
+    def __init__(self, path: Path):
+        self.lock = threading.RLock()
+        self.moved = threading.Condition(self.lock)
+        self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._file.execute("PRAGMA journal_mode=WAL")
+        self._file.execute("PRAGMA synchronous=NORMAL")
+        self._file.execute("CREATE TABLE IF NOT EXISTS object (key TEXT PRIMARY KEY, body TEXT NOT NULL)")
+        self._file.execute("CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        self._objects: dict[Key, dict[str, Any]] = {
+            _key(key): json.loads(body) for key, body in self._file.execute("SELECT key, body FROM object")
+        }
+        self.version = int(self.fact("version") or 100)
+        self._oldest = self.version
+        self._history: deque[Change] = deque(maxlen=HISTORY)
+
+    def close(self) -> None:
+        with self.lock:
+            self._file.close()
+
+    def fact(self, name: str) -> str:
+        row = self._file.execute("SELECT value FROM fact WHERE name = ?", [name]).fetchone()
+        return str(row[0]) if row else ""
+
+    def remember(self, name: str, value: str) -> None:
+        with self.lock:
+            self._file.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", [name, value])
+
+    def get(self, key: Key) -> dict[str, Any] | None:
+        with self.lock:
+            return self._objects.get(key)
+
+    def all(self, group: str, plural: str, namespace: str = "") -> list[dict[str, Any]]:
+        """Every object of a kind, by namespace and name."""
+        with self.lock:
+            found = [
+                (key, obj)
+                for key, obj in self._objects.items()
+                if key[:2] == (group, plural) and (not namespace or key[2] == namespace)
+            ]
+        return [obj for _, obj in sorted(found, key=lambda it: it[0])]
+
+    def put(self, key: Key, obj: dict[str, Any]) -> dict[str, Any]:
+        """Store a new state; what did not change keeps its resourceVersion and wakes nobody."""
+        with self.lock:
+            before = self._objects.get(key)
+            if before is not None and _same(before, obj):
+                return before
+            self.version += 1
+            stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+            self._objects[key] = stored
+            self._write(key, stored)
+            self._tell(Change(self.version, "MODIFIED" if before else "ADDED", key, stored, before))
+            return stored
+
+    def remove(self, key: Key) -> dict[str, Any] | None:
+        with self.lock:
+            gone = self._objects.pop(key, None)
+            if gone is None:
+                return None
+            self.version += 1
+            last = {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}}
+            self._write(key, None)
+            self._tell(Change(self.version, "DELETED", key, last, gone))
+            return last
+
+    def since(self, version: int) -> list[Change]:
+        """What happened after `version`; raises Refusal 410 where that is no longer known."""
+        with self.lock:
+            if version < self._oldest:
+                raise Refusal(410, "Expired", f"too old resource version: {version} ({self._oldest})")
+            return [change for change in self._history if change.version > version]
+
+    def all_keys(self) -> list[Key]:
+        with self.lock:
+            return list(self._objects)
+
+    def _tell(self, change: Change) -> None:
+        if len(self._history) == HISTORY:
+            self._oldest = self._history[0].version
+        self._history.append(change)
+        self.moved.notify_all()
+
+    def _write(self, key: Key, obj: dict[str, Any] | None) -> None:
+        name = json.dumps(key)
+        self._file.execute("BEGIN")
+        if obj is None:
+            self._file.execute("DELETE FROM object WHERE key = ?", [name])
+        else:
+            self._file.execute("INSERT OR REPLACE INTO object VALUES (?, ?)", [name, json.dumps(obj)])
+        self._file.execute("INSERT OR REPLACE INTO fact VALUES ('version', ?)", [str(self.version)])
+        self._file.execute("COMMIT")
+
+
+def _key(text: str) -> Key:
+    group, plural, namespace, name = json.loads(text)
+    return (group, plural, namespace, name)
+
+
+def _same(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    return _without_times(before) == _without_times(after)
+
+
+def _without_times(obj: dict[str, Any]) -> dict[str, Any]:
+    meta = {key: value for key, value in obj["metadata"].items() if key not in ("resourceVersion", "managedFields")}
+    managed = [
+        {key: value for key, value in entry.items() if key != "time"}
+        for entry in obj["metadata"].get("managedFields") or []
+    ]
+    return {**obj, "metadata": {**meta, "managedFields": managed}}
