@@ -1,0 +1,331 @@
+"""`pratique`: the reports of the library on the command line, without a database.
+
+Exit status: 0 nothing at or above --fail-on; 1 there is; 2 could not find out (also wrong usage). A finding of severity
+unknown gives 2, unless something worse (critical, breaking) gives 1. With --old only what is new counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from provisioner import pipeline
+from provisioner.cluster.api import Cluster
+from provisioner.cluster.compare import uid_of
+from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.errors import ClusterError, PratiqueError
+from provisioner.render import BUILT_IN, IsNamespaced, format_names, load_all
+from provisioner.review.as_html import as_html
+from provisioner.review.as_text import as_text, crds_as_text
+from provisioner.review.crd_diff import crds_of, differences
+from provisioner.review.crd_diff import to_record as crd_record
+from provisioner.review.record import to_record
+from provisioner.review.text import visible
+from provisioner.source import EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
+from provisioner.unpack import Limits
+from provisioner.values import Content, GroupKind, Identity, Report, Severity
+
+OK, FINDINGS, UNKNOWN = 0, 1, 2
+NEVER = "never"
+DEFAULT_NAMESPACE = "default"
+DEFAULT_ACCOUNT = "default"
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_IMAGE = re.compile(r"[a-z0-9][a-z0-9.-]*(?::\d+)?/[a-z0-9._/-]+(?::\w[\w.-]{0,127}|@sha256:[0-9a-f]{64}|)", re.ASCII)
+_GIT = re.compile(r"git\+(?P<repository>https?://[^#@]+)@(?P<ref>[^@#]+)(?:#(?P<directory>.*))?")
+_VERSION = re.compile(r"v?\d+(\.\d+)*([.+-].*)?")
+
+
+class Usage(Exception):
+    """What was typed cannot be meant; the message says what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand: `add` declares its arguments, `run` answers with the exit status."""
+
+    name: str
+    help: str
+    add: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    epilog: str
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status. Errors are one sentence on stderr, never a traceback."""
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.run(options))
+    except (PratiqueError, Usage) as exc:
+        code = f" [{exc.code}]" if isinstance(exc, PratiqueError) else ""
+        print(f"pratique {options.command}: {visible(str(exc), keep_newlines=True)}{code}", file=sys.stderr)
+    except OSError as exc:
+        print(
+            f"pratique {options.command}: {visible(exc.strerror or 'failed')}: {visible(str(exc.filename or ''))}",
+            file=sys.stderr,
+        )
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+    return UNKNOWN
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pratique", description="See what a bundle would do to a cluster, before it does."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.name,
+            help=command.help,
+            description=command.help,
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add(sub)
+        sub.set_defaults(run=command.run)
+    return parser
+
+
+_REVIEW_EPILOG = """\
+BUNDLE is one of
+  a folder, or an archive file (.tar, .tar.gz, .tar.zst, .zip)
+  an image: oci://HOST/REPOSITORY@sha256:..., or HOST/REPOSITORY:TAG
+  a git repository: git+https://HOST/PATH@REF#FOLDER, where REF is a branch,
+    a version tag (v1.2.3), refs/tags/TAG or a commit; #FOLDER may be left out
+  an archive by http: https://HOST/PATH.tar.gz#sha256:...
+
+exit status
+  0  nothing at or above --fail-on
+  1  there is
+  2  could not find out: an error, or an unknown finding and nothing worse
+"""
+_CRD_EPILOG = """\
+exit status
+  0  every CRD is safe
+  1  one is dangerous or breaking
+  2  could not find out: an error, or one is unknown and none is breaking
+"""
+
+
+# review
+
+
+def _add_review(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", metavar="BUNDLE", help="what shall run")
+    parser.add_argument("--old", metavar="BUNDLE", help="what runs now: only what is new beside it counts")
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="ask this cluster; nothing is changed in it")
+    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
+    parser.add_argument(
+        "--service-account", metavar="NAME", default="", help="plan as this account of the install namespace"
+    )
+    parser.add_argument("--format", default="plain", choices=format_names(), help="default: %(default)s")
+    parser.add_argument("--subfolders", action="store_true", help="plain: read manifests in subfolders, too")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="options of the format, as JSON (Helm values)")
+    parser.add_argument("-o", "--output", choices=("text", "json", "html"), default="text", help="default: %(default)s")
+    parser.add_argument("--diff", action="store_true", help="text: the lines that change, too")
+    parser.add_argument(
+        "--fail-on",
+        choices=[NEVER, *map(str, Severity)],
+        default=str(Severity.DANGEROUS),
+        metavar="SEVERITY",
+        help=f"the least severity that gives exit status 1: {', '.join(Severity)} or {NEVER}; default: %(default)s",
+    )
+
+
+def _run_review(options: argparse.Namespace) -> int:
+    cluster = _cluster(options)
+    is_namespaced = _scopes(cluster)
+    content = _content(options.bundle, options, is_namespaced)
+    old = _content(options.old, options, is_namespaced) if options.old else None
+    if cluster is None:
+        found = pipeline.look_offline(content, old)
+    else:
+        account = _account(options)
+        found = pipeline.look(cluster, content, previous=old, inventory=_owned(cluster, old), as_account=account)
+    _print_report(found, options)
+    return exit_status(found, options.fail_on)
+
+
+def exit_status(report: Report, fail_on: str) -> int:
+    """What a report means to a script. Findings that the old bundle has as well do not count."""
+    new = [one for one in report.findings if one.is_new]
+    failing = [one for one in new if fail_on != NEVER and one.severity.is_at_least(Severity(fail_on))]
+    worse = [one for one in failing if one.severity.rank < Severity.UNKNOWN.rank]
+    if worse:
+        return FINDINGS
+    if any(one.severity is Severity.UNKNOWN for one in new):
+        return UNKNOWN
+    return FINDINGS if failing else OK
+
+
+def _cluster(options: argparse.Namespace) -> Cluster | None:
+    if options.kubeconfig is None:
+        if options.service_account:
+            raise Usage("--service-account needs a cluster to ask: name it with --kubeconfig")
+        return None
+    text = _text_of(options.kubeconfig)
+    return Cluster.connect(text, context=options.context, trusted=True)
+
+
+def _account(options: argparse.Namespace) -> Identity | None:
+    if not options.service_account:
+        return None
+    return Identity.of_service_account(options.install_namespace, options.service_account)
+
+
+def _scopes(cluster: Cluster | None) -> IsNamespaced:
+    """Which kinds are namespaced: as the cluster says, without one as Kubernetes itself has them."""
+    if cluster is None:
+        return BUILT_IN.get
+    return {GroupKind(one.group, one.kind): one.is_namespaced for one in cluster.resources()}.get
+
+
+def _owned(cluster: Cluster, old: Content | None) -> dict[ObjectIdentity, str]:
+    """What is taken for ours: the live objects that the old bundle names. Without one, everything is somebody's."""
+    found: dict[ObjectIdentity, str] = {}
+    for manifest in old.manifests if old else ():
+        try:
+            live = cluster.get(manifest.ref, metadata_only=True)
+        except ClusterError:
+            continue
+        if live is not None:
+            found[manifest.ref.identity] = uid_of(live)
+    return found
+
+
+def _content(bundle: str, options: argparse.Namespace, is_namespaced: IsNamespaced) -> Content:
+    prepared = pipeline.PrepareOptions(
+        install_namespace=options.install_namespace,
+        service_account=options.service_account or DEFAULT_ACCOUNT,
+        format=options.format,
+        config=_config(options.config),
+        allow_subfolders=options.subfolders,
+    )
+    return pipeline.prepare(
+        [source_of(bundle)],
+        options=prepared,
+        egress=EVERYWHERE,
+        credentials=None,
+        limits=Limits(),
+        is_namespaced=is_namespaced,
+    )
+
+
+# Whoever runs the command line asks for what they type, from where they sit: no service is led astray by it.
+EVERYWHERE = EgressPolicy(
+    allowed_networks=(ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")),
+    allow_http=True,
+    allow_mutable=True,
+)
+
+
+def _config(file: Path | None) -> dict[str, object]:
+    if file is None:
+        return {}
+    try:
+        found = json.loads(_text_of(file))
+    except json.JSONDecodeError as exc:
+        raise Usage(f"{file}: no JSON ({exc})") from exc
+    if not isinstance(found, dict):
+        raise Usage(f"{file}: expected one JSON object")
+    return found
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as exc:
+        raise Usage(f"{file}: not UTF-8 text") from exc
+
+
+def source_of(bundle: str) -> Source:
+    """The source that a BUNDLE argument means. Raises Usage, saying what was understood, for what means none."""
+    if bundle.startswith("oci://"):
+        return ImageSource(bundle.removeprefix("oci://"))
+    if bundle.startswith("git+"):
+        return _git_source(bundle)
+    if bundle.startswith(("http://", "https://")):
+        url, _, checksum = bundle.partition("#")
+        return HttpSource(url, checksum=checksum)
+    if bundle and Path(bundle).exists():
+        return LocalSource(bundle)
+    if _IMAGE.fullmatch(bundle) and not bundle.startswith((".", "/")):
+        return ImageSource(bundle)
+    raise Usage(f"{bundle}: no such file or folder, and no reference; see `pratique review --help`")
+
+
+def _git_source(bundle: str) -> Source:
+    match = _GIT.fullmatch(bundle)
+    if match is None:
+        raise Usage(f"{bundle}: expected git+https://HOST/PATH@REF#FOLDER, REF a branch, a version tag or a commit")
+    repository, ref, directory = match["repository"], match["ref"], match["directory"] or ""
+    if _COMMIT.fullmatch(ref):
+        return GitSource(repository, commit=ref, directory=directory)
+    if ref.startswith("refs/tags/") or _VERSION.fullmatch(ref):
+        return GitSource(repository, tag=ref.removeprefix("refs/tags/"), directory=directory)
+    return GitSource(repository, branch=ref.removeprefix("refs/heads/"), directory=directory)
+
+
+def _print_report(report: Report, options: argparse.Namespace) -> None:
+    title = f"{options.old} → {options.bundle}" if options.old else options.bundle
+    if options.output == "json":
+        text = json.dumps(to_record(report), indent=2, sort_keys=True) + "\n"
+    elif options.output == "html":
+        text = as_html(report, title=title)
+    else:
+        text = as_text(report, title=title, colours=sys.stdout.isatty(), with_diff=options.diff)
+    sys.stdout.write(text)
+
+
+# crd-diff
+
+
+def _add_crd_diff(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="OLD", type=Path, help="a file with one or more CRDs: what runs now")
+    parser.add_argument("new", metavar="NEW", type=Path, help="a file with one or more CRDs: what shall run")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
+
+
+def _run_crd_diff(options: argparse.Namespace) -> int:
+    old, new = (
+        crds_of(load_all(file.read_bytes(), name=str(file)), name=str(file)) for file in (options.old, options.new)
+    )
+    found = differences(old, new)
+    if options.output == "json":
+        sys.stdout.write(json.dumps([crd_record(one) for one in found], indent=2, sort_keys=True) + "\n")
+    else:
+        sys.stdout.write(crds_as_text(found, colours=sys.stdout.isatty()))
+    verdicts = {one.verdict for one in found}
+    if Severity.UNKNOWN in verdicts and Severity.BREAKING not in verdicts:
+        return UNKNOWN
+    return OK if verdicts <= {Severity.SAFE} else FINDINGS
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "review",
+        "what a bundle would do: objects, permissions, CRDs, pods, webhooks, images",
+        _add_review,
+        _run_review,
+        _REVIEW_EPILOG,
+    ),
+    Command(
+        "crd-diff",
+        "whether CRDs still accept what is stored and written: what their schemas accept is compared",
+        _add_crd_diff,
+        _run_crd_diff,
+        _CRD_EPILOG,
+    ),
+)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

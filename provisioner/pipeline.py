@@ -1,0 +1,302 @@
+"""READ FIRST: the stages joined. Content comes in by `prepare`, is looked at by `look`, and enters by `deploy`.
+
+    prepare   sources → pins → trees → manifests → Content       nothing of the cluster but its kinds is needed
+    look      Content + cluster → plan, facts → Report            reads only; dry-runs change nothing
+    deploy    Content + the reviewed plan → Outcomes              the same bytes, as the identity of the cluster given
+    observe   objects → their health
+    remove    everything of an inventory → Outcomes, in reverse order
+
+Each stage is a function of values; keeping them, and asking people in between, is the caller's.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from provisioner.cluster import apply as applying
+from provisioner.cluster.api import Cluster
+from provisioner.cluster.compare import cleaned, masked
+from provisioner.cluster.health import health_of
+from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
+from provisioner.cluster.order import deletion_phases, phases
+from provisioner.cluster.plan import plan as make_plan
+from provisioner.cluster.plan import plan_digest
+from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, UnknownKind
+from provisioner.render import IsNamespaced, Rendering, content_digest, render_content
+from provisioner.review.difference import mask_secret
+from provisioner.review.facts import Facts, Gap
+from provisioner.review.frame import report, wanted
+from provisioner.source import Credentials, EgressPolicy, Source, fetch, pinned
+from provisioner.unpack import Limits, unpack
+from provisioner.values import (
+    Action,
+    Content,
+    Health,
+    HealthState,
+    Identity,
+    JsonObject,
+    Manifest,
+    ObjectRef,
+    Outcome,
+    Pin,
+    Plan,
+    PlannedAction,
+    Report,
+    Section,
+    Tree,
+)
+
+FIELD_MANAGER = "pratique"
+DEADLINE_SECONDS = 600.0
+PARALLEL = 8
+_RBAC = "rbac.authorization.k8s.io"
+_RBAC_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareOptions:
+    """How to render: `config` are the format's own options (Helm values), `install_namespace` the default namespace."""
+
+    install_namespace: str
+    service_account: str = ""
+    format: str = "plain"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    allow_subfolders: bool = False
+
+
+def prepare(  # noqa: PLR0913 -- everything that decides what the content is, each by its name
+    sources: Sequence[Source],
+    *,
+    options: PrepareOptions,
+    egress: EgressPolicy,
+    credentials: Credentials | None,
+    limits: Limits,
+    is_namespaced: IsNamespaced,
+    pins: Sequence[Pin] = (),
+) -> Content:
+    """Fetch, unpack and render `sources`, once, into the content that is reviewed and applied.
+
+    With `pins` (one per source, in their order) exactly those digests and commits are fetched, whatever the references
+    point to by now. Raises BadSource (also where two sources put files into the same place), BadBundle and TryLater.
+    """
+    if not sources:
+        raise BadSource("a bundle needs at least one source")
+    if pins and len(pins) != len(sources):
+        raise BadSource(f"{len(pins)} pins for {len(sources)} sources; expected one for each")
+    exact = [pinned(source, pin) for source, pin in zip(sources, pins, strict=True)] if pins else list(sources)
+    fetched = [fetch(source, egress=egress, credentials=credentials, max_bytes=limits.max_bytes) for source in exact]
+    for one, pin in zip(fetched, pins, strict=False):
+        if one.pin.digest != pin.digest:
+            raise DigestMismatch(f"{pin.reference}: fetched {one.pin.digest}; pinned was {pin.digest}")
+    tree = join([(one.pin.destination, unpack(one.archives, limits=limits)) for one in fetched], limits)
+    rendering = Rendering(
+        options.format,
+        options.install_namespace,
+        options.service_account,
+        is_namespaced,
+        options.config,
+        options.allow_subfolders,
+    )
+    return render_content(tree, rendering, pins=tuple(one.pin for one in fetched))
+
+
+def join(trees: Iterable[tuple[str, Tree]], limits: Limits) -> Tree:
+    """One tree of several, each under its destination; "" is the root.
+
+    Raises BadSource where two sources put something into the same place: nobody could say which one counts.
+    """
+    placed: list[tuple[str, Tree]] = []
+    for destination, tree in trees:
+        folder = _folder(destination)
+        if folder in {known for known, _ in placed}:
+            raise BadSource(f"two sources have the destination {folder or '/'}; expected one for each")
+        placed.append((folder, tree))
+    files: dict[str, bytes] = {}
+    for folder, tree in placed:
+        inner = [other for other, _ in placed if other != folder and other.startswith(f"{folder}/" if folder else "")]
+        for path, data in tree.files.items():
+            whole = f"{folder}/{path}" if folder else path
+            taken = next((other for other in inner if whole == other or whole.startswith(f"{other}/")), None)
+            if taken is not None:
+                raise BadSource(f"{whole} lies in {taken}, the destination of another source")
+            files[whole] = data
+    total = sum(map(len, files.values()))
+    if total > limits.max_bytes:
+        raise BundleTooLarge(f"all sources together are {total} bytes; the limit max_bytes is {limits.max_bytes}")
+    return Tree(files)
+
+
+def _folder(destination: str) -> str:
+    folder = destination.strip("/")
+    if folder and (posixpath.normpath(folder) != folder or folder.split("/")[0] == ".." or "\\" in folder):
+        raise BadSource(f"destination {destination!r}: expected a plain folder such as extra/more")
+    return folder
+
+
+def look(
+    cluster: Cluster,
+    content: Content,
+    *,
+    previous: Content | None,
+    inventory: Mapping[ObjectIdentity, str],
+    as_account: Identity | None = None,
+) -> Report:
+    """What `content` would do to the cluster. Nothing is changed.
+
+    The plan is made as `as_account`, who will apply it; everything else is read as the identity of `cluster`, and as
+    the account only where that one may not. `previous` is what runs, `inventory` what is ours: the uid by identity.
+    Raises TryLater where the API server does not answer; what it refuses becomes a finding.
+    """
+    account = cluster.acting_as(as_account) if as_account else cluster
+    plan = make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
+    readers = (cluster, account) if as_account else (cluster,)
+    live, gaps = _live_objects(readers, wanted(content, plan))
+    roles, more = _live_rbac(readers)
+    return report(Facts(content, plan, previous, live, roles, (*gaps, *more)))
+
+
+def look_offline(content: Content, previous: Content | None) -> Report:
+    """What differs between two bundles, without a cluster: from `previous`, or from nothing, to `content`."""
+    return report(Facts(content, _plan_offline(content, previous), previous, is_offline=True))
+
+
+def deploy(  # noqa: PLR0913 -- each by its name
+    cluster: Cluster,
+    content: Content,
+    plan: Plan,
+    *,
+    inventory: Inventory,
+    deadline_seconds: float = DEADLINE_SECONDS,
+    observer: Cluster | None = None,
+    before_phase: Callable[[str], None] | None = None,
+) -> Iterator[Outcome]:
+    """Do what the reviewed `plan` says, as the identity of `cluster`: one Outcome per object, as they happen.
+
+    The manifests are hashed again first: DigestMismatch where they are not those of `content.digest`, before anything
+    is touched. PlanChanged, PreconditionFailed and the rest as in cluster.apply. `observer` is who watches health, by
+    default `cluster`; `before_phase` is called with each phase's name and stops everything by raising.
+    """
+    found = content_digest(
+        content.manifests, install_namespace=content.install_namespace, service_account=content.service_account
+    )
+    if found != content.digest:
+        raise DigestMismatch(f"the manifests to apply have digest {found}; reviewed was {content.digest}")
+    terms = applying.Terms(FIELD_MANAGER, deadline_seconds, observer=observer)
+    terms = replace(terms, before_phase=before_phase) if before_phase else terms
+    return applying.apply(cluster, content, plan, inventory, terms)
+
+
+def observe(cluster: Cluster, refs: Iterable[ObjectRef]) -> dict[ObjectRef, Health]:
+    """The health of each object, read once. What may not be read is Unknown; raises TryLater if nobody answers."""
+    wished = list(dict.fromkeys(refs))
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        return dict(zip(wished, pool.map(partial(_health, cluster, datetime.now(UTC)), wished), strict=True))
+
+
+def _health(cluster: Cluster, now: datetime, ref: ObjectRef) -> Health:
+    try:
+        return health_of(cluster.get(ref), now=now)
+    except UnknownKind as exc:
+        return Health(HealthState.NOT_FOUND, str(exc))
+    except ClusterError as exc:
+        return Health(HealthState.UNKNOWN, str(exc))
+
+
+def remove(cluster: Cluster, inventory: Inventory, *, deadline_seconds: float = DEADLINE_SECONDS) -> Iterator[Outcome]:
+    """Delete everything that `inventory` holds, in reverse order, each object only if it is still the one that is ours.
+
+    For the command line and for tests; in the service a deletion is a request with a reviewed plan (S15).
+    """
+    nothing = Content((), "", "", (), content_digest((), install_namespace="", service_account=""))
+    owned = uids(inventory.items().values())
+    plan = make_plan(cluster, nothing, inventory=owned, previous=None, field_manager=FIELD_MANAGER)
+    return deploy(cluster, nothing, plan, inventory=inventory, deadline_seconds=deadline_seconds)
+
+
+def _live_objects(
+    readers: tuple[Cluster, ...], refs: Sequence[ObjectRef]
+) -> tuple[dict[ObjectIdentity, JsonObject | None], list[Gap]]:
+    """The objects by identity, None where there is none; what nobody may read is a gap and has no entry."""
+    live: dict[ObjectIdentity, JsonObject | None] = {}
+    gaps: list[Gap] = []
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        for ref, found in zip(refs, pool.map(partial(_read, readers), refs), strict=True):
+            if isinstance(found, ClusterError):
+                gaps.append(Gap(f"what {ref} is now", str(found), _section_of(ref)))
+            else:
+                live[ref.identity] = found
+    return live, gaps
+
+
+def _read(readers: tuple[Cluster, ...], ref: ObjectRef) -> JsonObject | ClusterError | None:
+    refusal: ClusterError | None = None
+    for reader in readers:
+        try:
+            return reader.get(ref)
+        except UnknownKind:
+            return None
+        except ClusterError as exc:
+            refusal = refusal or exc
+    return refusal
+
+
+def _section_of(ref: ObjectRef) -> Section:
+    by_kind = {"CustomResourceDefinition": Section.CRDS, "Namespace": Section.PODS, "Service": Section.WEBHOOKS}
+    return by_kind.get(ref.kind, Section.OBJECTS)
+
+
+def _live_rbac(readers: tuple[Cluster, ...]) -> tuple[tuple[JsonObject, ...] | None, list[Gap]]:
+    """Every role and binding of the cluster; None where somebody may not list one of the four kinds."""
+    refusal: ClusterError | None = None
+    for reader in readers:
+        try:
+            return tuple(obj for kind in _RBAC_KINDS for obj in _all_of(reader, kind)), []
+        except ClusterError as exc:
+            refusal = refusal or exc
+    words = "what everybody may do already, so permissions are compared with the previous bundle only"
+    return None, [Gap(words, str(refusal), Section.PERMISSIONS)]
+
+
+def _all_of(reader: Cluster, kind: str) -> list[dict[str, Any]]:
+    resource = reader.resource_of(_RBAC, "v1", kind)
+    return list(reader.list(resource)) if resource else []
+
+
+def _plan_offline(content: Content, previous: Content | None) -> Plan:
+    """A plan as if the cluster held exactly `previous`. Its objects have no uid, so nothing can apply it."""
+    old = {one.ref.identity: one for one in (previous.manifests if previous else ())}
+    actions = [
+        _planned_offline(one.body, old.get(one.ref.identity))
+        for phase in phases(content.manifests)
+        for one in phase.manifests
+    ]
+    wished = {one.ref.identity for one in content.manifests}
+    going = [one.ref for identity, one in old.items() if identity not in wished]
+    for deletions in deletion_phases(going):
+        for ref in deletions.refs:
+            before, _ = _masked(old[ref.identity].body, None)
+            actions.append(PlannedAction(ref, Action.DELETE, before=before, is_proved=False))
+    return Plan(tuple(actions), plan_digest(actions))
+
+
+def _planned_offline(body: JsonObject, old: Manifest | None) -> PlannedAction:
+    before, after = _masked(old.body if old else None, body)
+    action = Action.CREATE
+    if old is not None:
+        action = Action.NONE if cleaned(old.body) == cleaned(body) else Action.UPDATE
+    return PlannedAction(ObjectRef.of(body), action, before=before, after=after, is_proved=False)
+
+
+def _masked(before: JsonObject | None, after: JsonObject | None) -> tuple[JsonObject | None, JsonObject | None]:
+    """As cluster.compare masks, but for Secrets of a shape that no server would take: of those nothing is told."""
+    parts = [one.get(key) or {} for one in (before, after) if one for key in ("data", "stringData")]
+    if all(isinstance(part, Mapping) for part in parts):
+        return masked(before, after)
+    shown = [mask_secret(cleaned(one)) if one else None for one in (before, after)]
+    return shown[0], shown[1]

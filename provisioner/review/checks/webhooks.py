@@ -1,0 +1,252 @@
+"""Admission webhooks: what they reach, and whether they can lock the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.review.facts import Check, Facts, Rule, State, items, mapping, maps, said
+from provisioner.values import (
+    Action,
+    Content,
+    Finding,
+    GroupKind,
+    JsonObject,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+    Section,
+    Severity,
+)
+
+_LOCKS = Rule("WH-01", Section.WEBHOOKS, Severity.CRITICAL)
+_ALTERS = Rule("WH-02", Section.WEBHOOKS, Severity.DANGEROUS)
+_NO_SERVICE = Rule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
+_SERVICE_UNKNOWN = Rule("WH-03", Section.WEBHOOKS, Severity.UNKNOWN)
+_NO_CA = Rule("WH-04", Section.WEBHOOKS, Severity.BREAKING)
+_OUTSIDE = Rule("WH-05", Section.WEBHOOKS, Severity.CRITICAL)
+_WRONG_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.BREAKING)
+_WIDER = Rule("WH-09", Section.WEBHOOKS, Severity.DANGEROUS)
+
+_GROUP = "admissionregistration.k8s.io"
+_MUTATING = GroupKind(_GROUP, "MutatingWebhookConfiguration")
+_KINDS = frozenset({_MUTATING, GroupKind(_GROUP, "ValidatingWebhookConfiguration")})
+_SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
+_SERVICE = GroupKind("", "Service")
+# Who writes the caBundle later, by annotation of the configuration.
+_CA_INJECTORS = (
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "cert-manager.io/inject-apiserver-ca",
+    "service.beta.openshift.io/inject-cabundle",
+)
+_NARROWING = ("namespaceSelector", "objectSelector", "matchConditions", "matchPolicy", "rules")
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """One webhook of a configuration; `path` leads to it."""
+
+    ref: ObjectRef
+    path: tuple[str | int, ...]
+    body: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.body.get("name") or self.path[-1])
+
+    @property
+    def words(self) -> str:
+        return f"The webhook {self.name} of {said(self.ref)}"
+
+    @property
+    def is_mutating(self) -> bool:
+        return self.ref.group_kind == _MUTATING
+
+    @property
+    def fails_closed(self) -> bool:
+        return str(self.body.get("failurePolicy", "Fail")) == "Fail"
+
+    @property
+    def client(self) -> Mapping[str, Any]:
+        return mapping(self.body.get("clientConfig"))
+
+    @property
+    def service(self) -> ObjectRef | None:
+        service = mapping(self.client.get("service"))
+        if not service:
+            return None
+        return ObjectRef("", "v1", "Service", str(service.get("namespace") or ""), str(service.get("name") or ""))
+
+    def rules(self) -> list[Mapping[str, Any]]:
+        return maps(self.body.get("rules"))
+
+
+def _webhooks(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
+    for obj in objects:
+        ref = ObjectRef.of(obj)
+        if ref.group_kind in _KINDS:
+            annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+            for index, body in enumerate(maps(obj.get("webhooks"))):
+                yield Webhook(ref, ("webhooks", index), body, annotations)
+
+
+def _standing(state: State) -> Iterator[Finding]:
+    services = {ObjectRef.of(obj).identity for obj in state.objects if ObjectRef.of(obj).group_kind == _SERVICE}
+    for webhook in _webhooks(state.objects):
+        yield from _of_reach(webhook, state.install_namespace)
+        yield from _of_client(webhook)
+        yield from _of_form(webhook)
+        yield from _of_service(webhook, services, state)
+
+
+def _of_reach(webhook: Webhook, namespace: str) -> Iterator[Finding]:
+    reached = sorted({str(one) for rule in webhook.rules() for one in items(rule.get("resources"))})
+    evidence = {"webhook": webhook.name, "resources": reached}
+    own = webhook.service.namespace if webhook.service else namespace
+    if webhook.fails_closed and _touches_start_up(webhook) and not _leaves_out(webhook, {own, "kube-system"}):
+        message = (
+            f"{webhook.words} must answer before any pod starts, also its own and those of "
+            "kube-system: if it is down, nothing can start it again"
+        )
+        yield _LOCKS.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=webhook.name)
+    sensitive = sorted({one.split("/")[0] for one in reached} & _SENSITIVE)
+    if webhook.is_mutating and sensitive:
+        message = f"{webhook.words} may alter {', '.join(sensitive)} of everybody"
+        yield _ALTERS.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=[webhook.name, sensitive])
+
+
+def _touches_start_up(webhook: Webhook) -> bool:
+    """Whether pods, or everything, cannot be created or changed without it."""
+    for rule in webhook.rules():
+        groups, resources = items(rule.get("apiGroups")), items(rule.get("resources"))
+        is_core = "*" in groups or "" in groups
+        is_wide = any(one in {"*", "*/*", "pods", "pods/*"} for one in resources)
+        if is_core and is_wide and set(items(rule.get("operations"))) & {"*", "CREATE", "UPDATE"}:
+            return str(rule.get("scope", "*")) != "Cluster"
+    return False
+
+
+def _leaves_out(webhook: Webhook, namespaces: set[str]) -> bool:
+    """Whether its selector keeps these namespaces out by name, or only lets labelled objects in."""
+    if _is_opt_in(mapping(webhook.body.get("objectSelector"))):
+        return True
+    selector = mapping(webhook.body.get("namespaceSelector"))
+    if _is_opt_in(selector):
+        return True
+    out: set[str] = set()
+    for term in maps(selector.get("matchExpressions")):
+        if term.get("operator") == "NotIn" and term.get("key") == "kubernetes.io/metadata.name":
+            out |= {str(one) for one in items(term.get("values"))}
+    return namespaces <= out
+
+
+def _is_opt_in(selector: Mapping[str, Any]) -> bool:
+    terms = maps(selector.get("matchExpressions"))
+    return bool(mapping(selector.get("matchLabels"))) or any(one.get("operator") in {"In", "Exists"} for one in terms)
+
+
+def _of_client(webhook: Webhook) -> Iterator[Finding]:
+    url = webhook.client.get("url")
+    if url:
+        message = f"{webhook.words} sends what it sees to {url}, outside the cluster's services"
+        yield _OUTSIDE.at(
+            webhook.ref, message, path=(*webhook.path, "clientConfig", "url"), evidence={"url": str(url)}, key=str(url)
+        )
+    elif not webhook.client.get("caBundle") and not any(one in webhook.annotations for one in _CA_INJECTORS):
+        message = (
+            f"{webhook.words} has no caBundle, and no annotation says who writes one: the API "
+            "server cannot trust it until somebody does"
+        )
+        yield _NO_CA.at(webhook.ref, message, path=(*webhook.path, "clientConfig", "caBundle"), key=webhook.name)
+
+
+def _of_form(webhook: Webhook) -> Iterator[Finding]:
+    if webhook.ref.version != "v1":
+        return
+    effects = webhook.body.get("sideEffects")
+    if effects not in {"None", "NoneOnDryRun"}:
+        message = f"{webhook.words} has sideEffects {effects}: only None or NoneOnDryRun will do"
+        yield _WRONG_FORM.at(
+            webhook.ref, message, path=(*webhook.path, "sideEffects"), key=[webhook.name, str(effects)]
+        )
+    versions = items(webhook.body.get("admissionReviewVersions"))
+    if not {"v1", "v1beta1"} & set(map(str, versions)):
+        message = f"{webhook.words} understands no version of admission reviews that is in use"
+        path = (*webhook.path, "admissionReviewVersions")
+        yield _WRONG_FORM.at(webhook.ref, message, path=path, key=[webhook.name, "admissionReviewVersions"])
+
+
+def _of_service(webhook: Webhook, services: set[tuple[str, str, str, str]], state: State) -> Iterator[Finding]:
+    """A service that nobody has. Where nobody could look it is not known, which is said too."""
+    service = webhook.service
+    if service is None or service.identity in services:
+        return
+    path = (*webhook.path, "clientConfig", "service")
+    if service.identity in state.live:
+        if state.live[service.identity] is None:
+            message = f"{webhook.words} calls {said(service)}, which neither bundle nor cluster has"
+            yield _NO_SERVICE.at(webhook.ref, message, path=path, key=webhook.name)
+    else:
+        message = f"Whether {said(service)} exists, which the webhook {webhook.name} calls, is not known"
+        yield _SERVICE_UNKNOWN.at(webhook.ref, message, path=path, key=webhook.name)
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    """Known webhooks that now see more or refuse where they let pass."""
+    old = {(one.ref.identity, one.name): one for one in _webhooks(facts.previous_state().objects)}
+    for webhook in _webhooks(facts.state().objects):
+        before = old.get((webhook.ref.identity, webhook.name))
+        if before is None:
+            continue
+        if webhook.fails_closed and not before.fails_closed:
+            message = f"{webhook.words} now refuses everything while it is down"
+            yield _WIDER.at(webhook.ref, message, path=(*webhook.path, "failurePolicy"), key=[webhook.name, "Fail"])
+        for key in _NARROWING:
+            if _is_wider(key, before.body, webhook.body):
+                message = f"{webhook.words} may now see more than before: {key} changes"
+                evidence = {"before": before.body.get(key), "after": webhook.body.get(key)}
+                path = (*webhook.path, key)
+                yield _WIDER.at(webhook.ref, message, path=path, evidence=evidence, key=[webhook.name, evidence])
+
+
+def _is_wider(key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a part no longer holds back all that it held back; what is only added to a limit holds back more."""
+    old, new = before.get(key), after.get(key)
+    if key == "rules":
+        return bool(_reach(after) - _reach(before))
+    if key == "matchPolicy":
+        return old == "Exact" and new != "Exact"
+    if key == "matchConditions":
+        kept = [one.get("expression") for one in maps(new)]
+        return any(one.get("expression") not in kept for one in maps(old))
+    first, second = mapping(old), mapping(new)
+    lost = any(mapping(second.get("matchLabels")).get(k) != v for k, v in mapping(first.get("matchLabels")).items())
+    return lost or any(one not in maps(second.get("matchExpressions")) for one in maps(first.get("matchExpressions")))
+
+
+def _reach(webhook: Mapping[str, Any]) -> set[tuple[str, str, str]]:
+    """(group, resource, operation) of all rules, in the words of the rules."""
+    return {
+        (str(group), str(resource), str(operation))
+        for rule in maps(webhook.get("rules"))
+        for group in items(rule.get("apiGroups"))
+        for resource in items(rule.get("resources"))
+        for operation in items(rule.get("operations"))
+    }
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return planned.ref.group_kind in _KINDS and planned.action is not Action.DELETE
+
+
+def _wants(content: Content, _: Plan) -> list[ObjectRef]:
+    """The services that webhooks call and that the bundle does not bring."""
+    brought = {one.ref.identity for one in content.manifests}
+    called = {webhook.service for webhook in _webhooks(one.body for one in content.manifests)}
+    return sorted(one for one in called if one is not None and one.identity not in brought and one.name)
+
+
+CHECK = Check("webhooks", changes=_changes, standing=_standing, claims=_claims, wants=_wants)

@@ -1,0 +1,164 @@
+"""What a report is computed from, and what a check is. Pure: whoever calls has read everything before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioner.values import (
+    Content,
+    Finding,
+    GroupKind,
+    JsonObject,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+    Section,
+    Severity,
+)
+
+ObjectIdentity = tuple[str, str, str, str]
+
+SECRET = GroupKind("", "Secret")
+_SHORT_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "policy"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that should have been looked at and could not be: it becomes a finding of severity unknown."""
+
+    what: str
+    why: str
+    section: Section
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The objects of one side of a change, for what can be said of a state alone (an image without digest)."""
+
+    objects: tuple[JsonObject, ...]
+    install_namespace: str
+    service_account: str
+    live: Mapping[ObjectIdentity, JsonObject | None] = field(default_factory=dict)
+    is_offline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that checks may look at.
+
+    `live` holds the objects that checks asked for (`Check.wants`), None for one that does not exist; a missing key
+    means that nobody knows. `live_rbac` holds all roles and bindings of the cluster, None if unknown. Offline there is
+    no cluster, and two bundles are compared.
+    """
+
+    content: Content
+    plan: Plan
+    previous: Content | None = None
+    live: Mapping[ObjectIdentity, JsonObject | None] = field(default_factory=dict)
+    live_rbac: tuple[JsonObject, ...] | None = None
+    gaps: tuple[Gap, ...] = ()
+    is_offline: bool = False
+
+    def state(self) -> State:
+        """What will be, as the cluster would store it where it could be asked: others' fields included (S11)."""
+        results = {one.ref.identity: one.after for one in self.plan.actions if one.after is not None}
+        objects = tuple(results.get(one.ref.identity) or one.body for one in self.content.manifests)
+        return self._side(objects)
+
+    def previous_state(self) -> State:
+        """What was approved before; nothing for a first request."""
+        return self._side(tuple(one.body for one in self.previous.manifests) if self.previous else ())
+
+    def _side(self, objects: tuple[JsonObject, ...]) -> State:
+        content = self.content
+        return State(objects, content.install_namespace, content.service_account, self.live, self.is_offline)
+
+
+def _nothing(*_: Any) -> tuple[()]:
+    return ()
+
+
+def _no(_: PlannedAction) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One way of looking at a change, in one file.
+
+    `changes` finds what the change does. `standing` finds what is so in a state, whatever was before: it is asked about
+    both sides, and what the previous one had as well is no longer new. `claims` says which planned actions this check
+    judges; what nobody claims is reported. `wants` names live objects to read first; Secrets are never read.
+    """
+
+    name: str
+    changes: Callable[[Facts], Iterable[Finding]] = _nothing
+    standing: Callable[[State], Iterable[Finding]] = _nothing
+    claims: Callable[[PlannedAction], bool] = _no
+    wants: Callable[[Content, Plan], Iterable[ObjectRef]] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of the catalogue: makes findings that have its id, place and severity, and a fingerprint."""
+
+    id: str
+    section: Section
+    severity: Severity
+
+    def at(
+        self,
+        ref: ObjectRef | None,
+        message: str,
+        *,
+        path: tuple[str | int, ...] = (),
+        evidence: Mapping[str, Any] | None = None,
+        key: object = None,
+    ) -> Finding:
+        """A finding about `ref`. `key`, JSON-ready, is what makes it this finding and no other beside rule, object and
+        path: what the evidence means, not counts or words."""
+        return Finding(
+            self.id,
+            self.section,
+            self.severity,
+            message,
+            ref,
+            path,
+            dict(evidence or {}),
+            fingerprint=fingerprint(self.id, ref, path, key),
+        )
+
+
+def said(ref: ObjectRef) -> str:
+    """An object as a sentence names it: the group only where Kubernetes itself does not own it."""
+    if ref.kind == "CustomResourceDefinition":
+        return f"CRD {ref.name}"
+    is_own = ref.group in _SHORT_GROUPS or ref.group.endswith(".k8s.io")
+    kind = ref.kind if is_own else str(ref.group_kind)
+    return f"{kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{kind} {ref.name}"
+
+
+def fingerprint(rule: str, ref: ObjectRef | None, path: tuple[str | int, ...], key: object) -> str:
+    """The same for the same finding in two reports: over rule, object (whatever its version), path and `key`."""
+    named = [rule, list(ref.identity) if ref else None, [str(part) for part in path], key]
+    canonical = json.dumps(named, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """`value` if it is a mapping, else an empty one: bundles may hold anything anywhere."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: object) -> list[Any]:
+    """`value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def maps(value: object) -> list[Mapping[str, Any]]:
+    """The mappings of a list; what else stands in it is left out."""
+    return [one for one in items(value) if isinstance(one, Mapping)]

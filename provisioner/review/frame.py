@@ -1,0 +1,164 @@
+"""Facts in, report out. The table of checks stands here; each check is one file under checks/ and one line.
+
+Nothing that a check does can make a report say less: a check that crashes, a fact that is missing and a change that no
+check looks at are findings themselves (promise 4).
+"""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import PurePath
+
+from provisioner.review.checks import content, crds, images, network, objects, own, permissions, pods, webhooks
+from provisioner.review.facts import SECRET, Check, Facts, Gap, Rule, fingerprint, said
+from provisioner.review.headline import headline
+from provisioner.values import (
+    Action,
+    Content,
+    Finding,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+    Report,
+    Section,
+    Severity,
+    worst_first,
+)
+
+ENTRY_POINTS = "pratique.checks"
+
+CHECKS: tuple[Check, ...] = (
+    own.CHECK,
+    objects.CHECK,
+    permissions.CHECK,
+    crds.CHECK,
+    pods.CHECK,
+    webhooks.CHECK,
+    network.CHECK,
+    images.CHECK,
+    content.CHECK,
+)
+
+# Built-in groups whose objects govern others: to change one unseen is worse than to change a plain object.
+_POWERFUL_GROUPS = frozenset(
+    {
+        "admissionregistration.k8s.io",
+        "apiregistration.k8s.io",
+        "certificates.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "rbac.authorization.k8s.io",
+        "security.openshift.io",
+        "storage.k8s.io",
+    }
+)
+
+
+def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
+    """The report on `facts` by `checks`, by default all that are installed. Never raises for what a check does."""
+    findings: list[Finding] = [_of_gap(gap) for gap in facts.gaps]
+    sound: list[Check] = []
+    for check in installed_checks() if checks is None else checks:
+        found, crash = _run(check, facts)
+        findings += found
+        if crash:
+            findings.append(crash)
+        else:
+            sound.append(check)
+    findings += _unclaimed(facts, sound)
+    ordered = worst_first({one.fingerprint: one for one in findings}.values())
+    return Report(headline(ordered, facts.plan), ordered, facts.plan)
+
+
+def wanted(content: Content, plan: Plan, checks: Sequence[Check] | None = None) -> list[ObjectRef]:
+    """The live objects that checks want to see, sorted; never a Secret. A check that crashes here wants nothing."""
+    refs: set[ObjectRef] = set()
+    for check in installed_checks() if checks is None else checks:
+        try:
+            refs.update(check.wants(content, plan))
+        except Exception:  # noqa: BLE001, S112 -- the same check then misses its facts and says so
+            continue
+    return sorted(ref for ref in refs if ref.group_kind != SECRET)
+
+
+@functools.cache
+def installed_checks() -> tuple[Check, ...]:
+    """Ours and those of other packages (entry points `pratique.checks`, each naming a Check)."""
+    return (*CHECKS, *(_loaded(point.name, point) for point in entry_points(group=ENTRY_POINTS)))
+
+
+def _loaded(name: str, point: object) -> Check:
+    """A check of another package. One that cannot be loaded crashes in every report, so that it is missed."""
+    try:
+        loaded = point.load()  # type: ignore[attr-defined]  # an EntryPoint
+        if isinstance(loaded, Check):
+            return loaded
+        problem: Exception = TypeError(f"{name} is no Check")
+    except Exception as exc:  # noqa: BLE001 -- another package's import may raise anything
+        problem = exc
+
+    def crash(_: Facts) -> Iterable[Finding]:
+        raise problem
+
+    return Check(name, changes=crash)
+
+
+def _run(check: Check, facts: Facts) -> tuple[list[Finding], Finding | None]:
+    """What a check found, and its crash; what it had found before it crashed is kept."""
+    found: list[Finding] = []
+    try:
+        for one in check.changes(facts):
+            found.append(_named(one))  # noqa: PERF401 -- one by one: what came before a crash is kept
+        known = {_named(one).fingerprint for one in check.standing(facts.previous_state())}
+        for one in check.standing(facts.state()):
+            named = _named(one)
+            found.append(replace(named, is_new=named.fingerprint not in known))
+        for planned in facts.plan.actions:
+            check.claims(planned)
+    except Exception as exc:  # noqa: BLE001 -- whatever a check raises, the reader has to know that it did not finish
+        return found, _of_crash(check, exc)
+    return found, None
+
+
+def _named(finding: Finding) -> Finding:
+    if finding.fingerprint:
+        return finding
+    return replace(finding, fingerprint=fingerprint(finding.rule, finding.ref, finding.path, dict(finding.evidence)))
+
+
+def _of_crash(check: Check, exc: Exception) -> Finding:
+    """The exception's own words stay out: they may quote a value of the content."""
+    last = traceback.extract_tb(exc.__traceback__)[-1]
+    place = f"{PurePath(last.filename).name}:{last.lineno}"
+    rule = Rule("CRASHED", Section.CONTENT, Severity.UNKNOWN)
+    message = f"The check {check.name} did not finish ({type(exc).__name__} at {place}): what it looks for is not known"
+    return rule.at(None, message, evidence={"check": check.name, "error": type(exc).__name__}, key=check.name)
+
+
+def _of_gap(gap: Gap) -> Finding:
+    message = f"Could not find out {gap.what}: {gap.why}"
+    return Rule("GAP", gap.section, Severity.UNKNOWN).at(None, message, evidence={"what": gap.what}, key=gap.what)
+
+
+def _unclaimed(facts: Facts, checks: Iterable[Check]) -> list[Finding]:
+    judges = list(checks)
+    touched = (one for one in facts.plan.actions if one.action is not Action.NONE)
+    return [_of_unclaimed(one, facts) for one in touched if not any(check.claims(one) for check in judges)]
+
+
+def _of_unclaimed(planned: PlannedAction, facts: Facts) -> Finding:
+    is_shown = planned.after is not None and (planned.action is not Action.UPDATE or planned.before is not None)
+    severity = Severity.NOTABLE
+    if not is_shown or (planned.problem and not facts.is_offline):
+        severity = Severity.UNKNOWN
+    elif planned.ref.group in _POWERFUL_GROUPS:
+        severity = Severity.DANGEROUS
+    words = (
+        "its fields are shown, what they do is for you to judge" if is_shown else "and its fields could not be shown"
+    )
+    message = f"{planned.action.capitalize()}s {said(planned.ref)}, which no check looks at: {words}"
+    rule = Rule("UNCLAIMED", Section.OBJECTS, severity)
+    return rule.at(planned.ref, message, evidence={"action": str(planned.action)}, key=str(planned.action))

@@ -1,0 +1,105 @@
+"""The few sentences at the top of a report: the worst new thing first, in words; how much of everything, last."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from provisioner.review.facts import said
+from provisioner.values import Action, Finding, Plan, Severity
+
+MAX_SENTENCES = 5
+MAX_CHARACTERS = 240
+_WORTH_A_SENTENCE = Severity.DANGEROUS
+_CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
+
+
+def headline(findings: Sequence[Finding], plan: Plan) -> tuple[str, ...]:
+    """At most five sentences about `findings`, which are in the order of a report."""
+    totals = [_objects(plan), _severities(findings)]
+    worst = _sentences(one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE))
+    if not worst:
+        known = _sentences(one for one in findings if one.severity.is_at_least(_WORTH_A_SENTENCE))
+        worst = [f"Nothing dangerous is new. Still: {known[0]}"] if known else []
+    return (*worst[: MAX_SENTENCES - len(totals)], *totals)
+
+
+def _sentences(findings: Iterable[Finding]) -> list[str]:
+    """One sentence per account, however many powers it gains, then one per object, then the rest.
+
+    What is said of several objects in the same words is said once, with their number.
+    """
+    accounts: dict[str, Finding] = {}
+    powers: dict[str, list[str]] = {}
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        subject, power = str(one.evidence.get("subject") or ""), str(one.evidence.get("power") or "")
+        if subject and power:
+            powers.setdefault(subject, []).append(power)
+            if subject in accounts:
+                continue
+            accounts[subject] = one
+        alike.setdefault((one.rule, _without_name(one)), []).append(one)
+    first: list[str] = []
+    rest: list[str] = []
+    seen: set[object] = set()
+    for group in alike.values():
+        words = _of_group(group, powers)
+        key = group[0].ref.identity if group[0].ref else None
+        (rest if key in seen else first).append(words)
+        if key:
+            seen.add(key)
+    return list(dict.fromkeys(first + rest))
+
+
+def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
+    leading = group[0]
+    words = leading.message.splitlines()[0].rstrip(".")
+    subject = str(leading.evidence.get("subject") or "")
+    if leading.evidence.get("power"):
+        words += _and_more(powers[subject][1:])
+    words = textwrap.shorten(words, MAX_CHARACTERS, placeholder=" …") if len(words) > MAX_CHARACTERS else words
+    return f"{words} (and {len(group) - 1} more like this)." if len(group) > 1 else f"{words}."
+
+
+def _without_name(finding: Finding) -> str:
+    return finding.message.replace(said(finding.ref), "") if finding.ref else finding.message
+
+
+def _and_more(powers: list[str]) -> str:
+    shown = list(dict.fromkeys(powers))
+    more = f"; and {len(shown) - 2} more" if len(shown) > 2 else ""
+    return "".join(f"; {power}" for power in shown[:2]) + more
+
+
+def _severities(findings: Iterable[Finding]) -> str:
+    """Every severity that occurs, always stated (S24)."""
+    counted = Counter(one.severity for one in findings)
+    new = Counter(one.severity for one in findings if one.is_new)
+    words = [
+        f"{counted[severity]} {severity}{'' if new[severity] == counted[severity] else f' ({new[severity]} new)'}"
+        for severity in Severity
+        if counted[severity]
+    ]
+    return f"Findings: {', '.join(words)}." if words else "Findings: none."
+
+
+def _objects(plan: Plan) -> str:
+    counts = plan.counts()
+    changing, new, gone = sum(counts[one] for one in _CHANGING), counts[Action.CREATE], counts[Action.DELETE]
+    if not changing and not new and not gone:
+        return "No object changes."
+    return f"{_number(changing, 'object')} {_verb(changing, 'change')}, {_is(new)} new, {_is(gone)} deleted."
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count or 'No'} {noun}{'' if count == 1 or not count else 's'}"
+
+
+def _verb(count: int, verb: str) -> str:
+    return verb if count > 1 else f"{verb}s"
+
+
+def _is(count: int) -> str:
+    return f"{count or 'none'} {'are' if count > 1 else 'is'}"

@@ -1,0 +1,123 @@
+"""What the eye is given: the one place where text of others is made safe to look at (S24).
+
+Control, bidi, zero-width and look-alike characters are shown as escapes, so that what a person reads is what stands
+there. Every page, export, terminal and message of ours goes through `visible`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+# Blank or invisible, but classed as letters, marks or symbols.
+_INVISIBLE = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\ufffc"
+    + "".join(map(chr, range(0xFE00, 0xFE10)))
+    + "".join(map(chr, range(0xE0100, 0xE01F0)))
+)
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+# Letters that look like a Latin one: a word made only of these is taken for Latin by everybody.
+_LOOK_LATIN = frozenset(
+    "асеорхуіјѕһԁԛԝӏгпьІАВСЕНЈКМОРЅТХҮԌԚԜѴοανιρτυκγωσϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսհոցՏԼ"  # Cyrillic, Greek, Armenian
+)
+# Marks that look like the ones which part names.
+_LOOK_ASCII_MARKS = frozenset("∕⁄⧸╱‐‑‒−։׃∶ꓽ․ꓸ‚’‘＂")
+# A word for the eye: it goes on over what joins the parts of names.
+_WORD = re.compile(r"[^\s,;()\[\]{}<>\"'`=|]+")
+# These are written together in one word by many people.
+_TOGETHER = frozenset({"LATIN", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"})
+_MAX_MARKS = 2
+
+
+def visible(text: str, *, keep_newlines: bool = False) -> str:
+    """`text` with everything that hides or pretends shown as an escape: `\\u202e`, `\\n`.
+
+    For text of one line; with `keep_newlines` line feeds stay, for text that is shown in lines. Escapes that stand in
+    the text as such are not told apart: what matters is that nothing invisible stays invisible.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    shown = _WORD.sub(lambda match: _word(match.group()), text)
+    return "".join(one if keep_newlines and one == "\n" else _shown(one) for one in shown)
+
+
+def hidden_characters(text: str) -> list[str]:
+    """The names of characters in `text` that hide: control, format (bidi, zero-width), invisible; sorted, each once.
+
+    Line feeds and tabs are text here.
+    """
+    if text.isascii() and (text.isprintable() or not _ASCII_CONTROL.search(text)):
+        return []
+    return sorted({_name(one) for one in text if _is_hiding(one) and one not in "\n\t\r \u00a0"})
+
+
+def pretending_words(text: str) -> list[str]:
+    """The words of `text` that mix scripts or are made of look-alikes, made visible; sorted, each once."""
+    if text.isascii():
+        return []
+    words = (match.group() for match in _WORD.finditer(text))
+    return sorted({visible(word) for word in words if not word.isascii() and _word(word) != word})
+
+
+_ASCII_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def _word(word: str) -> str:
+    """A word with its pretending letters escaped: those of other scripts where Latin is mixed in, and look-alikes."""
+    if word.isascii():
+        return word
+    others = {one for one in word if not one.isascii() and _pretends(one)}
+    scripts = {_script(one) for one in word if one.isalpha()}
+    if "LATIN" in scripts and not scripts <= _TOGETHER:
+        others |= {one for one in word if one.isalpha() and _script(one) not in _TOGETHER}
+    letters = [one for one in word if one.isalpha()]
+    if letters and all(one in _LOOK_LATIN for one in letters):
+        others |= set(letters)
+    shown = "".join(_escape(one) if one in others else one for one in word)
+    return _without_piled_marks(shown)
+
+
+def _pretends(one: str) -> bool:
+    """Another form of an ASCII character: fullwidth, mathematical and the like."""
+    if one in _LOOK_ASCII_MARKS:
+        return one not in "’‘"
+    plain = unicodedata.normalize("NFKC", one)
+    return len(plain) == 1 and plain.isascii() and one not in "ªº¹²³\u00a0"
+
+
+def _without_piled_marks(word: str) -> str:
+    """Marks piled up on one letter cover their neighbours: from the third on they are escaped."""
+    shown, marks = [], 0
+    for one in word:
+        marks = marks + 1 if unicodedata.combining(one) else 0
+        shown.append(_escape(one) if marks > _MAX_MARKS else one)
+    return "".join(shown)
+
+
+def _shown(one: str) -> str:
+    return _escape(one) if _is_hiding(one) else one
+
+
+def _is_hiding(one: str) -> bool:
+    if one == " ":
+        return False
+    return one in _INVISIBLE or unicodedata.category(one) in _HIDDEN_CATEGORIES
+
+
+@lru_cache(maxsize=4096)
+def _script(one: str) -> str:
+    """The first word of a letter's name, which for letters is the script; compatibility forms are their own."""
+    return unicodedata.name(one, "UNNAMED").split(" ", 1)[0]
+
+
+def _escape(one: str) -> str:
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(one)
+    if short:
+        return short
+    code = ord(one)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _name(one: str) -> str:
+    return f"U+{ord(one):04X} {unicodedata.name(one, 'control character').lower()}"

@@ -1,0 +1,51 @@
+"""What the tests of the review room build with: contents from folders and from objects, and facts around them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from provisioner.render import BUILT_IN, Rendering, content_digest, render_content
+from provisioner.review.facts import Facts
+from provisioner.values import Action, Content, GroupKind, Manifest, ObjectRef, Plan, PlannedAction, Tree
+
+OTHER_KINDS = {GroupKind("monitoring.coreos.com", "ServiceMonitor"): True}
+
+
+def is_namespaced(kind: GroupKind) -> bool | None:
+    return BUILT_IN.get(kind, OTHER_KINDS.get(kind))
+
+
+def content_of(folder: Path) -> Content | None:
+    """The content of a folder of YAML files, None if there is no such folder."""
+    if not folder.is_dir():
+        return None
+    files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    return render_content(Tree(files), Rendering("plain", "shop", "installer", is_namespaced), pins=())
+
+
+def content_with(*objects: dict[str, Any]) -> Content:
+    manifests = tuple(Manifest(one) for one in objects)
+    digest = content_digest(manifests, install_namespace="shop", service_account="installer")
+    return Content(manifests, "shop", "installer", (), digest)
+
+
+def an_object(api_version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> dict[str, Any]:
+    meta = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta, **rest}
+
+
+def config_map(name: str = "settings", **values: str) -> dict[str, Any]:
+    return an_object("v1", "ConfigMap", name, "shop", data=values)
+
+
+def planned(obj: dict[str, Any], action: Action, **rest: Any) -> PlannedAction:
+    after = None if action is Action.DELETE else obj
+    return PlannedAction(ObjectRef.of(obj), action, **{"after": after, **rest})
+
+
+def facts(*actions: PlannedAction, **rest: Any) -> Facts:
+    """Facts whose content is what the actions result in."""
+    objects = [one.after for one in actions if one.after is not None and one.action is not Action.DELETE]
+    content = rest.pop("content", None) or content_with(*objects)
+    return Facts(content, Plan(actions, "sha256:plan"), **rest)

@@ -1,0 +1,36 @@
+"""Bundles with their findings: each folder under cases/ holds new/, mostly old/, and what a reviewer has to be told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from provisioner.pipeline import look_offline
+from provisioner.values import Finding
+from tests.provisioner.review.bundles import content_of
+
+CASES = sorted((Path(__file__).parent / "cases").iterdir())
+
+
+def record(finding: Finding) -> dict[str, object]:
+    path = ".".join(map(str, finding.path))
+    found = {"rule": finding.rule, "severity": str(finding.severity), "ref": str(finding.ref or ""), "path": path}
+    return found if finding.is_new else {**found, "isNew": False}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_bundle_has_exactly_the_findings_that_its_case_names(case: Path) -> None:
+    content = content_of(case / "new")
+    assert content is not None
+    report = look_offline(content, content_of(case / "old"))
+    expected = json.loads((case / "findings.json").read_text())
+    assert sorted(map(record, report.findings), key=str) == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_same_bundle_gives_the_same_report(case: Path) -> None:
+    content, old = content_of(case / "new"), content_of(case / "old")
+    assert content is not None
+    assert look_offline(content, old) == look_offline(content, old)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pytest
+
+from provisioner.errors import (
+    AlreadyExists,
+    ClusterError,
+    FieldConflict,
+    Forbidden,
+    InvalidObject,
+    PreconditionFailed,
+    UnknownKind,
+)
+from provisioner.review.checks import objects
+from provisioner.review.frame import report
+from provisioner.values import Action, Finding, ObjectRef, Severity
+from tests.provisioner.review.bundles import an_object, config_map, content_with, facts, planned
+
+MAP = config_map()
+PROBLEMS = [
+    (Forbidden.code, "apply ConfigMap: is forbidden", "PRE-01"),
+    (Forbidden.code, "user is attempting to grant RBAC permissions not currently held: {}", "PRE-02"),
+    (FieldConflict.code, "kubectl owns .data.a: conflict", "OWN-01"),
+    (AlreadyExists.code, "exists already and does not belong to this deployment (owned by X y)", "OWN-02"),
+    (ClusterError.code, 'namespaces "shop" not found', "PRE-05"),
+    (UnknownKind.code, "the cluster serves no ConfigMap", "PRE-07"),
+    (InvalidObject.code, "spec.a: unknown field", "PRE-09"),
+    (PreconditionFailed.code, "is being deleted and waits for its finalizers", "OBJ-08"),
+]
+
+
+def found_by(*actions, **rest) -> list[Finding]:  # type: ignore[no-untyped-def]
+    return list(report(facts(*actions, **rest), [objects.CHECK]).findings)
+
+
+@pytest.mark.parametrize(("code", "words", "rule"), PROBLEMS, ids=[rule for _, _, rule in PROBLEMS])
+def test_what_stands_in_the_way_is_breaking_and_keeps_the_servers_words(code: str, words: str, rule: str) -> None:
+    action = planned(MAP, Action.UPDATE, problem=words, problem_code=code, is_proved=False)
+    (found,) = found_by(action)
+    assert (found.rule, found.severity) == (rule, Severity.BREAKING)
+    assert words in found.message
+
+
+def test_a_problem_that_nobody_knows_is_unknown() -> None:
+    (found,) = found_by(planned(MAP, Action.UPDATE, problem="418", problem_code="teapot", is_proved=False))
+    assert found.severity is Severity.UNKNOWN
+
+
+def test_somebody_elses_object_is_never_adopted() -> None:
+    words = "ConfigMap shop/settings exists already (managed by Helm)"
+    (found,) = found_by(planned(MAP, Action.ADOPT, problem=words, problem_code=AlreadyExists.code, is_proved=False))
+    assert found.rule == "OWN-02"
+    assert "managed by Helm" in found.message
+    assert "not be adopted" in found.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "severity"),
+    [
+        pytest.param(("apiextensions.k8s.io/v1", "CustomResourceDefinition"), Severity.BREAKING, id="CRD"),
+        pytest.param(("v1", "Namespace"), Severity.BREAKING, id="Namespace"),
+        pytest.param(("v1", "PersistentVolumeClaim"), Severity.BREAKING, id="PVC"),
+        pytest.param(("v1", "PersistentVolume"), Severity.BREAKING, id="PV"),
+        pytest.param(("apps/v1", "StatefulSet"), Severity.BREAKING, id="StatefulSet"),
+        pytest.param(("v1", "Secret"), Severity.BREAKING, id="Secret"),
+        pytest.param(("apps/v1", "Deployment"), Severity.DANGEROUS, id="other"),
+    ],
+)
+def test_a_deletion_is_as_bad_as_what_goes_with_it(kind: tuple[str, str], severity: Severity) -> None:
+    (found,) = found_by(planned(an_object(*kind, "a", "shop"), Action.DELETE, before={}))
+    assert (found.rule, found.severity) == ("DEL-01", severity)
+
+
+def test_a_replacement_names_field_and_consequence() -> None:
+    before = an_object("apps/v1", "Deployment", "a", "shop", spec={"selector": {"matchLabels": {"a": "b"}}})
+    after = an_object("apps/v1", "Deployment", "a", "shop", spec={"selector": {"matchLabels": {"a": "c"}}})
+    replaced = planned(after, Action.REPLACE, before=before, is_proved=False)
+    found = next(one for one in found_by(replaced) if one.rule == "IMM-01")
+    assert found.severity is Severity.BREAKING
+    assert "spec.selector.matchLabels.a" in found.message
+    assert "all its pods stop" in found.message
+
+
+def test_a_change_lists_the_fields_with_both_values() -> None:
+    (found,) = found_by(planned(config_map(a="2"), Action.UPDATE, before=config_map(a="1")))
+    assert found.evidence["changes"] == [{"path": ["data", "a"], "before": "1", "after": "2"}]
+
+
+def test_of_a_secret_only_key_names_are_said() -> None:
+    before = an_object("v1", "Secret", "a", "shop", data={"k": "T2xkUGw0bnRlZA=="})
+    after = an_object("v1", "Secret", "a", "shop", data={"k": "UGw0bnRlZA=="})
+    (found,) = found_by(planned(after, Action.UPDATE, before=before))
+    assert "Pl4nted" not in str(found)
+    assert "UGw0bnRlZA" not in str(found)
+
+
+def test_each_warning_of_the_server_is_a_finding() -> None:
+    found = found_by(planned(MAP, Action.CREATE, warnings=("old API", "no limits")))
+    assert [one.rule for one in found].count("OBJ-05") == 2
+
+
+def test_S11_a_container_that_somebody_else_added_is_a_finding() -> None:
+    def deployment(*names: str) -> dict[str, object]:
+        pod = {"containers": [{"name": "main"}], "initContainers": [{"name": name} for name in names]}
+        return an_object("apps/v1", "Deployment", "a", "shop", spec={"template": {"spec": pod}})
+
+    wished, result = deployment(), deployment("foreign")
+    found = found_by(planned(result, Action.UPDATE, before=result), content=content_with(wished))
+    foreign = next(one for one in found if one.rule == "OBJ-06")
+    assert foreign.severity is Severity.DANGEROUS
+    assert "foreign" in foreign.message
+
+
+def test_what_the_server_could_not_be_asked_is_unknown_and_says_why() -> None:
+    namespace = an_object("v1", "Namespace", "shop")
+    found = found_by(planned(namespace, Action.CREATE), planned(MAP, Action.CREATE, is_proved=False))
+    unknown = next(one for one in found if one.severity is Severity.UNKNOWN)
+    assert "the namespace shop comes with this bundle" in unknown.message
+    assert unknown.ref == ObjectRef.of(MAP)
+
+
+def test_a_custom_resource_of_the_same_bundle_is_tried_on_its_schema_and_marked() -> None:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "orders", "kind": "Order"}
+    crd = an_object(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "orders.shop.example.com",
+        spec={"group": "shop.example.com", "names": names, "versions": [version]},
+    )
+    good = an_object("shop.example.com/v1", "Order", "good", "shop", spec={"a": "b"})
+    bad = an_object("shop.example.com/v1", "Order", "bad", "shop", spec={"a": 1})
+    actions = [planned(crd, Action.CREATE)] + [planned(one, Action.CREATE, is_proved=False) for one in (good, bad)]
+    found = {(one.rule, one.ref.name): one.severity for one in found_by(*actions) if one.ref}
+    assert found["OBJ-03", "good"] is Severity.NOTABLE
+    assert found["OBJ-07", "bad"] is Severity.BREAKING
