@@ -1,4 +1,4 @@
-"""The app's registration; it also loads Celery's app, so that tasks are sent by name from everywhere."""
+"""The app's registration."""
 
 from django.apps import AppConfig
 

@@ -10,11 +10,11 @@ from urllib.parse import parse_qs, urlsplit
 from django.conf import settings
 from django.core import signing
 from django.http import HttpRequest
-from provisioner.review.text import visible
 from slack_sdk.signature import Clock, SignatureVerifier
 
 from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish
 from approvals.models import Request
+from provisioner.review.text import visible
 from provisioner.values import Severity
 
 NAME = "slack"

@@ -91,7 +91,10 @@ class Request(models.Model):
 
 
 class Report(models.Model):
-    """The report of one round. `body` is the library's record of it (provisioner.review.record)."""
+    """The report of one round. `body` is the library's record of it (provisioner.review.record).
+
+    `worst` is the severity of the worst finding that the running revision does not have already.
+    """
 
     request = models.ForeignKey(Request, on_delete=models.CASCADE, related_name="reports")
     round = models.PositiveIntegerField()

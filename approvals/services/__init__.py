@@ -10,7 +10,7 @@ from approvals.services.deployments import (
 )
 from approvals.services.identity import create_api_token, map_identity, revoke_api_token, sign_in_with_token
 from approvals.services.policies import save_policy
-from approvals.services.reviews import review, withdraw
+from approvals.services.reviews import review, to_acknowledge, withdraw
 
 __all__ = [
     "change_deployment",
@@ -26,6 +26,7 @@ __all__ = [
     "revoke_api_token",
     "save_policy",
     "sign_in_with_token",
+    "to_acknowledge",
     "unlink_chat_account",
     "withdraw",
 ]

@@ -102,12 +102,11 @@ def self_approval(request: Request, by: User, identity: Identity) -> bool:
     )
 
 
-def unacknowledged(request: Request, acknowledges: Sequence[str]) -> list[str]:
-    """Deletions, replacements and adoptions of the current plan that the review does not name."""
+def to_acknowledge(request: Request) -> list[str]:
+    """Deletions, replacements and adoptions of the current plan, each in the words by which a review names it."""
     report = request.reports.filter(round=request.round).first()
     actions = report.body["plan"]["actions"] if report else []
-    to_name = {acknowledgement(action) for action in actions if action["action"] in TO_ACKNOWLEDGE}
-    return sorted(to_name - set(acknowledges))
+    return sorted({acknowledgement(action) for action in actions if action["action"] in TO_ACKNOWLEDGE})
 
 
 def acknowledgement(action: dict[str, object]) -> str:
@@ -190,6 +189,6 @@ def _record(
 def _check_approval(request: Request, by: User, checked: Checked, acknowledges: tuple[str, ...]) -> None:
     if self_approval(request, by, checked.identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
         raise SelfApproval("you asked for this change, so somebody else has to approve it")
-    left = unacknowledged(request, acknowledges)
+    left = sorted(set(to_acknowledge(request)) - set(acknowledges))
     if left:
         raise Unacknowledged(f"an approval has to name: {', '.join(left)}", missing=left)

@@ -10,7 +10,6 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
-from provisioner.review.record import from_record
 
 from approvals import access, audit, policy, store
 from approvals.access.port import connect
@@ -22,11 +21,12 @@ from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Policy, Request, Review, Revision
 from approvals.policy import Decision
 from approvals.steps.evaluate import ballot_of
-from approvals.steps.inventory import DatabaseInventory, owned
-from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, installer, running_content
+from approvals.steps.inventory import DatabaseInventory, installer_of, owned
+from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import DigestMismatch, TryLater
+from provisioner.review.record import from_record
 from provisioner.values import Content, ObjectRef, OutcomeState, Plan
 from provisioner.values import Outcome as Done
 
@@ -84,7 +84,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
         content,
         previous=running_content(request),
         inventory=owned(request.deployment),
-        as_account=installer(request),
+        as_account=installer_of(request.spec),
     ).plan
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)
@@ -210,7 +210,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
     deadline = begun + timedelta(minutes=settings.PRATIQUE["APPLY_MINUTES"])
     failed: list[Done] = []
     outcomes = pipeline.deploy(
-        api.acting_as(installer(request)),
+        api.acting_as(installer_of(request.spec)),
         content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision),

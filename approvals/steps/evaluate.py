@@ -47,7 +47,7 @@ def facts_of(request: Request, report: Report) -> policy.Facts:
     touched = [action for action in report.body["plan"]["actions"] if action["action"] != Action.NONE]
     ranks = {str(severity): severity.rank for severity in Severity}
     return {
-        "worst": report.worst,
+        "worst": min((finding.severity for finding in findings), key=ranks.__getitem__, default=str(Severity.SAFE)),
         "worst_new": min((finding.severity for finding in new), key=ranks.__getitem__, default=str(Severity.SAFE)),
         "severities": _counts(Severity, (finding.severity for finding in findings)),
         "new_severities": _counts(Severity, (finding.severity for finding in new)),

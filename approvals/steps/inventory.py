@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from django.db import transaction
 
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.values import Identity, ObjectRef
 from provisioner.values import InventoryItem as Item
-from provisioner.values import ObjectRef
 
 
 class DatabaseInventory:
@@ -47,6 +48,11 @@ class DatabaseInventory:
 
 def ref_of(row: InventoryItem) -> ObjectRef:
     return ObjectRef(row.group, row.version, row.kind, row.namespace, row.name)
+
+
+def installer_of(spec: Mapping[str, Any]) -> Identity:
+    """The ServiceAccount that a spec names: everything of its bundle is read and written as this one."""
+    return Identity.of_service_account(str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", "")))
 
 
 def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:

@@ -9,7 +9,7 @@ from approvals import audit
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.models import BundleDeployment, InventoryItem
-from approvals.steps.inventory import ref_of
+from approvals.steps.inventory import installer_of, ref_of
 from provisioner import pipeline
 from provisioner.values import Health, HealthState, ObjectRef
 
@@ -25,11 +25,15 @@ ORDER = (
 
 
 def observe(deployment: BundleDeployment) -> None:
-    """Read every object of the inventory once and keep its health; a change of the whole has an audit row."""
+    """Read every object of the inventory once, as the installer, and keep its health.
+
+    A change of the whole has an audit row.
+    """
     rows = list(deployment.inventory.exclude(uid=""))
     if not rows:
         return
-    found = pipeline.observe(connect(deployment.cluster), [ref_of(row) for row in rows])
+    api = connect(deployment.cluster).acting_as(installer_of(deployment.spec))
+    found = pipeline.observe(api, [ref_of(row) for row in rows])
     for row in rows:
         health = found.get(ref_of(row), Health(HealthState.UNKNOWN, "was not answered"))
         row.health, row.health_message = health.state, health.message

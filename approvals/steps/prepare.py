@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
-from provisioner.review.record import to_record
 
 from approvals import access, store, wake
 from approvals.access.port import connect
@@ -26,6 +25,7 @@ from approvals.steps.sources import egress, limits, secrets_of, sources_of
 from provisioner import pipeline, render
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import BadSource, Forbidden, PreconditionFailed, TryLater
+from provisioner.review.record import to_record
 from provisioner.values import AccessRequest, Content, GroupKind, Identity, ObjectRef, Report, Severity
 
 DEFAULT_FORMAT = "plain"
@@ -50,7 +50,7 @@ def run(request: Request, worker: str) -> None:
         content,
         previous=running_content(request),
         inventory=inventory.owned(request.deployment),
-        as_account=installer(request),
+        as_account=inventory.installer_of(request.spec),
     )
     _record(request, Prepared(content, row, account_uid, report))
 
@@ -93,12 +93,6 @@ class CouldNotAskNow(TryLater):
     """The cluster did not answer a question about a person's rights."""
 
     code = CouldNotAsk.code
-
-
-def installer(request: Request) -> Identity:
-    return Identity.of_service_account(
-        str(request.spec.get("installNamespace", "")), str(request.spec.get("serviceAccountName", ""))
-    )
 
 
 def account_uid_of(request: Request, api: Api) -> str:
@@ -201,7 +195,7 @@ def _save_report(request: Request, round_number: int, report: Report) -> None:
     row = ReportRow.objects.create(
         request=request,
         round=round_number,
-        worst=report.worst,
+        worst=min((it.severity for it in report.findings if it.is_new), key=lambda it: it.rank, default=Severity.SAFE),
         headline=list(report.headline),
         severities={str(severity): counted[severity] for severity in Severity},
         actions={str(action): count for action, count in report.plan.counts().items()},

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from provisioner.unpack import Limits
 
 from provisioner.errors import BadSource
 from provisioner.source import (
@@ -17,6 +16,7 @@ from provisioner.source import (
     ImageSource,
     Source,
 )
+from provisioner.unpack import Limits
 
 
 def sources_of(spec: Mapping[str, Any]) -> list[Source]:
@@ -33,7 +33,8 @@ def _source(number: int, source: Mapping[str, Any]) -> Source:
     body = source.get(kind) or {}
     where = f"spec.sources[{number}]"
     if kind == "image":
-        return ImageSource(_needed(body, "ref", where), destination=destination)
+        plain = settings.PRATIQUE["PLAIN_HTTP"]
+        return ImageSource(_needed(body, "ref", where), insecure_http=plain, destination=destination)
     if kind == "http":
         return HttpSource(
             _needed(body, "url", where), checksum=str(body.get("checksum") or ""), destination=destination

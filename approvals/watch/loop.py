@@ -11,8 +11,8 @@ from django.utils import timezone
 from approvals.access.port import connect
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Cluster
+from provisioner.cluster.answers import WatchType
 from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.api import WatchType
 from provisioner.cluster.discovery import Resource
 from provisioner.errors import Expired, PratiqueError, UnknownKind
 

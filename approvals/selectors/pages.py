@@ -1,0 +1,152 @@
+"""What the inbox and the request page show. Query counts do not grow with the rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+
+from approvals.lifecycle import OPEN, SETTLED, State
+from approvals.models import AuditEntry, Cluster, PolicyEvaluation, Report, Request, Review
+from provisioner.values import Section, Severity
+
+TABS = ("needs-me", "open", "applying", "decided", "all")
+# Past this many requests in review, "needs me" holds those that were asked for first.
+MAX_WAITING = 500
+# These stand open when the page opens.
+LOUD = (Severity.CRITICAL, Severity.BREAKING, Severity.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """One part of a report: its findings, worst first, and how many there are of each severity."""
+
+    name: Section
+    findings: list[Mapping[str, Any]]
+    counts: list[tuple[str, int]]
+
+    @property
+    def is_loud(self) -> bool:
+        return any(severity in LOUD for severity, _ in self.counts)
+
+
+def waiting(*, user: User, clusters: Collection[Cluster]) -> list[Request]:
+    """Requests in review on which this user has not decided in the present round, the oldest first."""
+    decided = Review.objects.filter(request=OuterRef("pk"), round=OuterRef("round"), user=user)
+    found = Request.objects.filter(~Exists(decided), deployment__cluster__in=clusters, state=State.IN_REVIEW)
+    return list(found.select_related("deployment__cluster").order_by("created_at", "pk")[:MAX_WAITING])
+
+
+def tab_counts(*, clusters: Collection[Cluster]) -> dict[str, int]:
+    """How many requests each tab but "needs-me" holds, in one query."""
+    return Request.objects.filter(deployment__cluster__in=clusters).aggregate(
+        **{
+            name.replace("-", "_"): Count("pk", filter=_of_tab(name))
+            for name in TABS
+            if name != "needs-me"
+        }
+    )
+
+
+def inbox(
+    *, clusters: Collection[Cluster], tab: str, mine: Collection[int] = (), search: str = "", cluster: str = ""
+) -> QuerySet[Request]:
+    """The requests of one tab, newest first, each with `worst`, `headline` and `approvals` of its present round.
+
+    `mine` are the keys of the tab "needs-me".
+    """
+    found = Request.objects.filter(deployment__cluster__in=clusters)
+    found = found.filter(pk__in=mine) if tab == "needs-me" else found.filter(_of_tab(tab))
+    if search:
+        found = found.filter(deployment__name__icontains=search)
+    if cluster:
+        found = found.filter(deployment__cluster__name=cluster)
+    return with_summary(found)
+
+
+def with_summary(found: QuerySet[Request]) -> QuerySet[Request]:
+    """With what a row of a list says of each: `worst`, `headline` and `approvals` of the present round."""
+    reports = Report.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
+    of_people = Q(reviews__round=F("round"), reviews__decision="Approve", reviews__policy=None)
+    return (
+        found.select_related("deployment__cluster", "from_revision__request", "content")
+        .annotate(
+            worst=Subquery(reports.values("worst")[:1]),
+            headline=Subquery(reports.values("headline")[:1]),
+            approvals=Count("reviews", filter=of_people, distinct=True),
+        )
+        .order_by("-created_at", "-pk")
+    )
+
+
+def report_of(request: Request) -> Report | None:
+    """The report of the present round, or of the last one that has one."""
+    return Report.objects.filter(request=request, round__lte=request.round).order_by("-round").first()
+
+
+def sections_of(report: Report) -> list[ReportSection]:
+    """The parts of a report that found something, in the catalogue's order."""
+    made = []
+    for section in Section:
+        findings = [one for one in report.body["findings"] if one["section"] == section]
+        counted = Counter(one["severity"] for one in findings)
+        counts = [(str(severity), counted[severity]) for severity in Severity if counted[severity]]
+        if findings:
+            made.append(ReportSection(section, findings, counts))
+    return made
+
+
+def reviews_of(request: Request) -> list[Review]:
+    """All reviews, those of earlier rounds too."""
+    return list(Review.objects.filter(request=request).select_related("policy", "user"))
+
+
+def evaluations_of(request: Request) -> list[PolicyEvaluation]:
+    """What each policy said about the present round, each policy's latest version only."""
+    rows = PolicyEvaluation.objects.filter(request=request, round=request.round).select_related("policy")
+    latest = {row.policy_id: row for row in rows.order_by("policy_version")}
+    return sorted(latest.values(), key=lambda row: row.policy.name)
+
+
+def timeline_of(request: Request) -> list[AuditEntry]:
+    return list(AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number"))
+
+
+def version_words(spec: Mapping[str, Any] | None) -> str:
+    """What people call the version that a spec asks for: tag, short commit, file name; of its first source."""
+    sources = (spec or {}).get("sources") or [{}]
+    source = sources[0]
+    body = source.get(source.get("kind", "")) or {}
+    more = f" +{len(sources) - 1}" if len(sources) > 1 else ""
+    return _version(body) + more
+
+
+def _version(body: Mapping[str, Any]) -> str:
+    if "ref" in body and isinstance(body["ref"], str):
+        return _of_image(body["ref"])
+    if "repository" in body:
+        ref = body.get("ref") or {}
+        return str(ref.get("tag") or ref.get("branch") or str(ref.get("commit", ""))[:12])
+    if "url" in body:
+        return str(body["url"]).rstrip("/").rpartition("/")[2]
+    return str(body.get("name", ""))
+
+
+def _of_image(reference: str) -> str:
+    name, _, digest = reference.partition("@")
+    last = name.rpartition("/")[2]
+    tag = last.partition(":")[2]
+    return tag or (digest[:19] if digest else "latest")
+
+
+def _of_tab(tab: str) -> Q:
+    states: dict[str, Collection[str]] = {
+        "open": OPEN,
+        "applying": (State.APPROVED, State.APPLYING),
+        "decided": SETTLED,
+    }
+    return Q(state__in=sorted(states[tab])) if tab in states else Q()

@@ -1,0 +1,93 @@
+"""Who comes in: every page asks here that the viewer is signed in and may read the cluster that it shows (S02)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse
+
+from approvals import access
+from approvals.errors import CouldNotAsk, NotAllowed, Refused
+from approvals.models import BundleDeployment, Cluster, Request
+from approvals.web import errors
+
+View = Callable[..., HttpResponse]
+
+
+def person(http: HttpRequest) -> User:
+    """The signed-in user, of whom the decorators of this module have made sure."""
+    assert isinstance(http.user, User)
+    return http.user
+
+
+def signed_in(view: View) -> View:
+    """For signed-in people only; a refused action becomes a page with its status and its words."""
+
+    @functools.wraps(view)
+    def enter(http: HttpRequest, **named: Any) -> HttpResponse:
+        if not http.user.is_authenticated:
+            return redirect_to_login(http.get_full_path())
+        try:
+            return view(http, **named)
+        except Refused as refusal:
+            return errors.refused(http, refusal)
+
+    return enter
+
+
+def of_request(view: View) -> View:
+    """`view(http, request)` for readers of the cluster of the request whose uid the URL names."""
+
+    @signed_in
+    @functools.wraps(view)
+    def enter(http: HttpRequest, *, uid: str, **named: Any) -> HttpResponse:
+        found = Request.objects.filter(uid=uid).select_related(
+            "deployment__cluster", "from_revision__request", "content"
+        )
+        request = found.first()
+        if request is None:
+            raise Http404
+        check_reader(http, request.deployment.cluster)
+        return view(http, request, **named)
+
+    return enter
+
+
+def of_deployment(view: View) -> View:
+    """`view(http, deployment)` for readers of the cluster that the URL names."""
+
+    @signed_in
+    @functools.wraps(view)
+    def enter(http: HttpRequest, *, cluster: str, name: str, **named: Any) -> HttpResponse:
+        where = Cluster.objects.filter(name=cluster).first()
+        if where is None:
+            raise Http404
+        check_reader(http, where)
+        known = BundleDeployment.objects.filter(cluster=where, name=name).select_related("cluster", "active_revision")
+        deployment = known.order_by("gone_at").filter(gone_at__isnull=True).first() or known.order_by("-gone_at").first()
+        if deployment is None:
+            raise Http404
+        return view(http, deployment, **named)
+
+    return enter
+
+
+def check_reader(http: HttpRequest, cluster: Cluster) -> None:
+    """Raise unless the viewer may read the cluster's requests. Who is nobody there learns not even that it exists."""
+    permission = access.may_read(person(http), cluster)
+    if permission.allowed:
+        return
+    if permission.identity is None:
+        raise Http404
+    if not permission.could_ask:
+        raise CouldNotAsk(permission.words)
+    raise NotAllowed(permission.words, rule=permission.rule)
+
+
+def readable(http: HttpRequest) -> list[Cluster]:
+    """The clusters whose requests the viewer may read."""
+    return access.readable_clusters(person(http))

@@ -1,0 +1,40 @@
+"""Templates to HTML. Everything that leaves as a page goes through `page`, which makes text of others safe to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.template.backends.django import DjangoTemplates
+
+from provisioner.review.text import visible
+
+THEMES = ("light", "dark")
+THEME_COOKIE = "theme"
+
+_configured = settings.TEMPLATES[0]
+_engine = DjangoTemplates(
+    {
+        "NAME": "pages",
+        "DIRS": _configured["DIRS"],
+        "APP_DIRS": True,
+        "OPTIONS": {**_configured["OPTIONS"], "builtins": ["approvals.web.tags"]},
+    }
+)
+
+
+def page(
+    http: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
+) -> HttpResponse:
+    """The rendered template; control, bidi and look-alike characters in it are shown as escapes (S24)."""
+    chosen = http.COOKIES.get(THEME_COOKIE, "")
+    facts = {"theme": chosen if chosen in THEMES else "", **(context or {})}
+    html = _engine.get_template(template).render(facts, http)
+    return HttpResponse(_safe(html), status=status)
+
+
+def _safe(html: str) -> str:
+    """Line by line: almost every line is plain ASCII, which costs nothing."""
+    return "\n".join(visible(line) for line in html.replace("\r\n", "\n").split("\n"))

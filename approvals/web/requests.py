@@ -1,0 +1,172 @@
+"""The request page: may this enter?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals import services
+from approvals.errors import InvalidInput, Unacknowledged
+from approvals.lifecycle import SETTLED, State
+from approvals.models import Report, Request, Review
+from approvals.selectors import pages
+from approvals.web import standing
+from approvals.web.doors import of_request, person
+from approvals.web.rendering import page
+from approvals.web.sight import Sight, show_object as sight_of
+
+OBJECTS_OF_PAGE = 100
+OBJECTS_PER_PAGE = 200
+MAX_OUTCOMES = 500
+
+
+@require_safe
+@of_request
+def show(http: HttpRequest, request: Request) -> HttpResponse:
+    return _whole(http, request)
+
+
+@require_safe
+@of_request
+def progress(http: HttpRequest, request: Request) -> HttpResponse:
+    """The fragment alone. Where the state has moved since the page was made, the browser loads the page again,
+    unless somebody may be writing a reason in it: then it says what moved.
+    """
+    seen = http.GET.get("seen", "")
+    has_moved = bool(seen) and seen != _mark(request)
+    answer = page(http, "_progress.html", {**_progress(request), "has_moved": has_moved})
+    if has_moved and not seen.startswith(State.IN_REVIEW):
+        answer["HX-Refresh"] = "true"
+    return answer
+
+
+@require_POST
+@of_request
+def review(http: HttpRequest, request: Request) -> HttpResponse:
+    """Take a decision on the digest that was on the screen."""
+    reason, decision = http.POST.get("reason", "").strip(), http.POST.get("decision", "")
+    digest = http.POST.get("subject_digest", "")
+    try:
+        if decision == "Approve" and digest == request.subject_digest:
+            report = pages.report_of(request)
+            standing.check_typed(request, report.worst if report else "", http.POST.get("typed", ""), reason)
+        services.review(
+            by=person(http),
+            request_id=request.pk,
+            decision=decision,
+            subject_digest=digest,
+            reason=reason,
+            channel=Review.Channel.BROWSER,
+            acknowledges=standing.ticked(request, http.POST.getlist("acknowledges")),
+        )
+    except (InvalidInput, Unacknowledged) as refusal:
+        wrong = {"words": str(refusal), "field": refusal.facts.get("field", ""), "reason": reason}
+        return _whole(http, request, wrong)
+    return redirect("request", uid=request.uid)
+
+
+@require_POST
+@of_request
+def withdraw(http: HttpRequest, request: Request) -> HttpResponse:
+    services.withdraw(by=person(http), request_id=request.pk, reason=http.POST.get("reason", ""), via="browser")
+    return redirect("request", uid=request.uid)
+
+
+@require_safe
+@of_request
+def objects(http: HttpRequest, request: Request) -> HttpResponse:
+    """All planned objects, in pages."""
+    rows = _rows(_report_or_404(request))
+    facts = {"request_row": request, "rows": Paginator(rows, OBJECTS_PER_PAGE).get_page(http.GET.get("page"))}
+    return page(http, "request_objects.html", facts)
+
+
+@require_safe
+@of_request
+def show_object(http: HttpRequest, request: Request, position: int) -> HttpResponse:
+    """What changes in one object; the lines alone where htmx asks for them."""
+    actions = _report_or_404(request).body["plan"]["actions"]
+    if position >= len(actions):
+        raise Http404
+    shown = sight_of(person(http), request.deployment.cluster, actions[position])
+    is_fragment = bool(http.headers.get("HX-Request"))
+    template = "_object.html" if is_fragment else "request_object.html"
+    return page(http, template, {"request_row": request, "shown": shown})
+
+
+def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None = None) -> HttpResponse:
+    report = pages.report_of(request)
+    reviews = pages.reviews_of(request)
+    facts = {
+        "request_row": request,
+        "report": report,
+        "reviews": reviews,
+        "standing": standing.standing(person(http), request, reviews),
+        "is_serious": standing.is_serious(report.worst) if report else False,
+        "ticks": standing.ticks(request) if request.state == State.IN_REVIEW else [],
+        "evaluations": pages.evaluations_of(request),
+        "timeline": pages.timeline_of(request),
+        "from_version": pages.version_words(request.from_revision.request.spec) if request.from_revision else "",
+        "to_version": pages.version_words(request.spec),
+        "wrong": wrong,
+        **_progress(request),
+        **_report(http, request, report),
+    }
+    return page(http, "request.html", facts, status=422 if wrong else 200)
+
+
+def _report(http: HttpRequest, request: Request, report: Report | None) -> dict[str, Any]:
+    if report is None:
+        return {"sections": [], "rows": [], "row_count": 0, "actions": {}}
+    sight = Sight(person(http), request.deployment.cluster, report)
+    rows = _rows(report)
+    return {
+        "sections": [sight.section(section) for section in pages.sections_of(report)],
+        "rows": rows[:OBJECTS_OF_PAGE],
+        "row_count": len(rows),
+        "unchanged": report.actions.get("none", 0),
+    }
+
+
+def _rows(report: Report) -> list[tuple[int, Mapping[str, Any]]]:
+    """Every planned action that does something, with its position in the plan."""
+    numbered = enumerate(report.body["plan"]["actions"])
+    return [(position, action) for position, action in numbered if action["action"] != "none" or action["problem"]]
+
+
+def _progress(request: Request) -> dict[str, Any]:
+    outcomes = list(request.outcomes.all()[:MAX_OUTCOMES])
+    counted = Counter(request.outcomes.values_list("state", flat=True))
+    approvals = request.reviews.filter(round=request.round, decision="Approve", policy=None).count()
+    report = Report.objects.filter(request=request, round=request.round).defer("body").first()
+    return {
+        "request_row": request,
+        "outcomes": outcomes,
+        "done": sum(counted.values()),
+        "failures": counted["failed"],
+        "total": max(sum((report.actions if report else {}).values()), sum(counted.values())),
+        "approvals": approvals,
+        "needed": settings.PRATIQUE["APPROVALS_NEEDED"],
+        "is_settled": request.state in SETTLED,
+        "is_quick": request.state != State.IN_REVIEW,
+        "mark": _mark(request),
+        "revision": getattr(request, "revision", None),
+    }
+
+
+def _mark(request: Request) -> str:
+    return f"{request.state}-{request.round}"
+
+
+def _report_or_404(request: Request) -> Report:
+    report = pages.report_of(request)
+    if report is None:
+        raise Http404
+    return report

@@ -1,0 +1,93 @@
+"""Which live values of a report a viewer may see: those of objects that Kubernetes lets them get (S09)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from approvals import access
+from approvals.access import Permission
+from approvals.models import Cluster, Report
+from approvals.selectors.pages import ReportSection
+from provisioner.review.difference import DiffLine, diff_lines
+from provisioner.values import ObjectRef
+
+# Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.
+MAX_ASKED = 30
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFinding:
+    """A finding of a report's record; `hidden` says why its evidence is not shown, "" where it is."""
+
+    record: Record
+    hidden: str
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSection:
+    name: str
+    counts: list[tuple[str, int]]
+    is_loud: bool
+    findings: list[ShownFinding]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownObject:
+    """One planned action with its lines; `permission` says whether the live values may be seen."""
+
+    record: Record
+    permission: Permission
+    lines: list[DiffLine]
+
+
+class Sight:
+    """One viewer's sight of one report."""
+
+    def __init__(self, user: User, cluster: Cluster, report: Report) -> None:
+        self._user, self._cluster = user, cluster
+        actions = report.body["plan"]["actions"]
+        self._positions = {_key(action["ref"]): position for position, action in enumerate(actions)}
+        self._live = {_key(action["ref"]) for action in actions if action["before"] is not None}
+        self._answers: dict[tuple[str, ...], bool] = {}
+
+    def section(self, section: ReportSection) -> ShownSection:
+        shown = [self._finding(record) for record in section.findings]
+        return ShownSection(section.name, section.counts, section.is_loud, shown)
+
+    def _finding(self, record: Record) -> ShownFinding:
+        ref = record["ref"]
+        position = self._positions.get(_key(ref)) if ref else None
+        if not ref or _key(ref) not in self._live or not record["evidence"]:
+            return ShownFinding(record, "", position)
+        return ShownFinding(record, self._why_hidden(ref), position)
+
+    def _why_hidden(self, ref: Record) -> str:
+        key = _key(ref)
+        if key not in self._answers and len(self._answers) >= MAX_ASKED:
+            return "see the object"
+        if key not in self._answers:
+            self._answers[key] = access.may_see_object(self._user, self._cluster, reference(ref)).allowed
+        return "" if self._answers[key] else "exists, hidden from you"
+
+
+def show_object(user: User, cluster: Cluster, action: Record) -> ShownObject:
+    """The lines in which an object changes; none where the viewer may not get the live object."""
+    if action["before"] is None:
+        return ShownObject(action, Permission(True, "the object is new"), diff_lines(None, action["after"]))
+    permission = access.may_see_object(user, cluster, reference(action["ref"]))
+    lines = diff_lines(action["before"], action["after"]) if permission.allowed else []
+    return ShownObject(action, permission, lines)
+
+
+def reference(record: Record) -> ObjectRef:
+    return ObjectRef(record["group"], record["version"], record["kind"], record["namespace"], record["name"])
+
+
+def _key(ref: Record) -> tuple[str, ...]:
+    return (ref["group"], ref["kind"], ref["namespace"], ref["name"])

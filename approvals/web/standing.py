@@ -1,0 +1,103 @@
+"""What the viewer of a request may do about it, and if not, why and what would allow it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from approvals import access, lifecycle, services
+from approvals.errors import InvalidInput, Refused
+from approvals.lifecycle import Event, State
+from approvals.models import Request, Review
+from approvals.services.reviews import check_reviewer, self_approval
+from provisioner.values import Identity, Severity
+
+# An approval of these asks for a reason and for the deployment's name, typed.
+SERIOUS = (Severity.CRITICAL, Severity.BREAKING, Severity.DANGEROUS)
+# Past this many objects an approval ticks kinds, each with the list of its objects.
+MAX_TICKS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`words` say why the viewer may not decide; "" where they may. `rule` is the RBAC that would allow it."""
+
+    identity: Identity | None
+    may_approve: bool = False
+    may_deny: bool = False
+    may_withdraw: bool = False
+    words: str = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A checkbox of the form: one object's action, or a kind's with all its objects."""
+
+    value: str
+    items: list[str] = field(default_factory=list)
+
+
+def standing(user: User, request: Request, reviews: Iterable[Review]) -> Standing:
+    """Asks Kubernetes anew, by the very checks that a decision goes through."""
+    identity = access.identity_of(user, request.deployment.cluster)
+    asked = user.pk in {person.get("user_id") for person in request.requesters}
+    may_withdraw = asked and lifecycle.may(State(request.state), Event.WITHDRAW)
+    if request.state != State.IN_REVIEW:
+        return Standing(identity, may_withdraw=may_withdraw)
+    mine = next((it for it in reviews if it.user_id == user.pk and it.round == request.round), None)
+    if mine:
+        words = f"You have decided: {mine.decision}, through {mine.channel}."
+        return Standing(identity, may_withdraw=may_withdraw, words=words)
+    try:
+        identity = check_reviewer(user, request.deployment).identity
+    except Refused as refusal:
+        rule = str(refusal.facts.get("rule", ""))
+        return Standing(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule)
+    if self_approval(request, user, identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
+        words = "You asked for this change, so somebody else has to approve it. You may deny it."
+        return Standing(identity, False, True, may_withdraw, words)
+    return Standing(identity, True, True, may_withdraw)
+
+
+def is_serious(worst: str) -> bool:
+    return worst in SERIOUS
+
+
+def check_typed(request: Request, worst: str, typed: str, reason: str) -> None:
+    """Raise InvalidInput unless a serious approval comes with its reason and the name of what it lets in."""
+    if not is_serious(worst):
+        return
+    if typed.strip() != request.deployment.name:
+        raise InvalidInput(
+            f"the worst finding is {worst}: type the name {request.deployment.name} to approve it", field="typed"
+        )
+    if not reason.strip():
+        raise InvalidInput(f"the worst finding is {worst}: say why you approve it nevertheless", field="reason")
+
+
+def ticks(request: Request) -> list[Tick]:
+    """What an approval has to acknowledge."""
+    items = services.to_acknowledge(request)
+    if len(items) <= MAX_TICKS:
+        return [Tick(item) for item in items]
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        kinds[_kind(item)].append(item)
+    return [Tick(kind, of_kind) for kind, of_kind in sorted(kinds.items())]
+
+
+def ticked(request: Request, values: Sequence[str]) -> list[str]:
+    """The acknowledged objects, where a tick may stand for all of a kind."""
+    items = services.to_acknowledge(request)
+    by_kind = len(items) > MAX_TICKS
+    return [item for item in items if item in values or (by_kind and _kind(item) in values)]
+
+
+def _kind(item: str) -> str:
+    """`delete ConfigMap` of `delete ConfigMap harbour/settings`."""
+    return " ".join(item.split(" ")[:2])

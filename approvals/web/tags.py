@@ -1,0 +1,120 @@
+"""Filters of the pages: severities, times, digests and JSON facts in the words and shapes that people read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+# A severity is a word and a shape, never a colour alone.
+SHAPES = {"critical": "◆", "breaking": "■", "unknown": "?", "dangerous": "▲", "notable": "●", "safe": "○"}
+STATE_WORDS = {"in_review": "in review"}
+TONES = {
+    "in_review": "info",
+    "preparing": "info",
+    "applying": "info",
+    "approved": "good",
+    "applied": "good",
+    "active": "good",
+    "Current": "good",
+    "done": "good",
+    "Approve": "good",
+    "Approved": "good",
+    "approves": "good",
+    "passes": "good",
+    "denied": "bad",
+    "failed": "bad",
+    "Failed": "bad",
+    "Deny": "bad",
+    "Denied": "bad",
+    "error": "bad",
+    "stale": "warn",
+    "holds": "warn",
+    "InProgress": "warn",
+    "Terminating": "warn",
+    "Unknown": "warn",
+    "NotFound": "warn",
+}
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+@register.filter
+def severity(word: str) -> SafeString:
+    """`▲ dangerous`, the shape hidden from screen readers."""
+    shape = SHAPES.get(word, "?")
+    return format_html(
+        '<span class="severity severity-{}"><span class="shape" aria-hidden="true">{}</span> {}</span>',
+        word if word in SHAPES else "unknown",
+        shape,
+        word or "not yet judged",
+    )
+
+
+@register.filter
+def state(word: str) -> SafeString:
+    """A state as a label."""
+    return format_html(
+        '<span class="label label-{}">{}</span>', TONES.get(word, "plain"), STATE_WORDS.get(word, word or "unknown")
+    )
+
+
+@register.filter
+def ago(at: datetime | None) -> SafeString:
+    """How long ago, or how far ahead, with the exact time on hover."""
+    if at is None:
+        return SafeString("never")
+    gap = timezone.now() - at
+    words = "now" if abs(gap) < timedelta(minutes=1) else _span(gap)
+    return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
+
+
+def _span(gap: timedelta) -> str:
+    seconds = int(abs(gap).total_seconds())
+    length, unit = next((size, unit) for size, unit in UNITS if seconds >= size)
+    return f"{seconds // length} {unit} ago" if gap > timedelta(0) else f"in {seconds // length} {unit}"
+
+
+@register.filter
+def short(digest: str | None) -> str:
+    """The first 12 digits of a digest or commit, as people compare them."""
+    algorithm, colon, value = (digest or "").rpartition(":")
+    return f"{algorithm}{colon}{value[:12]}{'…' if len(value) > 12 else ''}"
+
+
+@register.filter
+def of_object(ref: Mapping[str, str] | None) -> str:
+    """A reference of a report's record as `Kind.group namespace/name`."""
+    if not ref:
+        return ""
+    kind = f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
+    return f"{kind} {ref['namespace']}/{ref['name']}" if ref["namespace"] else f"{kind} {ref['name']}"
+
+
+@register.filter
+def field_path(path: list[str | int]) -> str:
+    """`spec.versions[0].schema` of a path's keys and indexes."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+@register.filter
+def facts(value: Any) -> str:
+    """A fact for people: text as it is, lists with commas, the rest as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str | int) for one in value):
+        return ", ".join(str(one) for one in value)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+@register.filter
+def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    """Sorted items. Django's own `.items` would find a key of that name first."""
+    return sorted((values or {}).items())

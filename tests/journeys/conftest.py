@@ -1,0 +1,35 @@
+"""One station a test: its own namespace, deployments and rows; the cluster is shared."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+
+from provisioner.cluster.api import Cluster as Api
+from tests.controlplane.endpoint import Endpoint
+from tests.journeys import station as built
+from tests.journeys.station import Station
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+    """The service meets the cluster as user `pratique`, with exactly the rights of deploy/rbac.yaml."""
+    cache.clear()
+    built.open_to_loopback(settings)
+    content = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": tmp_path / "content"}}
+    settings.STORAGES = {**settings.STORAGES, "content": content}
+    api = Api.connect(controlplane.kubeconfig("admin"), timeout_seconds=20)
+    namespace = f"journey-{worker_id}-{next(_numbers)}"
+    built.prepare(api, namespace)
+    kubeconfig = tmp_path / "kubeconfig"
+    controlplane.write(kubeconfig)
+    cluster = built.register(controlplane.kubeconfig("pratique"))
+    made = Station(cluster, api, namespace, controlplane.kubectl, kubeconfig)
+    made.people = {name: built.user(name, cluster) for name in built.PEOPLE}
+    return made

@@ -1,0 +1,189 @@
+"""A whole Pratique in one process on a real cluster: rows, steps and people, without queue and threads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from approvals import services
+from approvals.audit import Actor
+from approvals.lifecycle import WORKABLE
+from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Request
+from approvals.steps.advance import advance
+from approvals.steps.mirror import look_after
+from provisioner.cluster.api import Cluster as Api
+
+ROOT = Path(__file__).resolve().parents[2]
+# Their names and groups are those of the control plane's users, so that kubectl can be used as the same people.
+PEOPLE = {"alice": "platform", "carol": "developers", "rita": "requesters"}
+SEEDER = "journey"
+MAX_LOOKS = 20
+
+
+@dataclass
+class Station:
+    """`api` is the cluster's admin, for looking at what was really applied."""
+
+    cluster: Cluster
+    api: Api
+    namespace: str
+    kubectl: Path
+    kubeconfig: Path
+    people: dict[str, User] = field(default_factory=dict)
+
+    def wish(self, name: str, *sources: Mapping[str, Any], **options: Any) -> BundleDeployment:
+        """Rita asks for these sources, in a new deployment or in place of what the known one wishes for."""
+        spec = {
+            "installNamespace": self.namespace,
+            "serviceAccountName": "installer",
+            "sources": [dict(source) for source in sources],
+            **options,
+        }
+        known = BundleDeployment.objects.filter(cluster=self.cluster, name=name, gone_at__isnull=True).first()
+        if known:
+            return services.change_deployment(
+                by=self.people["rita"], deployment=known, spec=spec, resource_version="", via="browser"
+            )
+        return services.create_deployment(
+            by=self.people["rita"], cluster=self.cluster, name=name, spec=spec, labels={}, via="browser"
+        )
+
+    def work(self) -> None:
+        """What the workers do, until nothing is left to do."""
+        before = None
+        for _ in range(MAX_LOOKS):
+            rows = list(Request.objects.filter(state__in=WORKABLE).values_list("pk", "state", "round"))
+            if rows == before:
+                return
+            before = rows
+            for pk, _, _ in rows:
+                advance(pk)
+        raise AssertionError(f"the machine does not come to rest: {before}")
+
+    def latest(self, deployment: BundleDeployment) -> Request:
+        found = deployment.requests.order_by("-number").first()
+        assert found is not None
+        return found
+
+    def approve(self, deployment: BundleDeployment, by: str = "alice") -> Request:
+        """Approve what is on the table, naming every deletion, and let the machine work."""
+        request = self.latest(deployment)
+        assert request.state == "in_review", (request.state, request.problem)
+        services.review(
+            by=self.people[by],
+            request_id=request.pk,
+            decision="Approve",
+            subject_digest=request.subject_digest,
+            reason="read it",
+            channel="browser",
+            acknowledges=services.to_acknowledge(request),
+        )
+        self.work()
+        request.refresh_from_db()
+        return request
+
+    def look_after(self, deployment: BundleDeployment) -> BundleDeployment:
+        look_after(deployment.pk)
+        deployment.refresh_from_db()
+        return deployment
+
+    def ctl(self, *words: str, user: str = "admin") -> str:
+        """kubectl against this cluster, as one of its users."""
+        command = [str(self.kubectl), "--kubeconfig", str(self.kubeconfig), "--context", user, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def get(self, *words: str) -> Any:
+        return json.loads(self.ctl("get", *words, "-o", "json", "--show-managed-fields"))
+
+
+def prepare(api: Api, namespace: str) -> None:
+    """CRDs, rights as deploy/ grants them, a namespace with its installing account."""
+    for path in sorted((ROOT / "deploy/crds").glob("*.yaml")):
+        api.apply(yaml.safe_load(path.read_text()), field_manager=SEEDER)
+    for obj in yaml.safe_load_all((ROOT / "deploy/rbac.yaml").read_text()):
+        api.apply(obj, field_manager=SEEDER)
+    for obj in _objects(namespace):
+        api.apply(obj, field_manager=SEEDER)
+
+
+def user(name: str, cluster: Cluster) -> User:
+    person = User.objects.create_user(name, password="journey")
+    KubernetesIdentity.objects.create(
+        user=person,
+        cluster=cluster,
+        authenticator=KubernetesIdentity.Authenticator.MAPPED,
+        username=name,
+        groups=[PEOPLE[name]],
+        groups_seen_at=timezone.now(),
+    )
+    return person
+
+
+def register(kubeconfig: str) -> Cluster:
+    return services.register_cluster(name="journey", kubeconfig=kubeconfig, by=Actor("test", "shell"))
+
+
+def _objects(namespace: str) -> list[dict[str, Any]]:
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer", "namespace": namespace}},
+        _binding(f"{namespace}-installer", "cluster-admin", _account(namespace)),
+        _binding("journey-service", "pratique", _user("pratique")),
+        _binding("journey-service-impersonates", "pratique-impersonator", _user("pratique")),
+        *(_binding(f"journey-reader-{group}", "pratique-reader", _group(group)) for group in PEOPLE.values()),
+        _binding("journey-view", "view", _group("platform")),
+        _binding("journey-approver", "pratique-approver", _group("platform")),
+        _binding("journey-requester", "pratique-requester", _group("requesters")),
+        _binding("journey-policy", "pratique-approver", _group("pratique-policies")),
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": "use-installer", "namespace": namespace},
+            "rules": [{"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"]}],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "use-installer", "namespace": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "use-installer"},
+            "subjects": [_group("requesters"), _group("platform")],
+        },
+    ]
+
+
+def _binding(name: str, role: str, subject: dict[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [subject],
+    }
+
+
+def _group(name: str) -> dict[str, str]:
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name}
+
+
+def _user(name: str) -> dict[str, str]:
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
+
+
+def _account(namespace: str) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": "installer", "namespace": namespace}
+
+
+def open_to_loopback(given: Any) -> None:
+    """Sources of the tests lie on this machine, without TLS."""
+    given.PRATIQUE = {**settings.PRATIQUE, "ALLOWED_NETWORKS": ["127.0.0.0/8"], "PLAIN_HTTP": True}

@@ -1,0 +1,188 @@
+"""The whole way on a real API server: pivot, report, refusal, approval, apply, revision, health, next pivot."""
+
+from __future__ import annotations
+
+import pytest
+
+from approvals import services
+from approvals.audit import verify_chain
+from approvals.errors import NotAllowed
+from approvals.models import AuditEntry, InventoryItem, Request, Review, Revision
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+
+def test_a_bundle_goes_from_wish_to_healthy_revision(station: Station, registry: Registry) -> None:
+    deployment = station.wish("lamp", bundles.image(registry, "lamp", bundles.app("lamp", "1")))
+    station.work()
+    request = station.latest(deployment)
+    assert request.state == "in_review", request.problem
+    assert request.pins[0]["digest"].startswith("sha256:")
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "lamp")) is None
+
+    with pytest.raises(NotAllowed):
+        services.review(
+            by=station.people["carol"],
+            request_id=request.pk,
+            decision="Approve",
+            subject_digest=request.subject_digest,
+            reason="",
+            channel="browser",
+        )
+    assert station.approve(deployment).state == "applied", request.problem
+
+    live = station.get("deployment", "lamp", "-n", station.namespace)
+    assert any(entry["operation"] == "Apply" for entry in live["metadata"]["managedFields"])
+    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/lamp", "--timeout=30s")
+    deployment = station.look_after(deployment)
+    assert (deployment.health, deployment.active_revision.number) == ("Current", 1)
+    assert InventoryItem.objects.filter(deployment=deployment).exclude(uid="").count() == 3
+    assert verify_chain().is_whole
+
+
+def test_kubectl_shows_the_deployment_and_its_request_with_conditions(station: Station, registry: Registry) -> None:
+    deployment = station.wish("mirror", bundles.image(registry, "mirror", bundles.app("mirror", "1")))
+    station.work()
+    station.approve(deployment)
+    station.look_after(deployment)
+    shown = station.ctl("get", "bd,bdr")
+    assert "bundledeployment.core.rukpak.io/mirror" in shown
+    assert "bundledeploymentrequest.core.rukpak.io/mirror-1" in shown
+    station.ctl("wait", "--for=condition=Approved", "bdr/mirror-1", "--timeout=5s")
+    station.ctl("wait", "--for=condition=Applied", "bd/mirror", "--timeout=5s")
+    assert "core.rukpak.io/pratique" in station.get("bd", "mirror")["metadata"]["finalizers"]
+
+
+def test_a_second_pivot_supersedes_the_open_request_and_prunes_as_planned(station: Station, registry: Registry) -> None:
+    files = bundles.app("prune", "1")
+    deployment = station.wish("prune", bundles.image(registry, "prune", files, "1"))
+    station.work()
+    station.approve(deployment)
+    station.wish("prune", bundles.image(registry, "prune", bundles.app("prune", "2", replicas=2), "2"))
+    station.work()
+    without_config = {path: data for path, data in files.items() if path != "manifests/01.yaml"}
+    station.wish("prune", bundles.image(registry, "prune", without_config, "3"))
+    station.work()
+    states = list(Request.objects.filter(deployment=deployment).order_by("number").values_list("state", flat=True))
+    assert states == ["applied", "superseded", "in_review"]
+    station.approve(deployment)
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "prune")) is None
+    revisions = Revision.objects.filter(deployment=deployment).order_by("number").values_list("state", flat=True)
+    assert list(revisions) == ["replaced", "active"]
+
+
+def test_promise_1_bytes_that_changed_in_the_store_are_not_applied(
+    station: Station, registry: Registry, settings: object
+) -> None:
+    deployment = station.wish("tamper", bundles.image(registry, "tamper", bundles.app("tamper", "1")))
+    station.work()
+    request = station.latest(deployment)
+    root = settings.STORAGES["content"]["OPTIONS"]["location"]  # type: ignore[attr-defined]  # pytest-django's fixture
+    path = next(root.glob(f"sha256/*/{request.content_id.removeprefix('sha256:')}"))
+    path.write_bytes(path.read_bytes().replace(b"tamper@sha256", b"mallory@sha256"))
+    station.approve(deployment)
+    request.refresh_from_db()
+    assert (request.state, request.problem_code) == ("approved", "digest-mismatch")
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "tamper")) is None
+
+
+def test_promise_5_a_cluster_that_moved_after_approval_makes_a_new_round(station: Station, registry: Registry) -> None:
+    deployment = station.wish("moved", bundles.image(registry, "moved", bundles.app("moved", "1")))
+    station.work()
+    request = station.latest(deployment)
+    foreign = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "moved", "namespace": station.namespace},
+        "data": {"whose": "somebody else's"},
+    }
+    station.api.create(foreign)
+    station.approve(deployment)
+    request.refresh_from_db()
+    assert (request.state, request.round) == ("in_review", 2)
+    assert Review.objects.filter(request=request, round=2).count() == 0
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "moved"))
+    assert live is not None
+    assert live["data"] == foreign["data"]
+
+
+def test_S15_deletion_waits_for_its_own_approval_and_removes_in_order(station: Station, registry: Registry) -> None:
+    deployment = station.wish("leaving", bundles.image(registry, "leaving", bundles.app("leaving", "1")))
+    station.work()
+    station.approve(deployment)
+    station.look_after(deployment)
+    services.delete_deployment(by=station.people["rita"], deployment=deployment, via="browser")
+    station.work()
+    request = station.latest(deployment)
+    assert (request.purpose, request.state) == ("delete", "in_review")
+    assert station.get("bd", "leaving")["metadata"]["deletionTimestamp"]
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "leaving")) is not None
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "leaving")) is None
+    deployment = station.look_after(deployment)
+    assert deployment.gone_at is not None
+    assert station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "leaving")) is None
+
+
+def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Registry) -> None:
+    deployment = station.wish("pause", bundles.image(registry, "pause", bundles.app("pause", "1")))
+    station.work()
+    services.pause_deployment(
+        by=station.people["rita"], deployment=deployment, is_paused=True, reason="frozen", via="browser"
+    )
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "waiting")
+    services.pause_deployment(
+        by=station.people["rita"], deployment=deployment, is_paused=False, reason="", via="browser"
+    )
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem
+
+
+def test_promise_3_a_right_that_was_taken_away_stops_the_apply(station: Station, registry: Registry) -> None:
+    deployment = station.wish("revoked", bundles.image(registry, "revoked", bundles.app("revoked", "1")))
+    station.work()
+    request = station.latest(deployment)
+    services.review(
+        by=station.people["alice"],
+        request_id=request.pk,
+        decision="Approve",
+        subject_digest=request.subject_digest,
+        reason="",
+        channel="browser",
+    )
+    station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "revoked")) is None
+
+
+def test_S07_an_account_that_does_not_exist_is_an_error_and_not_made(station: Station, registry: Registry) -> None:
+    source = bundles.image(registry, "ghost", bundles.app("ghost", "1"))
+    deployment = station.wish("ghost", source, serviceAccountName="ghost")
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "bad-source")
+    assert "ServiceAccount" in request.problem
+    assert station.api.get(ObjectRef("", "v1", "ServiceAccount", station.namespace, "ghost")) is None
+
+
+def test_the_history_says_who_did_what(station: Station, registry: Registry) -> None:
+    deployment = station.wish("story", bundles.image(registry, "story", bundles.app("story", "1")))
+    station.work()
+    station.approve(deployment)
+    told = AuditEntry.objects.filter(deployment="story").order_by("number").values_list("verb", "actor")
+    assert list(told) == [
+        ("deployment.seen", "rita"),
+        ("request.made", "rita"),
+        ("request.prepared", "pratique"),
+        ("review.given", "alice"),
+        ("request.approve", "pratique"),
+        ("request.start", "pratique"),
+        ("request.finish", "pratique"),
+        ("revision.recorded", "pratique"),
+    ]
