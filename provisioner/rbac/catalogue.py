@@ -1,0 +1,307 @@
+"""The risky permissions, as data: what somebody must hold for each, how bad it is, and what to say about it.
+
+Ids and severities are those of the rule catalogue, section B3. A permission is looked for in the union of all rules
+that somebody holds at a place, wildcards included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from provisioner.values import Severity
+
+CRITICAL, HIGH, MEDIUM, LOW = Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE
+CORE, RBAC, APPS, BATCH = "", "rbac.authorization.k8s.io", "apps", "batch"
+WRITE = ("create", "update", "patch")
+CHANGE = ("update", "patch")
+REMOVE = ("delete", "deletecollection")
+ANY_WRITE = (*WRITE, *REMOVE)
+READ_ALL = ("list", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """One of `verbs` on one of `resources` (`resource` or `resource/subresource`) of `group`."""
+
+    verbs: tuple[str, ...]
+    group: str
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A risk: all of `powers` must be held. `severity` is that for the whole cluster.
+
+    `named` is the severity where only named objects are meant; without it, one step lower. `is_cluster_only` patterns
+    mean nothing inside a namespace; `namespaces` limits the others to certain ones.
+    """
+
+    id: str
+    severity: Severity
+    sentence: str
+    powers: tuple[Power, ...]
+    named: Severity | None = None
+    is_cluster_only: bool = False
+    namespaces: tuple[str, ...] = ()
+
+
+ROLES = ("roles", "clusterroles")
+BINDINGS = ("rolebindings", "clusterrolebindings")
+WORKLOADS = (
+    Power(("create",), CORE, ("pods",)),
+    Power(WRITE, CORE, ("replicationcontrollers",)),
+    Power(WRITE, APPS, ("deployments", "daemonsets", "statefulsets", "replicasets")),
+    Power(WRITE, BATCH, ("jobs", "cronjobs")),
+)
+IMPERSONATED = (
+    Power(("impersonate",), CORE, ("users", "groups", "serviceaccounts")),
+    Power(("impersonate",), "authentication.k8s.io", ("uids", "userextras")),
+)
+DEPLOYERS = (
+    Power(WRITE, "olm.operatorframework.io", ("clusterextensions", "clusterobjectsets", "clusterextensionrevisions")),
+    Power(WRITE, "operators.coreos.com", ("subscriptions", "installplans", "clusterserviceversions")),
+    Power(WRITE, "argoproj.io", ("applications", "applicationsets", "appprojects", "workflows")),
+    Power(WRITE, "helm.toolkit.fluxcd.io", ("helmreleases",)),
+    Power(WRITE, "kustomize.toolkit.fluxcd.io", ("kustomizations",)),
+    Power(WRITE, "apiextensions.crossplane.io", ("compositions", "compositeresourcedefinitions")),
+    Power(WRITE, "pkg.crossplane.io", ("providers", "functions", "configurations")),
+    Power(WRITE, "kyverno.io", ("policies", "clusterpolicies")),
+    Power(WRITE, "core.rukpak.io", ("bundledeployments",)),
+)
+REDIRECTS = (
+    Power(WRITE, CORE, ("endpoints", "services")),
+    Power(WRITE, "discovery.k8s.io", ("endpointslices",)),
+    Power(WRITE, "networking.k8s.io", ("ingresses",)),
+    Power(WRITE, "gateway.networking.k8s.io", ("gateways", "httproutes", "grpcroutes", "tlsroutes")),
+)
+LIMITS = (
+    Power(ANY_WRITE, "scheduling.k8s.io", ("priorityclasses",)),
+    Power(ANY_WRITE, CORE, ("resourcequotas", "limitranges")),
+    Power(ANY_WRITE, "node.k8s.io", ("runtimeclasses",)),
+)
+STORAGE = (
+    Power(ANY_WRITE, "storage.k8s.io", ("storageclasses", "csidrivers", "volumeattachments")),
+    Power(ANY_WRITE, "snapshot.storage.k8s.io", ("volumesnapshots", "volumesnapshotcontents", "volumesnapshotclasses")),
+)
+ADMISSION = "admissionregistration.k8s.io"
+CERTIFICATES = "certificates.k8s.io"
+CSR = "certificatesigningrequests"
+
+
+def _each(template: Pattern, powers: tuple[Power, ...]) -> tuple[Pattern, ...]:
+    """The same risk once for each of several powers, any of which is enough."""
+    return tuple(
+        Pattern(template.id, template.severity, template.sentence, (power,), template.named, template.is_cluster_only)
+        for power in powers
+    )
+
+
+PATTERNS: tuple[Pattern, ...] = (
+    Pattern("RB-01", CRITICAL, "do everything", (Power(("*",), "*", ("*",)),), is_cluster_only=True),
+    Pattern("RB-01", CRITICAL, "do everything in the core group", (Power(("*",), CORE, ("*",)),), is_cluster_only=True),
+    Pattern("RB-05", CRITICAL, "grant itself any right (escalate)", (Power(("escalate",), RBAC, ROLES),)),
+    Pattern(
+        "RB-06", CRITICAL, "bind any role to itself", (Power(("bind",), RBAC, ROLES), Power(WRITE, RBAC, BINDINGS))
+    ),
+    Pattern("RB-07", MEDIUM, "hand its own rights to others", (Power(WRITE, RBAC, BINDINGS),)),
+    Pattern("RB-08", MEDIUM, "change roles that others hold", (Power(WRITE, RBAC, ROLES),)),
+    *_each(Pattern("RB-10", CRITICAL, "act as somebody else (impersonate)", ()), IMPERSONATED),
+    Pattern("RB-11", CRITICAL, "read every Secret", (Power(("get", *READ_ALL), CORE, ("secrets",)),), named=LOW),
+    Pattern(
+        "RB-12",
+        CRITICAL,
+        "make a Secret with an account's token and read it",
+        (Power(("create",), CORE, ("secrets",)), Power(("get", *READ_ALL), CORE, ("secrets",))),
+    ),
+    Pattern("RB-12", CRITICAL, "overwrite Secrets", (Power(CHANGE, CORE, ("secrets",)),)),
+    Pattern(
+        "RB-13", CRITICAL, "get a token of any ServiceAccount", (Power(("create",), CORE, ("serviceaccounts/token",)),)
+    ),
+    *_each(Pattern("RB-14", CRITICAL, "run pods as any ServiceAccount, with any Secret mounted", ()), WORKLOADS),
+    Pattern(
+        "RB-15", HIGH, "run commands in others' pods", (Power(("create", "get"), CORE, ("pods/exec", "pods/attach")),)
+    ),
+    Pattern(
+        "RB-16",
+        MEDIUM,
+        "reach into pods past network policies",
+        (Power(("create", "get"), CORE, ("pods/portforward",)),),
+    ),
+    Pattern("RB-17", HIGH, "start code in others' pods", (Power(CHANGE, CORE, ("pods/ephemeralcontainers", "pods")),)),
+    Pattern(
+        "RB-18",
+        CRITICAL,
+        "run commands in every pod of a node, unseen by audit",
+        (Power(("get", "create", *CHANGE, "delete"), CORE, ("nodes/proxy",)),),
+        is_cluster_only=True,
+    ),
+    Pattern(
+        "RB-18b",
+        LOW,
+        "read a node's own state",
+        (
+            Power(
+                ("get",),
+                CORE,
+                ("nodes/metrics", "nodes/stats", "nodes/log", "nodes/pods", "nodes/configz", "nodes/healthz"),
+            ),
+        ),
+        is_cluster_only=True,
+    ),
+    Pattern(
+        "RB-19", MEDIUM, "reach internal services", (Power(("get", *WRITE), CORE, ("services/proxy", "pods/proxy")),)
+    ),
+    Pattern(
+        "RB-20",
+        HIGH,
+        "steer pods to a node of its choice",
+        (Power(CHANGE, CORE, ("nodes", "nodes/status")), Power(("create", *REMOVE), CORE, ("pods", "pods/eviction"))),
+        is_cluster_only=True,
+    ),
+    Pattern(
+        "RB-20", MEDIUM, "change nodes", (Power(ANY_WRITE, CORE, ("nodes", "nodes/status")),), is_cluster_only=True
+    ),
+    Pattern(
+        "RB-21", MEDIUM, "draw traffic to itself by status", (Power(CHANGE, CORE, ("services/status", "pods/status")),)
+    ),
+    Pattern(
+        "RB-22", HIGH, "mount any folder of a node", (Power(WRITE, CORE, ("persistentvolumes",)),), is_cluster_only=True
+    ),
+    Pattern(
+        "RB-23",
+        CRITICAL,
+        "make itself certificates of the cluster",
+        (
+            Power(("create",), CERTIFICATES, (CSR,)),
+            Power(CHANGE, CERTIFICATES, (f"{CSR}/approval",)),
+            Power(("approve", "sign"), CERTIFICATES, ("signers",)),
+        ),
+        is_cluster_only=True,
+    ),
+    Pattern(
+        "RB-23",
+        HIGH,
+        "approve certificates of the cluster",
+        (Power(CHANGE, CERTIFICATES, (f"{CSR}/approval",)), Power(("approve", "sign"), CERTIFICATES, ("signers",))),
+        is_cluster_only=True,
+    ),
+    Pattern(
+        "RB-24",
+        CRITICAL,
+        "alter every object on its way into the cluster",
+        (
+            Power(
+                ANY_WRITE,
+                ADMISSION,
+                ("mutatingwebhookconfigurations", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+            ),
+        ),
+        is_cluster_only=True,
+    ),
+    Pattern(
+        "RB-24",
+        HIGH,
+        "read or refuse every object on its way into the cluster",
+        (
+            Power(
+                ANY_WRITE,
+                ADMISSION,
+                ("validatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+            ),
+        ),
+        is_cluster_only=True,
+    ),
+    Pattern(
+        "RB-25",
+        HIGH,
+        "change or delete custom resource definitions, and all their objects with them",
+        (Power(ANY_WRITE, "apiextensions.k8s.io", ("customresourcedefinitions",)),),
+        is_cluster_only=True,
+    ),
+    Pattern(
+        "RB-26",
+        CRITICAL,
+        "take over API groups",
+        (Power(WRITE, "apiregistration.k8s.io", ("apiservices",)),),
+        is_cluster_only=True,
+    ),
+    Pattern(
+        "RB-27",
+        HIGH,
+        "change the labels that protect namespaces, or delete namespaces",
+        (Power(ANY_WRITE, CORE, ("namespaces",)),),
+    ),
+    Pattern(
+        "RB-28",
+        HIGH,
+        "change the configuration of DNS, kube-proxy and other parts of the cluster",
+        (Power(ANY_WRITE, CORE, ("configmaps",)),),
+        namespaces=("kube-system",),
+    ),
+    Pattern("RB-29", MEDIUM, "open the network", (Power(ANY_WRITE, "networking.k8s.io", ("networkpolicies",)),)),
+    *_each(Pattern("RB-30", MEDIUM, "redirect traffic", ()), REDIRECTS),
+    Pattern("RB-31", LOW, "hide its tracks", (Power(REMOVE, CORE, ("events", "pods/log")),)),
+    Pattern("RB-31", LOW, "hide its tracks", (Power(REMOVE, "events.k8s.io", ("events",)),)),
+    Pattern("RB-32", HIGH, "delete everything", (Power(REMOVE, "*", ("*",)),)),
+    Pattern("RB-32", HIGH, "delete everything in the core group", (Power(REMOVE, CORE, ("*",)),)),
+    *_each(Pattern("RB-33", MEDIUM, "change limits, priorities and sandboxes of others", ()), LIMITS),
+    *_each(Pattern("RB-34", MEDIUM, "reach others' data by storage", ()), STORAGE),
+    Pattern(
+        "RB-35",
+        MEDIUM,
+        "disturb leader election and nodes",
+        (Power(ANY_WRITE, "coordination.k8s.io", ("leases",)),),
+        namespaces=("kube-system", "kube-node-lease"),
+    ),
+    Pattern(
+        "RB-36",
+        CRITICAL,
+        "run privileged pods",
+        (Power(("use",), "security.openshift.io", ("securitycontextconstraints",)),),
+    ),
+    Pattern("RB-36", CRITICAL, "run privileged pods", (Power(("use",), "policy", ("podsecuritypolicies",)),)),
+    *_each(Pattern("RB-37", CRITICAL, "make a deployer install things with the deployer's rights", ()), DEPLOYERS),
+    Pattern(
+        "RB-38",
+        LOW,
+        "ask who somebody is and what they may do",
+        (
+            Power(("create",), "authentication.k8s.io", ("tokenreviews",)),
+            Power(("create",), "authorization.k8s.io", ("subjectaccessreviews",)),
+        ),
+        is_cluster_only=True,
+    ),
+    Pattern("RB-49", CRITICAL, "read everything, Secrets too", (Power(("get", *READ_ALL), "*", ("*",)),)),
+    Pattern(
+        "RB-49", CRITICAL, "read everything in the core group, Secrets too", (Power(("get", *READ_ALL), CORE, ("*",)),)
+    ),
+)
+
+# Whose rights a grant to these groups and users really is: (id, severity where it writes or reads Secrets, else, words)
+WIDE_SUBJECTS: dict[tuple[str, str], tuple[str, Severity, Severity, str]] = {
+    ("User", "system:anonymous"): ("RB-40", CRITICAL, CRITICAL, "everybody who can reach the API server"),
+    ("Group", "system:unauthenticated"): ("RB-40", CRITICAL, CRITICAL, "everybody who can reach the API server"),
+    ("Group", "system:authenticated"): ("RB-41", CRITICAL, HIGH, "everybody with an account, every workload too"),
+    ("Group", "system:serviceaccounts"): ("RB-41", CRITICAL, HIGH, "every workload of the cluster"),
+    ("Group", "system:masters"): ("RB-42", CRITICAL, CRITICAL, "a group whose rights cannot be taken away"),
+}
+PUBLIC_ROLES = frozenset({"system:public-info-viewer", "system:discovery", "system:basic-user", "cluster-info"})
+STRONG_ROLES = {"cluster-admin": CRITICAL, "admin": HIGH, "edit": HIGH}
+KNOWN_VERBS = frozenset(
+    {
+        "get",
+        "list",
+        "watch",
+        *WRITE,
+        *REMOVE,
+        "*",
+        "escalate",
+        "bind",
+        "use",
+        "approve",
+        "sign",
+        "attest",
+        "impersonate",
+    }
+)
+UNNAMED_VERBS = frozenset({"create", "deletecollection"})

@@ -1,0 +1,281 @@
+"""What a subject may do after all bindings, roles, groups and aggregation are followed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioner.errors import InvalidManifest
+from provisioner.rbac.rules import PolicyRule, allows_by
+from provisioner.values import AccessRequest, Identity, JsonObject, ObjectRef
+
+CLUSTER = ""
+GROUP = "rbac.authorization.k8s.io"
+KINDS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Who a binding names. `namespace` is set for ServiceAccounts only, and already defaulted."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def matches(self, identity: Identity) -> bool:
+        if self.kind == "Group":
+            return self.name in identity.groups
+        if self.kind == "ServiceAccount":
+            return bool(self.namespace) and identity.username == f"system:serviceaccount:{self.namespace}:{self.name}"
+        return self.kind == "User" and self.name == identity.username
+
+    @property
+    def identity(self) -> Identity:
+        """The identity to ask for when this subject's own rights are wanted; a group is an unnamed member of itself."""
+        if self.kind == "ServiceAccount":
+            return Identity.of_service_account(self.namespace, self.name)
+        if self.kind == "Group":
+            return Identity("", (self.name,))
+        return Identity(self.name, ("system:authenticated",))
+
+    def __str__(self) -> str:
+        name = f"{self.namespace}/{self.name}" if self.kind == "ServiceAccount" else self.name
+        return f"{self.kind} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One rule that a subject holds, with the way by which it holds it.
+
+    `scope` is "" for the whole cluster, else a namespace. `role` is what the binding names, `origin` the role in which
+    the rule stands (another one where `role` is aggregated), `rule_index` its place there.
+    """
+
+    rule: PolicyRule
+    scope: str
+    subject: Subject
+    binding: ObjectRef
+    role: ObjectRef
+    origin: ObjectRef
+    rule_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveRules:
+    """All grants of one identity. `problems` says what could not be read or found; then grants may be missing."""
+
+    identity: Identity
+    grants: tuple[Grant, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def scopes(self) -> list[str]:
+        """The places with grants, the whole cluster ("") first."""
+        return sorted({grant.scope for grant in self.grants})
+
+    def at(self, scope: str) -> list[PolicyRule]:
+        """The rules granted exactly at `scope`."""
+        return [grant.rule for grant in self.grants if grant.scope == scope]
+
+    def rules_in(self, namespace: str) -> list[PolicyRule]:
+        """The rules that count for a request in `namespace`: the cluster-wide ones and those of the namespace."""
+        return [grant.rule for grant in self.grants_in(namespace)]
+
+    def grants_in(self, namespace: str) -> list[Grant]:
+        return [grant for grant in self.grants if grant.scope in (CLUSTER, namespace)]
+
+
+@dataclass(frozen=True, slots=True)
+class _RoleRule:
+    rule: PolicyRule
+    origin: ObjectRef
+    index: int
+
+
+@dataclass(slots=True)
+class RbacObjects:
+    """Roles and bindings by name. Of two objects with the same name the later one counts."""
+
+    roles: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
+    bindings: dict[tuple[str, str, str], JsonObject] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, objects: Iterable[JsonObject] | RbacObjects) -> RbacObjects:
+        """Sort out the RBAC objects among `objects`; everything else is ignored."""
+        if isinstance(objects, RbacObjects):
+            return objects
+        found = cls()
+        for obj in objects:
+            ref = ObjectRef.of(obj)
+            if ref.group != GROUP or ref.kind not in KINDS:
+                continue
+            if ref.kind.endswith("Binding"):
+                namespace = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
+                found.bindings[(ref.kind, namespace, ref.name)] = obj
+            else:
+                found.roles[(CLUSTER if ref.kind == "ClusterRole" else ref.namespace, ref.name)] = obj
+        return found
+
+    def role_of(self, binding: JsonObject) -> JsonObject | None:
+        """The role that `binding` names, or None where there is none."""
+        wanted = _mapping(binding.get("roleRef"))
+        name = str(wanted.get("name", ""))
+        if wanted.get("kind") == "ClusterRole":
+            return self.roles.get((CLUSTER, name))
+        namespace = ObjectRef.of(binding).namespace
+        return self.roles.get((namespace, name)) if wanted.get("kind") == "Role" and namespace else None
+
+
+def effective_rules(subject: Identity, objects: Iterable[JsonObject] | RbacObjects) -> EffectiveRules:
+    """Every rule that `subject` holds by the (Cluster)Roles and (Cluster)RoleBindings among `objects`.
+
+    A RoleBinding grants inside its namespace only, also where it names a ClusterRole. Aggregated ClusterRoles have the
+    union of the rules of those they select, whatever their own `.rules` say. A role that is missing grants nothing.
+    """
+    known = RbacObjects.of(objects)
+    grants: list[Grant] = []
+    problems: list[str] = []
+    for _, binding in sorted(known.bindings.items()):
+        matched = next((named for named in binding_subjects(binding) if named.matches(subject)), None)
+        if matched is not None:
+            grants += _granted_by(known, binding, matched, problems)
+    return EffectiveRules(subject, tuple(grants), tuple(problems))
+
+
+def subjects(objects: Iterable[JsonObject] | RbacObjects) -> list[Subject]:
+    """Everybody whom a binding among `objects` names, sorted."""
+    known = RbacObjects.of(objects)
+    found = {named for binding in known.bindings.values() for named in binding_subjects(binding)}
+    return sorted(found, key=lambda it: (it.kind, it.namespace, it.name))
+
+
+def binding_subjects(binding: JsonObject) -> list[Subject]:
+    """The subjects of a binding; a ServiceAccount without a namespace is one of the RoleBinding's namespace."""
+    is_cluster_wide = binding.get("kind") == "ClusterRoleBinding"
+    own = CLUSTER if is_cluster_wide else ObjectRef.of(binding).namespace
+    listed = binding.get("subjects")
+    named = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list | tuple) else []
+    return [
+        Subject(
+            kind=str(entry.get("kind", "")),
+            name=str(entry.get("name", "")),
+            namespace=str(entry.get("namespace") or own) if entry.get("kind") == "ServiceAccount" else "",
+        )
+        for entry in named
+    ]
+
+
+def role_rules(objects: Iterable[JsonObject] | RbacObjects, role: JsonObject) -> list[PolicyRule]:
+    """The rules that `role` has once aggregation has run over `objects`; unreadable rules raise InvalidManifest."""
+    problems: list[str] = []
+    found = [entry.rule for entry in _rules_of(RbacObjects.of(objects), role, problems)]
+    if problems:
+        raise InvalidManifest("; ".join(problems))
+    return found
+
+
+def allows_in(effective: EffectiveRules, request: AccessRequest) -> bool:
+    """Whether the identity may do what `request` asks, by RBAC alone."""
+    return any(allows_by(grant.rule, request) for grant in _that_count(effective, request))
+
+
+def grants(effective: EffectiveRules, request: AccessRequest) -> list[Grant]:
+    """The grants that permit `request`, each enough by itself; empty where it is not permitted."""
+    return [grant for grant in _that_count(effective, request) if allows_by(grant.rule, request)]
+
+
+def is_aggregated(role: JsonObject) -> bool:
+    return role.get("aggregationRule") is not None
+
+
+def _that_count(effective: EffectiveRules, request: AccessRequest) -> list[Grant]:
+    return effective.grants_in(CLUSTER if request.path else request.namespace)
+
+
+def _granted_by(known: RbacObjects, binding: JsonObject, matched: Subject, problems: list[str]) -> list[Grant]:
+    ref = ObjectRef.of(binding)
+    role = known.role_of(binding)
+    if role is None:
+        wanted = _mapping(binding.get("roleRef"))
+        problems.append(f"{ref} names {wanted.get('kind', 'no kind')} {wanted.get('name', '')}, which does not exist")
+        return []
+    scope = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
+    return [
+        Grant(entry.rule, scope, matched, ref, ObjectRef.of(role), entry.origin, entry.index)
+        for entry in _rules_of(known, role, problems)
+    ]
+
+
+def _rules_of(known: RbacObjects, role: JsonObject, problems: list[str]) -> list[_RoleRule]:
+    """The rules of `role`; of an aggregated one those of all it selects, directly or through other aggregated ones."""
+    if not is_aggregated(role):
+        return _own_rules(role, problems)
+    found: list[_RoleRule] = []
+    waiting, seen = [role], {ObjectRef.of(role).name}
+    while waiting:
+        for name, selected in _selected_by(known, waiting.pop()):
+            if name in seen:
+                continue
+            seen.add(name)
+            if is_aggregated(selected):
+                waiting.append(selected)
+            else:
+                found += _own_rules(selected, problems)
+    return found
+
+
+def _own_rules(role: JsonObject, problems: list[str]) -> list[_RoleRule]:
+    ref = ObjectRef.of(role)
+    listed = role.get("rules")
+    if not isinstance(listed, list | tuple):
+        if listed is not None:
+            problems.append(f"{ref}: rules must be a list")
+        return []
+    found = []
+    for index, entry in enumerate(listed):
+        try:
+            found.append(_RoleRule(PolicyRule.from_object(entry), ref, index))
+        except InvalidManifest as exc:
+            problems.append(f"{ref}: rule {index}: {exc}")
+    return found
+
+
+def _selected_by(known: RbacObjects, role: JsonObject) -> list[tuple[str, JsonObject]]:
+    listed = _mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
+    selectors = [_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
+    return [
+        (name, candidate)
+        for (namespace, name), candidate in sorted(known.roles.items())
+        if namespace == CLUSTER and any(_selects(selector, _labels(candidate)) for selector in selectors)
+    ]
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    exact = _mapping(selector.get("matchLabels"))
+    if any(labels.get(key) != value for key, value in exact.items()):
+        return False
+    return all(_fits(_mapping(term), labels) for term in selector.get("matchExpressions") or ())
+
+
+def _fits(term: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    value = labels.get(str(term.get("key", "")))
+    values = term.get("values") or ()
+    match term.get("operator"):
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    return False
+
+
+def _labels(role: JsonObject) -> Mapping[str, Any]:
+    return _mapping(_mapping(role.get("metadata")).get("labels"))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

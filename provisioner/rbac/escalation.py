@@ -1,0 +1,94 @@
+"""Whether the API server lets somebody write a role or a binding: nobody may hand out what they do not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from provisioner.errors import InvalidManifest
+from provisioner.rbac.effective import CLUSTER, GROUP, EffectiveRules, RbacObjects, allows_in, role_rules
+from provisioner.rbac.rules import FULL_AUTHORITY, PolicyRule, covers
+from provisioner.values import AccessRequest, JsonObject, ObjectRef
+
+SUPERUSERS = "system:masters"
+
+
+@dataclass(frozen=True, slots=True)
+class EscalationCheck:
+    """`missing` are the rules the requester would have to hold; `reason` says why, in one sentence."""
+
+    allowed: bool
+    missing: tuple[PolicyRule, ...] = ()
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
+def may_write_role(requester: EffectiveRules, role: JsonObject, *, old: JsonObject | None = None) -> EscalationCheck:
+    """The escalation check on creating `role`, or on updating it where `old` is what is there now."""
+    ref = ObjectRef.of(role)
+    if SUPERUSERS in requester.identity.groups:
+        return EscalationCheck(True, reason=f"{SUPERUSERS} may grant everything")
+    resource = "clusterroles" if ref.kind == "ClusterRole" else "roles"
+    namespace = CLUSTER if ref.kind == "ClusterRole" else ref.namespace
+    if _may(requester, "escalate", resource, ObjectRef(GROUP, "", "", namespace, ref.name)):
+        return EscalationCheck(True, reason=f"may escalate {resource}")
+    try:
+        rules = [PolicyRule.from_object(entry) for entry in role.get("rules") or ()]
+    except InvalidManifest as exc:
+        return EscalationCheck(False, reason=f"{ref}: {exc}")
+    coverage = covers(requester.rules_in(namespace), rules)
+    if not coverage.covered:
+        return EscalationCheck(
+            False, coverage.missing, f"{ref} grants what {requester.identity.username} does not hold"
+        )
+    aggregates = any(_has_selectors(it) for it in (role, old or {}))
+    if aggregates and not covers(requester.rules_in(namespace), FULL_AUTHORITY):
+        return EscalationCheck(
+            False, FULL_AUTHORITY, f"{ref}: must have cluster-admin privileges to use the aggregationRule"
+        )
+    return EscalationCheck(True, reason="holds everything that the role grants")
+
+
+def may_write_binding(
+    requester: EffectiveRules, binding: JsonObject, objects: Iterable[JsonObject] | RbacObjects
+) -> EscalationCheck:
+    """The bind check on writing `binding`, whose role stands among `objects` as it is when the binding is written."""
+    ref = ObjectRef.of(binding)
+    if SUPERUSERS in requester.identity.groups:
+        return EscalationCheck(True, reason=f"{SUPERUSERS} may bind everything")
+    namespace = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
+    wanted = binding.get("roleRef") or {}
+    name, kind = str(wanted.get("name", "")), str(wanted.get("kind", ""))
+    resource = {"ClusterRole": "clusterroles", "Role": "roles"}.get(kind, "")
+    if resource and _may(requester, "bind", resource, ObjectRef(GROUP, "", "", namespace, name)):
+        return EscalationCheck(True, reason=f"may bind {resource} {name}")
+    known = RbacObjects.of(objects)
+    role = known.role_of(binding)
+    if role is None:
+        return EscalationCheck(False, reason=f"{ref} names {kind} {name}, which does not exist")
+    try:
+        coverage = covers(requester.rules_in(namespace), role_rules(known, role))
+    except InvalidManifest as exc:
+        return EscalationCheck(False, reason=f"{ref}: {exc}")
+    if coverage.covered:
+        return EscalationCheck(True, reason="holds everything that the role grants")
+    return EscalationCheck(False, coverage.missing, f"{ref} grants what {requester.identity.username} does not hold")
+
+
+def is_escalation(requester: EffectiveRules, obj: JsonObject, objects: Iterable[JsonObject] | RbacObjects = ()) -> bool:
+    """Whether the API server would refuse `requester` to write `obj`, a role or a binding, as an escalation."""
+    if str(obj.get("kind", "")).endswith("Binding"):
+        return not may_write_binding(requester, obj, objects).allowed
+    return not may_write_role(requester, obj).allowed
+
+
+def _may(requester: EffectiveRules, verb: str, resource: str, target: ObjectRef) -> bool:
+    request = AccessRequest(verb, group=GROUP, resource=resource, namespace=target.namespace, name=target.name)
+    return allows_in(requester, request)
+
+
+def _has_selectors(role: JsonObject) -> bool:
+    rule = role.get("aggregationRule")
+    return bool(rule and rule.get("clusterRoleSelectors"))

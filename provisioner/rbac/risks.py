@@ -1,0 +1,248 @@
+"""Which risky permissions somebody holds, where, and by which grants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from provisioner.rbac.catalogue import (
+    KNOWN_VERBS,
+    PATTERNS,
+    PUBLIC_ROLES,
+    STRONG_ROLES,
+    UNNAMED_VERBS,
+    WIDE_SUBJECTS,
+    Pattern,
+    Power,
+)
+from provisioner.rbac.effective import CLUSTER, EffectiveRules, Grant
+from provisioner.rbac.rules import ANY, PolicyRule
+from provisioner.values import Severity
+
+SENSITIVE_NAMESPACES = frozenset({"kube-system"})
+STEPS = (Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE)
+URL_WRITE_VERBS = frozenset({ANY, "post", "put", "patch", "delete"})
+NODE_URLS = ("/debug", "/logs")
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """One risky permission. `scope` is "" for the whole cluster, else a namespace; `evidence` are the grants behind it.
+
+    `implied_by` is the id of a wider risk that contains this one, "" where there is none: pages may fold those.
+    """
+
+    id: str
+    severity: Severity
+    sentence: str
+    scope: str
+    evidence: tuple[Grant, ...]
+    implied_by: str = ""
+
+
+def risks(effective: EffectiveRules, *, sensitive: Iterable[str] = ()) -> list[Risk]:
+    """The risks of one identity's permissions, worst first.
+
+    What is held for the whole cluster is not repeated for namespaces. In a namespace a risk weighs one step less, but
+    for kube-system and the namespaces named in `sensitive`; so does one that is limited to named objects.
+    """
+    matcher = _Matcher(effective, SENSITIVE_NAMESPACES | set(sensitive))
+    found = matcher.patterns() + _strong_roles(effective) + _urls(effective)
+    found += _wide_subjects(effective) + _dead_rules(effective)
+    held = _merged(found)
+    everything = [risk for risk in held if risk.id in ("RB-01", "RB-02")]
+    marked = [_marked(risk, everything) for risk in held]
+    return sorted(marked, key=lambda it: (it.severity.rank, it.scope, it.id, it.sentence))
+
+
+@dataclass(frozen=True, slots=True)
+class _Matcher:
+    effective: EffectiveRules
+    sensitive: frozenset[str]
+
+    def patterns(self) -> list[Risk]:
+        found: list[Risk] = []
+        for pattern in PATTERNS:
+            cluster_wide = self._match(pattern, CLUSTER)
+            if cluster_wide is not None:
+                found.append(cluster_wide)
+            for scope in self.effective.scopes:
+                if scope == CLUSTER or (cluster_wide is not None and not _is_lower(cluster_wide, pattern)):
+                    continue
+                if pattern.namespaces and scope not in pattern.namespaces:
+                    continue
+                inside = self._match(_namespaced(pattern), scope) if _counts_inside(pattern) else None
+                if inside is not None and any(grant.scope == scope for grant in inside.evidence):
+                    found.append(inside)
+        return found
+
+    def _match(self, pattern: Pattern, scope: str) -> Risk | None:
+        held = [_holding(self.effective.grants_in(scope), power) for power in pattern.powers]
+        if not all(held):
+            return None
+        grants = tuple(dict.fromkeys(grant for powers in held for grant, _ in powers))
+        is_named = any(all(named for _, named in powers) for powers in held)
+        severity = pattern.severity
+        if is_named:
+            severity = pattern.named or _lowered(severity)
+        if scope != CLUSTER and scope not in self.sensitive:
+            severity = _lowered(severity)
+        reach = "in the whole cluster" if scope == CLUSTER else f"in namespace {scope}"
+        words = f"can {pattern.sentence}{' (named ones only)' if is_named else ''} {reach}"
+        return Risk(pattern.id, severity, words, scope, grants)
+
+
+def _is_lower(risk: Risk, pattern: Pattern) -> bool:
+    """Whether the cluster-wide hold is a weaker one, of named objects only, so that a namespace's may be worse."""
+    return risk.severity is not pattern.severity
+
+
+def _counts_inside(pattern: Pattern) -> bool:
+    return not pattern.is_cluster_only or pattern.id == "RB-01"
+
+
+def _namespaced(pattern: Pattern) -> Pattern:
+    """Everything in one namespace has an id of its own."""
+    if pattern.id != "RB-01":
+        return pattern
+    return Pattern("RB-02", pattern.severity, pattern.sentence, pattern.powers)
+
+
+def _holding(grants: list[Grant], power: Power) -> list[tuple[Grant, bool]]:
+    """The grants that hold the power, each with whether it is limited to named objects."""
+    found = []
+    for grant in grants:
+        verbs = _verbs(grant.rule, power.verbs)
+        if not verbs or not _fits(grant.rule, power):
+            continue
+        is_named = bool(grant.rule.resource_names)
+        if is_named and verbs <= UNNAMED_VERBS:
+            continue  # such requests carry no name, so a rule with names never permits them
+        found.append((grant, is_named))
+    return found
+
+
+def _verbs(rule: PolicyRule, wanted: tuple[str, ...]) -> set[str]:
+    if ANY in rule.verbs:
+        return set(wanted)
+    if "impersonate" in wanted and any(verb.startswith("impersonate") for verb in rule.verbs):
+        return {"impersonate"}
+    return set(wanted) & set(rule.verbs)
+
+
+def _fits(rule: PolicyRule, power: Power) -> bool:
+    if ANY not in rule.api_groups and power.group not in rule.api_groups:
+        return False
+    if ANY in rule.resources:
+        return True
+    return any(
+        resource in rule.resources
+        or ("/" in resource and f"{ANY}/{resource.partition('/')[2]}" in rule.resources)
+        or any(held.startswith(f"{resource}/") for held in rule.resources if resource == "userextras")
+        for resource in power.resources
+    )
+
+
+def _strong_roles(effective: EffectiveRules) -> list[Risk]:
+    by_role: dict[str, list[Grant]] = {}
+    for grant in effective.grants:
+        if grant.scope == CLUSTER and grant.role.kind == "ClusterRole" and grant.role.name in STRONG_ROLES:
+            by_role.setdefault(grant.role.name, []).append(grant)
+    return [
+        Risk("RB-03", STRONG_ROLES[name], f"holds {name} in the whole cluster", CLUSTER, tuple(grants))
+        for name, grants in by_role.items()
+    ]
+
+
+def _urls(effective: EffectiveRules) -> list[Risk]:
+    found = []
+    for grant in effective.grants:
+        urls = grant.rule.non_resource_urls
+        if grant.scope != CLUSTER or not urls:
+            continue
+        if ANY in urls and URL_WRITE_VERBS & set(grant.rule.verbs):
+            words = "can write to every URL of the API server that is no resource"
+            found.append(Risk("RB-04", Severity.NOTABLE, words, CLUSTER, (grant,)))
+        elif any(url.startswith(NODE_URLS) for url in urls):
+            found.append(
+                Risk("RB-04", Severity.NOTABLE, "can read the API server's debug pages or logs", CLUSTER, (grant,))
+            )
+    return found
+
+
+def _wide_subjects(effective: EffectiveRules) -> list[Risk]:
+    found = []
+    for grant in effective.grants:
+        known = WIDE_SUBJECTS.get((grant.subject.kind, grant.subject.name))
+        if known is not None and grant.role.name not in PUBLIC_ROLES:
+            rule_id, strong, weak, whose = known
+            severity = strong if _writes_or_reads_secrets(grant.rule) else weak
+            words = f"holds {grant.role.name} as one of {whose}"
+            found.append(Risk(rule_id, severity, words, grant.scope, (grant,)))
+        elif _is_whole_namespace(grant):
+            words = f"holds {grant.role.name} as {grant.subject}, which every pod there may be"
+            found.append(Risk("RB-43", Severity.DANGEROUS, words, grant.scope, (grant,)))
+    return found
+
+
+def _is_whole_namespace(grant: Grant) -> bool:
+    subject = grant.subject
+    if subject.kind == "ServiceAccount":
+        return subject.name == "default"
+    return subject.kind == "Group" and subject.name.startswith("system:serviceaccounts:")
+
+
+def _writes_or_reads_secrets(rule: PolicyRule) -> bool:
+    reads = {"get", "list", "watch"}
+    if ANY in rule.verbs or set(rule.verbs) - reads:
+        return True
+    return ANY in rule.resources or "secrets" in rule.resources
+
+
+def _dead_rules(effective: EffectiveRules) -> list[Risk]:
+    """Rules that grant nothing, which their author probably does not know."""
+    found = []
+    for grant in effective.grants:
+        if reason := _why_dead(grant.rule):
+            words = f"rule {grant.rule_index} of {grant.origin} grants nothing: {reason}"
+            found.append(Risk("RB-47", Severity.SAFE, words, grant.scope, (grant,)))
+    return found
+
+
+def _why_dead(rule: PolicyRule) -> str:
+    if not rule.verbs:
+        return "it has no verbs"
+    if rule.non_resource_urls:
+        return ""
+    if not rule.api_groups or not rule.resources:
+        return "it has no API groups or no resources"
+    if all(resource.endswith(f"/{ANY}") for resource in rule.resources):
+        return f"{rule.resources[0]} matches no resource"
+    if rule.resource_names and set(rule.verbs) <= UNNAMED_VERBS:
+        return "requests of these verbs carry no name"
+    unknown = [verb for verb in rule.verbs if verb not in KNOWN_VERBS and verb != verb.lower()]
+    return f"{unknown[0]} is no verb" if len(unknown) == len(rule.verbs) else ""
+
+
+def _merged(found: list[Risk]) -> list[Risk]:
+    """The same risk at the same place once, with all its grants."""
+    merged: dict[tuple[str, str, str, Severity], dict[Grant, None]] = {}
+    for risk in found:
+        key = (risk.id, risk.scope, risk.sentence, risk.severity)
+        merged.setdefault(key, {}).update(dict.fromkeys(risk.evidence))
+    return [
+        Risk(rule_id, severity, sentence, scope, tuple(grants))
+        for (rule_id, scope, sentence, severity), grants in merged.items()
+    ]
+
+
+def _marked(risk: Risk, everything: list[Risk]) -> Risk:
+    wider = [it for it in everything if it.id != risk.id and it.scope in (CLUSTER, risk.scope)]
+    is_subject = risk.id in ("RB-03", "RB-40", "RB-41", "RB-42", "RB-43", "RB-47")
+    if not wider or is_subject:
+        return risk
+    return Risk(risk.id, risk.severity, risk.sentence, risk.scope, risk.evidence, implied_by=wider[0].id)
+
+
+def _lowered(severity: Severity) -> Severity:
+    return STEPS[min(STEPS.index(severity) + 1, len(STEPS) - 1)]

@@ -1,0 +1,61 @@
+"""One custom resource on its way into the API server: what becomes of it, and what the server would say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from provisioner.schema.correlation import Correlation
+from provisioner.schema.embedded import embedded_errors
+from provisioner.schema.fields import DEEPEST, OMITTED, FieldError, invalid, is_too_deep
+from provisioner.schema.lists import list_errors
+from provisioner.schema.pruning import Schema, prepared
+from provisioner.schema.rules import has_rules, rule_errors
+from provisioner.schema.validating import validate
+from provisioner.values import JsonObject
+
+RULES_SKIPPED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a schema makes of an object.
+
+    `after` is the object as it would be stored, `pruned` the sorted dotted paths of what was dropped, `errors` what the
+    schema, its lists and its CEL rules refuse. `embedded` are the errors of resources inside the object; they belong to
+    the server's answer (`refusals`) but not to the schema, and are never ratcheted.
+    """
+
+    after: JsonObject
+    pruned: tuple[str, ...]
+    errors: tuple[FieldError, ...]
+    embedded: tuple[FieldError, ...] = ()
+
+    @property
+    def refusals(self) -> tuple[FieldError, ...]:
+        """All for which the API server would refuse the object, its own metadata apart."""
+        return (*self.errors, *self.embedded)
+
+
+def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> Admission:
+    """Prune, default and validate `obj` by `schema`, an openAPIV3Schema, as API server 1.36 does.
+
+    With `old`, the object as it is stored now, `obj` is an update of it and `errors` are those that remain after
+    ratcheting. Nothing given is changed. A CEL rule that cannot be evaluated here is an error that says so.
+    """
+    if is_too_deep(obj) or (old is not None and is_too_deep(old)):
+        return Admission(obj, (), (invalid("", OMITTED, f"nested deeper than {DEEPEST} levels: not judged"),))
+    after, pruned = prepared(schema, obj)
+    before = prepared(schema, old)[0] if old is not None else None
+    related = Correlation(after, before, schema) if before is not None else None
+    errors = validate(schema, after, related)
+    if before is None or not list_errors(schema, before):
+        errors += list_errors(schema, after)
+    if any(error.stops_rules for error in errors):
+        if has_rules(schema):
+            errors.append(invalid("", None, RULES_SKIPPED))
+    else:
+        errors += rule_errors(schema, after, before, related)
+    return Admission(after, tuple(pruned), tuple(errors), tuple(embedded_errors(schema, after)))

@@ -1,0 +1,160 @@
+"""CEL expressions compiled and evaluated, each answer a value: an expression that fails says so and never passes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from cel_expr_python import cel
+from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
+
+from provisioner.schema.celfunctions import declarations
+
+OLD, OLD_GIVEN = "oldSelf", "oldSelfGiven"
+STRINGS = r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\''
+LONG_STRINGS = r'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\''
+TOKENS = re.compile(rf"{LONG_STRINGS}|{STRINGS}|//[^\n]*|[A-Za-z_][A-Za-z0-9_]*|\s+|.", re.DOTALL)
+KUBERNETES_ONLY = re.compile(r"\bformat\s*\.|\bjsonpatch\s*\.|\.\s*(lastI|i)ndexOf\s*\(|\.\s*validate\s*\(")
+TWO_VARIABLES = re.compile(r"\.\s*(all|exists|existsOne|exists_one|transform\w+)\s*\(\s*\w+\s*,\s*\w+\s*,")
+CODE = re.compile(r"^[A-Z_]+: ")
+CODE_TAIL = re.compile(r" \[[A-Z_]+\]$")
+MAX_EXPRESSION_CHARS = 50_000
+SIMPLE_TYPES = {
+    "string": cel.Type.STRING,
+    "bool": cel.Type.BOOL,
+    "int": cel.Type.INT,
+    "double": cel.Type.DOUBLE,
+    "bytes": cel.Type.BYTES,
+    "duration": cel.Type.DURATION,
+    "timestamp": cel.Type.TIMESTAMP,
+}
+
+
+class NotCompiled(ValueError):
+    """The expression is none that this CEL reads; the message is the compiler's.
+
+    `is_beyond_us` is True where it uses what Kubernetes' CEL has and this one lacks: then it may well be a good one.
+    """
+
+    def __init__(self, message: str, *, is_beyond_us: bool = False):
+        super().__init__(message)
+        self.is_beyond_us = is_beyond_us
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an expression came to: `value` where it did, else `problem` says why not."""
+
+    value: Any = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled expression over `self` and `oldSelf`; `result_type` is its CEL type in words."""
+
+    expression: Any
+    result_type: str
+    serialized: bytes
+
+    def run(self, own: Any, old: Any, *, has_old: bool) -> Result:
+        """Evaluate with these values, already in CEL's form (see celvalues)."""
+        try:
+            found = self.expression.eval(data={"self": own, OLD: old, OLD_GIVEN: has_old})
+            if found.type() == cel.Type.ERROR:
+                return Result(problem=_spoken(str(found.value())))
+            return Result(found.value())
+        except (RuntimeError, ValueError, TypeError, OverflowError) as exc:
+            return Result(problem=_spoken(str(exc)))
+
+
+@lru_cache(maxsize=4096)
+def program(text: str, signature: str, *, has_optional_old: bool = False) -> Program:
+    """Compile `text` for values of the type `signature`; raises NotCompiled.
+
+    With `has_optional_old` the rule sees `oldSelf` as an optional value, as Kubernetes' optionalOldSelf asks.
+    """
+    if len(text) > MAX_EXPRESSION_CHARS:
+        raise NotCompiled(f"longer than {MAX_EXPRESSION_CHARS} characters")
+    source = _with_optional_old(text) if has_optional_old else text
+    environment = _environment(signature, has_optional_old)
+    try:
+        expression = environment.compile(source)
+        return Program(expression, str(expression.return_type()).lower(), expression.serialize())
+    except (RuntimeError, ValueError) as exc:
+        raise NotCompiled(_stripped(str(exc)), is_beyond_us=_is_beyond_us(text)) from exc
+
+
+def names_in(text: str) -> set[str]:
+    """The identifiers of an expression, those inside strings and comments left out."""
+    return {token for token in TOKENS.findall(text) if token.isidentifier()}
+
+
+def uses_old(text: str) -> bool:
+    """Whether the expression is a transition rule, one that looks at `oldSelf`."""
+    return OLD in text and OLD in names_in(text)
+
+
+def normalised(text: str) -> str:
+    """The expression without what does not change its meaning: spaces and comments outside strings."""
+    tokens = [token for token in TOKENS.findall(text) if not token.isspace() and not token.startswith("//")]
+    joined: list[str] = []
+    for token in tokens:
+        is_word = token[0].isalnum() or token[0] == "_"
+        follows_word = bool(joined) and (joined[-1][-1].isalnum() or joined[-1][-1] == "_")
+        joined += [" ", token] if is_word and follows_word else [token]
+    return "".join(joined)
+
+
+@lru_cache(maxsize=512)
+def _environment(signature: str, has_optional_old: bool) -> Any:
+    own = _type(signature)
+    old = cel.Type.DYN if has_optional_old else own
+    return cel.NewEnv(
+        variables={"self": own, OLD: old, OLD_GIVEN: cel.Type.BOOL},
+        extensions=[
+            ext_strings.ExtStrings(),
+            ext_math.ExtMath(),
+            ext_optional.ExtOptional(),
+            ext_bindings.ExtBindings(),
+            ext_encoders.ExtEncoders(),
+        ],
+        functions=declarations(),
+    )
+
+
+def _type(signature: str) -> Any:
+    if signature.startswith("list<"):
+        return cel.Type.List(_type(signature[5:-1]))
+    if signature.startswith("map<string,"):
+        return cel.Type.Map(cel.Type.STRING, _type(signature[11:-1]))
+    return SIMPLE_TYPES.get(signature, cel.Type.DYN)
+
+
+def _with_optional_old(text: str) -> str:
+    wrapped = f"({OLD_GIVEN} ? optional.of({OLD}) : optional.none())"
+    return "".join(wrapped if token == OLD else token for token in TOKENS.findall(text))
+
+
+def _is_beyond_us(text: str) -> bool:
+    """Whether the expression uses named formats, JSON patch keys, list positions or macros with two variables."""
+    code = "".join('""' if token[:1] in ("'", '"') else token for token in TOKENS.findall(text))
+    return KUBERNETES_ONLY.search(code) is not None or TWO_VARIABLES.search(code) is not None
+
+
+def _stripped(text: str) -> str:
+    return CODE_TAIL.sub("", CODE.sub("", text))
+
+
+def _spoken(text: str) -> str:
+    """The runtime's complaint in the words of Kubernetes' own CEL, where the two are known to mean the same."""
+    plain = _stripped(text)
+    if found := re.fullmatch(r'Key not found in map : "(.*)"', plain, re.DOTALL):
+        return f"no such key: {found[1]}"
+    if found := re.fullmatch(r"Index error: index=(-?[0-9]+) size=[0-9]+", plain):
+        return f"index out of bounds: {found[1]}"
+    if plain.startswith("No matching overloads found"):
+        return "no such overload"
+    return {"divide by zero": "division by zero", "modulus by zero": "modulus by zero"}.get(plain, plain)

@@ -1,0 +1,148 @@
+"""CEL rules and logical branches of two schemas: which were added, removed, or only written differently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from provisioner.schema import cel
+from provisioner.schema.celast import Node, read
+from provisioner.schema.celvalues import type_signature
+from provisioner.schema.fields import go_json
+from provisioner.schema.pruning import Schema
+from provisioner.schema.verdicts import (
+    FOR_WRITERS,
+    Change,
+    D,
+    Path,
+    Verdict,
+    harmless,
+    narrowed,
+    undecided,
+    widened,
+)
+
+RULES = "x-kubernetes-validations"
+DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
+JUNCTOR_RULES = {"allOf": "SCH-55", "anyOf": "SCH-56", "oneOf": "SCH-57"}
+
+
+def compare_rules(old: Schema, new: Schema, path: Path) -> list[Change]:
+    """The CEL rules at one node. Rules with the same meaning are the same, whatever their spacing."""
+    if old.get(RULES) == new.get(RULES):
+        return []
+    before, after = _by_meaning(old), _by_meaning(new)
+    gone = [before[meaning] for meaning in before if meaning not in after]
+    come = [after[meaning] for meaning in after if meaning not in before]
+    kept = [(before[meaning], after[meaning]) for meaning in before if meaning in after]
+    found = [change for was, now in kept for change in _kept(was, now, path)]
+    for rule in list(come):
+        was = next((it for it in gone if _is_successor(it, rule)), None)
+        if was is not None:
+            gone.remove(was)
+            come.remove(rule)
+            words = f"rule {was['rule']!r} became {rule['rule']!r}"
+            found.append(undecided("SCH-39", path, words, old=was["rule"], new=rule["rule"]))
+    found += [_added(rule, path) for rule in come]
+    return found + [widened("SCH-40", path, f"rule {rule['rule']!r} removed", old=rule["rule"]) for rule in gone]
+
+
+def _by_meaning(schema: Schema) -> dict[str | Node, Mapping[str, Any]]:
+    listed = schema.get(RULES)
+    rules = [rule for rule in listed if isinstance(rule, Mapping)] if isinstance(listed, list) else []
+    signature = type_signature(schema)
+    return {
+        _meaning({**rule, "rule": str(rule.get("rule", ""))}, signature): rule for rule in rules if rule.get("rule")
+    }
+
+
+def _meaning(rule: Mapping[str, Any], signature: str) -> str | Node:
+    """The compiled tree of a rule; its bare text where it does not compile here."""
+    try:
+        return read(
+            cel.program(rule["rule"], signature, has_optional_old=rule.get("optionalOldSelf") is True).serialized
+        )
+    except cel.NotCompiled:
+        return cel.normalised(rule["rule"])
+
+
+def _is_successor(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether `now` stands where `was` stood: it says the same to people, or reports the same field."""
+    return any(was.get(name) and was.get(name) == now.get(name) for name in ("message", "fieldPath"))
+
+
+def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Change]:
+    if bool(was.get("optionalOldSelf")) != bool(now.get("optionalOldSelf")):
+        verdict = Verdict(writers=D)
+        return [Change("SCH-42", path, f"when rule {now['rule']!r} runs changed (optionalOldSelf)", verdict)]
+    if {**was, "rule": ""} != {**now, "rule": ""} or was["rule"] != now["rule"]:
+        return [harmless("SCH-41", path, f"only the words of rule {now['rule']!r} changed")]
+    return []
+
+
+def _added(rule: Mapping[str, Any], path: Path) -> Change:
+    text = str(rule["rule"])
+    if cel.uses_old(text):
+        words = f"rule {text!r} added: it refuses edits, and unchanged parts are not spared"
+        return Change("SCH-38t", path, words, FOR_WRITERS, is_live=True, facts={"new": text})
+    return narrowed("SCH-38", path, f"rule {text!r} added", new=text)
+
+
+def compare_junctors(old: Schema, new: Schema, path: Path) -> list[Change]:
+    """allOf, anyOf, oneOf and not at one node, as sets of branches."""
+    found: list[Change] = []
+    for junctor, rule in JUNCTOR_RULES.items():
+        if old.get(junctor) != new.get(junctor):
+            found += _branches(junctor, rule, (old.get(junctor), new.get(junctor)), path)
+    if old.get("not") != new.get("not"):
+        found += _negation(old.get("not"), new.get("not"), path)
+    return found
+
+
+def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[Change]:
+    before, after = (_texts(side) for side in sides)
+    gone, come = before - after, after - before
+    if not gone and not come:
+        return _same_branches(junctor, rule, sides, path)
+    if not after:
+        return [widened(rule, path, f"{junctor} removed")]
+    if not before:
+        return [narrowed(rule, path, f"{junctor} with {len(after)} branches added")]
+    words = f"{len(gone)} branches of {junctor} removed, {len(come)} added"
+    if junctor == "oneOf" or (gone and come):
+        return [undecided(rule, path, words)]
+    is_narrower = bool(come) if junctor == "allOf" else bool(gone)
+    return [narrowed(rule, path, words) if is_narrower else widened(rule, path, words)]
+
+
+def _same_branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[Change]:
+    """The same set of branches; only `oneOf` minds how often one is listed, for twice can never be once."""
+    before, after = (sorted(go_json(plain(branch)) for branch in side or ()) for side in sides)
+    if junctor == "oneOf" and before != after:
+        return [undecided(rule, path, "a branch of oneOf is listed more or less often")]
+    return [harmless(rule, path, f"the branches of {junctor} are written differently and mean the same")]
+
+
+def _negation(old: Any, new: Any, path: Path) -> list[Change]:
+    if new is None:
+        return [widened("SCH-58", path, "not removed")]
+    if old is None:
+        return [narrowed("SCH-58", path, "not added")]
+    if plain(old) == plain(new):
+        return [harmless("SCH-58", path, "only words inside not changed")]
+    return [undecided("SCH-58", path, "what not forbids changed")]
+
+
+def _texts(side: Any) -> set[str]:
+    return {go_json(plain(branch)) for branch in side} if isinstance(side, list) else set()
+
+
+def plain(value: Any) -> Any:
+    """A schema without what only people read, and with lists whose order means nothing in one order."""
+    if isinstance(value, Mapping):
+        found = {name: plain(entry) for name, entry in value.items() if name not in DOCS or isinstance(entry, Mapping)}
+        for name in ("required", "enum"):
+            if isinstance(found.get(name), list):
+                found[name] = sorted(found[name], key=go_json)
+        return found
+    return [plain(entry) for entry in value] if isinstance(value, list | tuple) else value

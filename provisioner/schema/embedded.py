@@ -1,0 +1,76 @@
+"""Resources inside resources (x-kubernetes-embedded-resource): each needs an apiVersion and a kind of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from provisioner.schema.fields import FieldError, child, index, invalid, key, required
+from provisioner.schema.pruning import Schema, properties_of, schema_of
+
+LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+MAX_LABEL = 63
+LABEL_WORDS = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def label_problems(name: str) -> str:
+    """What is wrong with `name` as a DNS label that starts with a letter, in the API server's words; "" if nothing."""
+    found = [f"must be no more than {MAX_LABEL} bytes"] if len(name) > MAX_LABEL else []
+    return ",".join([*found, *([] if LABEL.fullmatch(name) else [LABEL_WORDS])])
+
+
+def embedded_errors(schema: Schema, obj: Any) -> list[FieldError]:
+    """The errors of all embedded resources in `obj`; the resource itself is not looked at."""
+    return _errors(schema, obj, "")
+
+
+def _errors(schema: Schema | None, value: Any, path: str) -> list[FieldError]:
+    if schema is None:
+        return []
+    found: list[FieldError] = []
+    if isinstance(value, dict):
+        if schema.get("x-kubernetes-embedded-resource") is True:
+            found += _resource_errors(value, path)
+        known, additional = properties_of(schema), schema_of(schema.get("additionalProperties"))
+        for name, entry in value.items():
+            if name in known:
+                found += _errors(schema_of(known[name]), entry, child(path, name))
+            else:
+                found += _errors(additional, entry, key(path, name))
+    elif isinstance(value, list):
+        items = schema_of(schema.get("items"))
+        for place, item in enumerate(value):
+            found += _errors(items, item, index(path, place))
+    return found
+
+
+def _resource_errors(value: dict[str, Any], path: str) -> list[FieldError]:
+    found = [required(child(path, name)) for name in ("apiVersion", "kind") if name not in value]
+    for name in ("apiVersion", "kind"):
+        text = value.get(name)
+        if name not in value:
+            continue
+        if not isinstance(text, str):
+            found.append(invalid(child(path, name), text, "must be a string"))
+        elif not text:
+            found.append(invalid(child(path, name), text, "must not be empty"))
+    found += _name_errors(value, path)
+    if "metadata" in value and not isinstance(value["metadata"] or {}, dict):
+        found.append(invalid(child(path, "metadata"), value["metadata"], "must be an object"))
+    return found
+
+
+def _name_errors(value: dict[str, Any], path: str) -> list[FieldError]:
+    found = []
+    version, kind = value.get("apiVersion"), value.get("kind")
+    if isinstance(version, str) and version.count("/") > 1:
+        found.append(invalid(child(path, "apiVersion"), version, f"unexpected GroupVersion string: {version}"))
+    problems = label_problems(kind.lower()) if isinstance(kind, str) and kind else ""
+    if problems:
+        detail = f"may have mixed case, but should otherwise match: {problems}"
+        found.append(invalid(child(path, "kind"), kind, detail))
+    return found

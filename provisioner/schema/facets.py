@@ -1,0 +1,333 @@
+"""Scalar limits of a schema compared as sets of values: intervals, enums, patterns, formats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.schema import scalars
+from provisioner.schema.fields import go_json, go_number
+from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches
+from provisioner.schema.pruning import Schema
+from provisioner.schema.validating import validate
+from provisioner.schema.verdicts import Change, Path, harmless, narrowed, undecided, widened
+
+INT_RANGES = {"int32": (scalars.INT32_MIN, scalars.INT32_MAX), "int64": (scalars.INT64_MIN, scalars.INT64_MAX)}
+LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
+MATCH_ALL = frozenset({"", "^", "$", ".*", "^.*", ".*$", "(.*)", "(?s)^.*$"})
+SAMPLES = (
+    "",
+    "x",
+    "a b",
+    "a@example.com",
+    "example.com",
+    "10.0.0.1",
+    "10.0.0.0/8",
+    "::1",
+    "2001-02-03",
+    "2001-02-03T04:05:06Z",
+    "1h",
+    "https://example.com/",
+    "c2VjcmV0",
+    "#ffffff",
+    "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+    "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+    "00:00:5e:00:53:01",
+    "507f1f77bcf86cd799439011",
+)
+SCALAR_KEYWORDS = frozenset(
+    ("type", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+) | frozenset(("minLength", "maxLength", "x-kubernetes-int-or-string"))
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Numbers between two limits, each included or not."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    is_open_low: bool = False
+    is_open_high: bool = False
+
+    def holds(self, other: Interval) -> bool:
+        """Whether every number of `other` lies in this interval."""
+        above = other.low > self.low or (other.low == self.low and (other.is_open_low or not self.is_open_low))
+        below = other.high < self.high or (other.high == self.high and (other.is_open_high or not self.is_open_high))
+        return (above and below) or other.is_empty
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low > self.high or (self.low == self.high and (self.is_open_low or self.is_open_high))
+
+    def meet(self, other: Interval) -> Interval:
+        low, is_open_low = max((self.low, self.is_open_low), (other.low, other.is_open_low))
+        high, is_closed = min((self.high, not self.is_open_high), (other.high, not other.is_open_high))
+        return Interval(low, high, is_open_low, not is_closed)
+
+
+def compare_scalars(old: Schema, new: Schema, path: Path) -> list[Change]:
+    """Everything that limits a string, number, or the size of a list or object at one node."""
+    found = _enum(old, new, path)
+    finite = _Finite.of(old, new)
+    found += _bounds(old, new, path) + _lengths(old, new, path) + _multiple_of(old, new, path)
+    found += _pattern(old, new, path, finite) + _format(old, new, path, finite)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Finite:
+    """Where both schemas list their values, the lists decide; what else changes can be tried on them."""
+
+    refused: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, old: Schema, new: Schema) -> _Finite | None:
+        listed = old.get("enum")
+        if not isinstance(listed, list) or not listed:
+            return None
+        before, after = _only_scalars(old), {**_only_scalars(new), "enum": None}
+        stored = [value for value in listed if not validate(before, value)]
+        return cls(tuple(value for value in stored if validate(after, value)))
+
+
+def _only_scalars(schema: Schema) -> Schema:
+    return {name: value for name, value in schema.items() if name in SCALAR_KEYWORDS}
+
+
+def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
+    before, after = _values(old), _values(new)
+    if before is None and after is None:
+        return []
+    if before is None:
+        return _new_enum(old, list(after or {}), path)
+    if after is None:
+        return [widened("SCH-23", path, "any value is allowed now, not only the listed ones", for_readers=True)]
+    gone = [before[text] for text in before if text not in after]
+    come = [after[text] for text in after if text not in before]
+    found = []
+    if gone:
+        message = f"{_listed(gone)} no longer allowed"
+        found.append(narrowed("SCH-21", path, message, removed=gone, counterexample=gone[0]))
+    if come:
+        found.append(widened("SCH-22", path, f"{_listed(come)} newly allowed", for_readers=True, added=come))
+    if not gone and not come and old.get("enum") != new.get("enum"):
+        found.append(harmless("SCH-24", path, "the same values are allowed, listed in another order"))
+    return found
+
+
+def _new_enum(old: Schema, allowed: list[str], path: Path) -> list[Change]:
+    if old.get("type") == "boolean" and {"true", "false"} <= set(allowed):
+        return [harmless("SCH-20", path, "both values of a boolean are listed")]
+    message = f"only {', '.join(allowed)} allowed now, where any value was"
+    return [narrowed("SCH-20", path, message)]
+
+
+def _values(schema: Schema) -> dict[str, Any] | None:
+    listed = schema.get("enum")
+    return {go_json(value): value for value in listed} if isinstance(listed, list) and listed else None
+
+
+def _listed(values: list[Any]) -> str:
+    return ", ".join(go_json(value) for value in values) + (" is" if len(values) == 1 else " are")
+
+
+def _bounds(old: Schema, new: Schema, path: Path) -> list[Change]:
+    names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    if all(old.get(name) == new.get(name) for name in names):
+        return []
+    before, after = _interval(old), _interval(new)
+    stored, accepted = before.meet(_range(old)), after.meet(_range(new))
+    is_exclusive = any(old.get(name) != new.get(name) for name in names[2:])
+    rule = "SCH-26" if is_exclusive else "SCH-25"
+    words = f"values {_range_words(old)} before, {_range_words(new)} now"
+    if "string" in _types(old) and not {"integer", "number"} & set(_types(old)):
+        return [harmless("SCH-25n", path, "a bound of numbers on what is no number has no effect")]
+    if not after.holds(stored):
+        return [
+            narrowed(
+                rule, path, words, old=_range_facts(old), new=_range_facts(new), counterexample=_beyond(stored, after)
+            )
+        ]
+    if not before.holds(accepted):
+        return [widened("SCH-26" if is_exclusive else "SCH-25r", path, words)]
+    return [
+        harmless("SCH-26" if is_exclusive else "SCH-25n", path, "the bounds are written differently and mean the same")
+    ]
+
+
+def _types(schema: Schema) -> tuple[str, ...]:
+    if schema.get("x-kubernetes-int-or-string"):
+        return ("integer", "string")
+    kind = schema.get("type")
+    return (kind,) if isinstance(kind, str) else ()
+
+
+def _interval(schema: Schema) -> Interval:
+    """The numbers within minimum and maximum; for integers the limits are whole and included."""
+    low, high = schema.get("minimum"), schema.get("maximum")
+    is_open_low = low is not None and schema.get("exclusiveMinimum") is True
+    is_open_high = high is not None and schema.get("exclusiveMaximum") is True
+    found = Interval(-math.inf if low is None else low, math.inf if high is None else high, is_open_low, is_open_high)
+    if schema.get("type") != "integer":
+        return found
+    if math.isfinite(found.low):
+        found = Interval(
+            math.floor(found.low) + 1 if is_open_low else math.ceil(found.low), found.high, False, is_open_high
+        )
+    if math.isfinite(found.high):
+        top = math.ceil(found.high) - 1 if is_open_high else math.floor(found.high)
+        found = Interval(found.low, top, found.is_open_low, False)
+    return found
+
+
+def _range(schema: Schema) -> Interval:
+    """What type and format allow anyway."""
+    if schema.get("type") != "integer":
+        return Interval()
+    low, high = INT_RANGES.get(str(schema.get("format") or ""), INT_RANGES["int64"])
+    return Interval(low, high)
+
+
+def _beyond(stored: Interval, after: Interval) -> float | None:
+    """A number that was allowed and is not any more, where one is at hand."""
+    candidates = [stored.low, stored.high]
+    if math.isfinite(after.low):
+        candidates += [after.low, after.low - 1]
+    if math.isfinite(after.high):
+        candidates += [after.high, after.high + 1]
+    for number in candidates:
+        one = Interval(number, number)
+        if math.isfinite(number) and stored.holds(one) and not after.holds(one):
+            return number
+    return None
+
+
+def _range_facts(schema: Schema) -> dict[str, Any]:
+    names = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+    return {name: schema[name] for name in names if schema.get(name) is not None}
+
+
+def _range_words(schema: Schema) -> str:
+    parts = []
+    if schema.get("minimum") is not None:
+        parts.append(f"{'above' if schema.get('exclusiveMinimum') else 'from'} {go_number(schema['minimum'])}")
+    if schema.get("maximum") is not None:
+        parts.append(f"{'below' if schema.get('exclusiveMaximum') else 'up to'} {go_number(schema['maximum'])}")
+    return " ".join(parts) or "without bounds"
+
+
+def _lengths(old: Schema, new: Schema, path: Path) -> list[Change]:
+    found = []
+    for noun, kind in LENGTHS.items():
+        applies = _may_be(new, kind) and _may_be(old, kind)
+        for name in (f"min{noun}", f"max{noun}"):
+            limits = old.get(name), new.get(name)
+            if limits[0] != limits[1]:
+                found.append(_length(name, limits, path, applies=applies))
+    return found
+
+
+def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) -> Change:
+    before, after = limits
+    words = f"{name} {'none' if before is None else before} before, {'none' if after is None else after} now"
+    if name.startswith("min"):
+        before, after = -(before or 0), -(after or 0)
+    was = math.inf if before is None else before
+    now = math.inf if after is None else after
+    if not applies or was == now:
+        return harmless("SCH-25n", path, f"{words}: without effect")
+    if now < was:
+        return narrowed("SCH-25", path, words, old=limits[0], new=limits[1])
+    return widened("SCH-25r", path, words)
+
+
+def _may_be(schema: Schema, kind: str) -> bool:
+    types = _types(schema)
+    return not types or kind in types
+
+
+def _multiple_of(old: Schema, new: Schema, path: Path) -> list[Change]:
+    before, after = old.get("multipleOf"), new.get("multipleOf")
+    if before == after:
+        return []
+    if after is None:
+        return [widened("SCH-27", path, f"multiples of {go_number(before or 0)} no longer asked for")]
+    words = f"only multiples of {go_number(after)} allowed now"
+    if before is None:
+        is_free = after == 1 and new.get("type") == "integer"
+        return [harmless("SCH-27", path, words) if is_free else narrowed("SCH-27", path, words)]
+    if before > 0 and after > 0 and (before / after).is_integer():
+        return [widened("SCH-27", path, words)]
+    return [narrowed("SCH-27", path, words, counterexample=before)]
+
+
+def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[Change]:
+    before, after = str(old.get("pattern") or ""), str(new.get("pattern") or "")
+    if before == after:
+        return []
+    facts: dict[str, Any] = {"old": before, "new": after}
+    if after in MATCH_ALL or not _may_be(new, "string") or not _may_be(old, "string"):
+        return [widened("SCH-31", path, "the pattern no longer limits the values", **facts)]
+    rule = "SCH-29" if before in MATCH_ALL else "SCH-30"
+    words = f"values must match {after} now" + (f", not {before}" if rule == "SCH-30" else "")
+    if finite is not None:
+        return [_tried(rule, path, words, finite)]
+    refused = _sample(lambda text: _matches(before, text) and not _matches(after, text))
+    if rule == "SCH-29" or refused is not None:
+        known = {"counterexample": refused} if refused is not None else {}
+        return [narrowed(rule, path, words, **facts, **known)]
+    return [undecided(rule, path, words, **facts)]
+
+
+def _tried(rule: str, path: Path, words: str, finite: _Finite) -> Change:
+    """The change judged on the values that the old schema listed."""
+    if not finite.refused:
+        return harmless(rule, path, f"{words}: all listed values do")
+    return narrowed(rule, path, words, counterexample=finite.refused[0])
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return matches(pattern, text)
+    except BadRegularExpression:
+        return False
+
+
+def _sample(test: Callable[[str], bool]) -> str | None:
+    return next((text for text in SAMPLES if test(text)), None)
+
+
+def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[Change]:
+    if (old.get("format") or "") == (new.get("format") or ""):
+        return []
+    types = _types(new)
+    kind = types[0] if len(types) == 1 else ""
+    before, after = (honoured(kind, str(schema.get("format") or "")) for schema in (old, new))
+    words = f"format {old.get('format') or 'none'} before, {new.get('format') or 'none'} now"
+    if after in (before, "password"):
+        return [harmless("SCH-32", path, f"{words}: the API server checks neither")]
+    if kind in ("integer", "number"):
+        return [_number_format(old, new, path, words)]
+    if not after:
+        return [widened("SCH-32", path, words)]
+    if finite is not None:
+        return [_tried("SCH-32", path, words, finite)]
+    refused = _sample(lambda text: (not before or fits(before, text)) and not fits(after, text))
+    if refused is not None:
+        return [narrowed("SCH-32", path, words, counterexample=refused)]
+    return [undecided("SCH-32", path, words)]
+
+
+def _number_format(old: Schema, new: Schema, path: Path, words: str) -> Change:
+    if new.get("type") == "number":
+        if honoured("number", str(new.get("format") or "")) == "float":
+            return narrowed("SCH-32", path, words, counterexample=1e300)
+        return widened("SCH-32", path, words, for_readers=True)
+    stored, accepted = _interval(old).meet(_range(old)), _interval(new).meet(_range(new))
+    if not _range(new).holds(stored):
+        return narrowed("SCH-32", path, words, counterexample=_beyond(stored, _range(new)))
+    if not _range(old).holds(accepted):
+        return widened("SCH-32", path, words, for_readers=True)
+    return harmless("SCH-32", path, f"{words}: the same numbers fit")

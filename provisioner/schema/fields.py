@@ -1,0 +1,194 @@
+"""What a refusal is, in the words of the API server: a field path and a sentence, values printed as Go prints them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+NO_PATH = "<nil>"
+LARGEST_PLAIN_EXPONENT = 6
+SMALLEST_PLAIN_EXPONENT = -4
+DEEPEST = 150
+SMALLEST_PLAIN, LARGEST_PLAIN = 1e-6, 1e21
+
+
+class ErrorKind(StrEnum):
+    """The API server's kinds of field errors, as its messages name them."""
+
+    REQUIRED = "Required value"
+    INVALID = "Invalid value"
+    UNSUPPORTED = "Unsupported value"
+    FORBIDDEN = "Forbidden"
+    DUPLICATE = "Duplicate value"
+    TOO_LONG = "Too long"
+    TOO_MANY = "Too many"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One refusal. `path` is dotted, `<nil>` where the API server names none; `message` is what follows it.
+
+    `stops_rules` is True for those errors after which the API server evaluates no CEL rules.
+    """
+
+    path: str
+    message: str
+    stops_rules: bool = field(default=False, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+class _Omitted:
+    """Marks a value that a message leaves out, as the API server does for objects and lists."""
+
+
+OMITTED = _Omitted()
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError(path or NO_PATH, _body(ErrorKind.REQUIRED, OMITTED, detail), stops_rules=True)
+
+
+def invalid(path: str, value: object, detail: str) -> FieldError:
+    return FieldError(path or NO_PATH, _body(ErrorKind.INVALID, value, detail))
+
+
+def wrong_type(path: str, value: object, detail: str) -> FieldError:
+    return FieldError(path or NO_PATH, _body(ErrorKind.INVALID, value, detail), stops_rules=True)
+
+
+def unsupported(path: str, value: object, known: Iterable[object]) -> FieldError:
+    listed = ", ".join(go_quoted(it if isinstance(it, str) else go_json(it)) for it in known)
+    detail = f"supported values: {listed}" if listed else ""
+    return FieldError(path or NO_PATH, _body(ErrorKind.UNSUPPORTED, value, detail), stops_rules=True)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError(path or NO_PATH, _body(ErrorKind.FORBIDDEN, OMITTED, detail))
+
+
+def duplicate(path: str, value: object) -> FieldError:
+    return FieldError(path or NO_PATH, _body(ErrorKind.DUPLICATE, value, ""))
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    detail = f"may not be more than {limit} {'byte' if limit == 1 else 'bytes'}"
+    return FieldError(path or NO_PATH, _body(ErrorKind.TOO_LONG, OMITTED, detail), stops_rules=True)
+
+
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    detail = f"must have at most {limit} {'item' if limit == 1 else 'items'}"
+    return FieldError(path or NO_PATH, _body(ErrorKind.TOO_MANY, count, detail), stops_rules=True)
+
+
+def child(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def key(path: str, name: str) -> str:
+    """The path of a map's entry."""
+    return f"{path}[{name}]"
+
+
+def index(path: str, position: int) -> str:
+    return f"{path}[{position}]"
+
+
+def go_value(value: object) -> str:
+    """A value as an error message prints it: strings quoted, numbers plain, everything else as JSON."""
+    if isinstance(value, str):
+        return go_quoted(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return go_json(value)
+    return go_number(value)
+
+
+def go_number(value: float) -> str:
+    """A number as Go's `%v` prints it: the fewest digits, floating ones with an exponent from 1e+06 on."""
+    if isinstance(value, int):
+        return str(value)
+    if not math.isfinite(value):
+        return {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN")
+    if value == 0:
+        return "0"
+    sign, digits, power = Decimal(repr(value)).normalize().as_tuple()
+    exponent = len(digits) + int(power) - 1
+    text = "".join(map(str, digits))
+    if SMALLEST_PLAIN_EXPONENT <= exponent < LARGEST_PLAIN_EXPONENT:
+        return format(Decimal(repr(value)).normalize(), "f")
+    tail = f".{text[1:]}" if text[1:] else ""
+    return f"{'-' if sign else ''}{text[0]}{tail}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+
+
+def go_quoted(text: str) -> str:
+    """A string as Go's `%q` prints it."""
+    escaped = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    escaped |= {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
+    return '"' + "".join(escaped.get(char) or (char if char.isprintable() else _escaped(char)) for char in text) + '"'
+
+
+class Record(dict[str, Any]):
+    """A value that is a struct to the API server: its fields are printed in their own order."""
+
+
+def go_json(value: object) -> str:
+    """JSON as Go's encoder writes it: keys sorted, no spaces, `<`, `>` and `&` escaped."""
+    if isinstance(value, Mapping):
+        names = list(value) if isinstance(value, Record) else sorted(value)
+        return "{" + ",".join(f"{go_json(str(name))}:{go_json(value[name])}" for name in names) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(go_json, value)) + "]"
+    if isinstance(value, float) and math.isfinite(value):
+        return _json_number(value)
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def is_too_deep(value: object) -> bool:
+    """Whether JSON is nested deeper than anything here follows: no resource or schema that people write is."""
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        lists = [entry for entry in level if isinstance(entry, list)]
+        level = [below for entry in level if isinstance(entry, dict) for below in entry.values()]
+        level += [below for entry in lists for below in entry]
+        if not level:
+            return False
+    return True
+
+
+def same_json(left: Any, right: Any) -> bool:
+    """Deep equality of JSON values, which Python's `==` is not: True is no 1."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_json(value, right[name]) for name, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_json, left, right))
+    return bool(left == right)
+
+
+def _json_number(value: float) -> str:
+    """Go's JSON has exponents for what is very small or large, and writes them without leading zeros."""
+    if value == 0 or SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN:
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
+    mantissa, _, power = repr(value).partition("e")
+    sign = "-" if power.startswith("-") else "+"
+    return f"{mantissa.removesuffix('.0')}e{sign}{power.lstrip('+-').lstrip('0')}"
+
+
+def _body(kind: ErrorKind, value: object, detail: str) -> str:
+    text = kind.value if value is OMITTED else f"{kind.value}: {go_value(value)}"
+    return f"{text}: {detail}" if detail else text
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,71 @@
+"""One schema node as the comparison sees it: idioms written in one way, types as sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.schema.pruning import Schema, properties_of, schema_of
+
+INT_OR_STRING = ({"type": "integer"}, {"type": "string"})
+INT_STRING = "x-kubernetes-int-or-string"
+
+
+def plain_node(schema: Schema) -> Schema:
+    """The node with the idioms of "integer or string" all written in one way."""
+    any_of, all_of = schema.get("anyOf"), schema.get("allOf")
+    if _is_idiom(any_of):
+        rest = {name: value for name, value in schema.items() if name != "anyOf"}
+        return {**rest, INT_STRING: True} if not schema.get("type") else schema
+    if schema.get(INT_STRING) and isinstance(all_of, list) and all_of and _is_idiom(_first(all_of)):
+        return {**{name: value for name, value in schema.items() if name != "allOf"}, "allOf": all_of[1:] or None}
+    if _is_idiom(schema.get("oneOf")) and not schema.get("type"):
+        return {**{name: value for name, value in schema.items() if name != "oneOf"}, INT_STRING: True}
+    return schema
+
+
+def _first(branches: list[Any]) -> Any:
+    branch = branches[0]
+    return branch.get("anyOf") if isinstance(branch, Mapping) and set(branch) == {"anyOf"} else None
+
+
+def _is_idiom(branches: Any) -> bool:
+    return isinstance(branches, list) and len(branches) == 2 and all(it in branches for it in INT_OR_STRING)
+
+
+def types(schema: Schema) -> frozenset[str]:
+    if schema.get(INT_STRING):
+        return frozenset({"integer", "string"})
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind:
+        return frozenset({kind})
+    if properties_of(schema) or additional_of(schema) is not None:
+        return frozenset({"object"})
+    return frozenset({"array"}) if schema_of(schema.get("items")) is not None else frozenset()
+
+
+def with_integers(types: frozenset[str]) -> frozenset[str]:
+    return types | {"integer"} if "number" in types else types
+
+
+def type_words(types: frozenset[str]) -> str:
+    return " or ".join(sorted(types)) or "any"
+
+
+def additional_of(schema: Schema) -> Any:
+    """A map's values: a schema, True or False; `{}` says the same as True, but keeps what is below."""
+    return schema.get("additionalProperties")
+
+
+def count(schema: Schema) -> int:
+    """How many fields there are below a node."""
+    return sum(1 for _ in _fields_below(schema))
+
+
+def _fields_below(schema: Schema) -> Iterator[str]:
+    waiting: list[Any] = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Mapping):
+            yield from properties_of(node)
+            waiting += [node.get("items"), node.get("additionalProperties"), *properties_of(node).values()]

@@ -1,0 +1,122 @@
+"""What one change means: to the API server, stored objects, writers, readers, and for going back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from provisioner.schema.fields import go_json
+from provisioner.values import Finding, ObjectRef, Section, Severity
+
+Path = tuple[str | int, ...]
+ITEMS, VALUES = "[]", "{}"  # the items of a list and the values of a map, as parts of a path
+
+
+class Relation(StrEnum):
+    """How the values that the new schema accepts stand to those of the old one."""
+
+    EQUAL = "equal"
+    WIDER = "wider"
+    NARROWER = "narrower"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One answer per question. Severity is the worst of the first three: what only readers notice endangers no data."""
+
+    api: Severity = Severity.SAFE
+    stored: Severity = Severity.SAFE
+    writers: Severity = Severity.SAFE
+    readers: Severity = Severity.SAFE
+    rollback: Severity = Severity.SAFE
+
+    @property
+    def severity(self) -> Severity:
+        return min((self.api, self.stored, self.writers), key=lambda it: it.rank)
+
+    def as_mapping(self) -> dict[str, Severity]:
+        return {
+            "api": self.api,
+            "stored": self.stored,
+            "writers": self.writers,
+            "readers": self.readers,
+            "rollback": self.rollback,
+        }
+
+
+S, D, B, U = Severity.SAFE, Severity.DANGEROUS, Severity.BREAKING, Severity.UNKNOWN
+
+HARMLESS = Verdict()
+WIDENED = Verdict(rollback=D)
+WIDENED_FOR_READERS = Verdict(readers=D, rollback=D)
+READERS_ONLY = Verdict(readers=D)
+NARROWED = Verdict(stored=B, writers=B)
+DATA_LOST = Verdict(stored=B, writers=D, readers=D, rollback=D)
+BEHAVIOUR = Verdict(stored=D, readers=D)
+FOR_WRITERS = Verdict(writers=D)
+REJECTED = Verdict(api=B)
+GONE = Verdict(writers=B, readers=B)
+NOT_DECIDED = Verdict(stored=U, writers=U, rollback=U)
+BY_RELATION = {
+    Relation.EQUAL: HARMLESS,
+    Relation.WIDER: WIDENED,
+    Relation.NARROWER: NARROWED,
+    Relation.UNDECIDED: NOT_DECIDED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change that a reviewer should know. `is_live` says that looking at the stored objects settles it."""
+
+    rule: str
+    path: Path
+    message: str
+    verdict: Verdict
+    is_live: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def finding(self, ref: ObjectRef, version: str) -> Finding:
+        """The change as a finding about the CRD `ref`; `version` is "" for what concerns all versions."""
+        evidence: dict[str, Any] = {"version": version, **self.facts}
+        if self.is_live:
+            evidence["live"] = True
+        text = go_json([ref.name, version, self.rule, list(self.path), self.message])
+        return Finding(
+            rule=self.rule,
+            section=Section.CRDS,
+            severity=self.verdict.severity,
+            message=self.message,
+            ref=ref,
+            path=self.path,
+            evidence=evidence,
+            verdicts=self.verdict.as_mapping(),
+            fingerprint=hashlib.sha256(text.encode()).hexdigest()[:32],
+        )
+
+
+def narrowed(rule: str, path: Path, message: str, **facts: Any) -> Change:
+    """Values that were accepted are not any more; stored ones may be among them."""
+    return Change(rule, path, message, NARROWED, is_live=True, facts=facts)
+
+
+def widened(rule: str, path: Path, message: str, *, for_readers: bool = False, **facts: Any) -> Change:
+    return Change(rule, path, message, WIDENED_FOR_READERS if for_readers else WIDENED, facts=facts)
+
+
+def harmless(rule: str, path: Path, message: str, **facts: Any) -> Change:
+    return Change(rule, path, message, HARMLESS, facts=facts)
+
+
+def undecided(rule: str, path: Path, message: str, **facts: Any) -> Change:
+    """Nothing is proved in either direction; looking at the objects may settle it."""
+    return Change(rule, path, message, NOT_DECIDED, is_live=True, facts=facts)
+
+
+def shown(path: Path) -> str:
+    """A path for people."""
+    return ".".join(str(part) for part in path).replace(f".{ITEMS}", ITEMS).replace(f".{VALUES}", VALUES) or "the root"

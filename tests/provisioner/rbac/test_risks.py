@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.rbac import effective_rules, risks
+from provisioner.rbac.catalogue import PATTERNS
+from provisioner.values import Identity, Severity
+from tests.provisioner.rbac.roles import API, account, bound, cluster_role, group, rule, user
+
+ROBOT = Identity.of_service_account("app", "robot")
+CRITICAL, HIGH, MEDIUM, LOW = Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE
+
+
+def found(*entries: dict[str, Any], namespace: str = "", sensitive: tuple[str, ...] = ()) -> dict[str, Severity]:
+    """The worst severity of each risk of an account that holds these rules."""
+    objects = (cluster_role("r", *entries), bound("r", account("robot", "app"), namespace=namespace))
+    worst: dict[str, Severity] = {}
+    for risk in risks(effective_rules(ROBOT, objects), sensitive=sensitive):
+        known = worst.get(risk.id, risk.severity)
+        worst[risk.id] = min(known, risk.severity, key=lambda it: it.rank)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("entries", "rule_id", "severity"),
+    [
+        ([rule("*", "*", group="*")], "RB-01", CRITICAL),
+        ([rule("escalate", "clusterroles", group=API)], "RB-05", CRITICAL),
+        (
+            [rule("bind", "clusterroles", group=API), rule("create", "clusterrolebindings", group=API)],
+            "RB-06",
+            CRITICAL,
+        ),
+        ([rule("create", "rolebindings", group=API)], "RB-07", MEDIUM),
+        ([rule("patch", "clusterroles", group=API)], "RB-08", MEDIUM),
+        ([rule("impersonate", "users")], "RB-10", CRITICAL),
+        ([rule("impersonate", "userextras/scopes", group="authentication.k8s.io")], "RB-10", CRITICAL),
+        ([rule("impersonate-on:user-info:get", "users")], "RB-10", CRITICAL),
+        ([rule("list", "secrets")], "RB-11", CRITICAL),
+        ([rule("get", "secrets", names="one")], "RB-11", LOW),
+        ([rule("create get", "secrets")], "RB-12", CRITICAL),
+        ([rule("patch", "secrets")], "RB-12", CRITICAL),
+        ([rule("create", "serviceaccounts/token")], "RB-13", CRITICAL),
+        ([rule("create", "*/token")], "RB-13", CRITICAL),
+        ([rule("create", "pods")], "RB-14", CRITICAL),
+        ([rule("patch", "statefulsets", group="apps")], "RB-14", CRITICAL),
+        ([rule("create", "pods/exec")], "RB-15", HIGH),
+        ([rule("get", "pods/exec")], "RB-15", HIGH),
+        ([rule("create", "pods/portforward")], "RB-16", MEDIUM),
+        ([rule("update", "pods/ephemeralcontainers")], "RB-17", HIGH),
+        ([rule("get", "nodes/proxy")], "RB-18", CRITICAL),
+        ([rule("get", "nodes/metrics")], "RB-18b", LOW),
+        ([rule("get", "services/proxy")], "RB-19", MEDIUM),
+        ([rule("patch", "nodes"), rule("delete", "pods")], "RB-20", HIGH),
+        ([rule("patch", "nodes")], "RB-20", MEDIUM),
+        ([rule("update", "services/status")], "RB-21", MEDIUM),
+        ([rule("create", "persistentvolumes")], "RB-22", HIGH),
+        (
+            [
+                rule("update", "certificatesigningrequests/approval", group="certificates.k8s.io"),
+                rule("approve", "signers", group="certificates.k8s.io"),
+            ],
+            "RB-23",
+            HIGH,
+        ),
+        ([rule("patch", "mutatingwebhookconfigurations", group="admissionregistration.k8s.io")], "RB-24", CRITICAL),
+        ([rule("patch", "validatingwebhookconfigurations", group="admissionregistration.k8s.io")], "RB-24", HIGH),
+        ([rule("delete", "customresourcedefinitions", group="apiextensions.k8s.io")], "RB-25", HIGH),
+        ([rule("create", "apiservices", group="apiregistration.k8s.io")], "RB-26", CRITICAL),
+        ([rule("patch", "namespaces")], "RB-27", HIGH),
+        ([rule("patch", "configmaps")], "RB-28", HIGH),
+        ([rule("delete", "networkpolicies", group="networking.k8s.io")], "RB-29", MEDIUM),
+        ([rule("patch", "ingresses", group="networking.k8s.io")], "RB-30", MEDIUM),
+        ([rule("delete", "events")], "RB-31", LOW),
+        ([rule("delete", "*", group="*")], "RB-32", HIGH),
+        ([rule("patch", "resourcequotas")], "RB-33", MEDIUM),
+        ([rule("create", "storageclasses", group="storage.k8s.io")], "RB-34", MEDIUM),
+        ([rule("update", "leases", group="coordination.k8s.io")], "RB-35", MEDIUM),
+        ([rule("use", "securitycontextconstraints", group="security.openshift.io")], "RB-36", CRITICAL),
+        ([rule("create", "applications", group="argoproj.io")], "RB-37", CRITICAL),
+        (
+            [
+                rule("create", "tokenreviews", group="authentication.k8s.io"),
+                rule("create", "subjectaccessreviews", group="authorization.k8s.io"),
+            ],
+            "RB-38",
+            LOW,
+        ),
+        ([rule("get list watch", "*", group="*")], "RB-49", CRITICAL),
+        ([rule("*", urls="*")], "RB-04", MEDIUM),
+        ([rule("get", urls="/logs/*")], "RB-04", MEDIUM),
+        ([rule("get", "pods/*")], "RB-47", LOW),
+        ([rule("create", "pods", names="x")], "RB-47", LOW),
+    ],
+    ids=lambda it: it if isinstance(it, str) else None,
+)
+def test_a_risky_permission_is_found(entries: list[dict[str, Any]], rule_id: str, severity: Severity) -> None:
+    assert found(*entries).get(rule_id) is severity
+
+
+@pytest.mark.parametrize(
+    ("entries", "rule_id"),
+    [
+        pytest.param([rule("bind", "clusterroles", group=API)], "RB-06", id="bind alone"),
+        pytest.param([rule("create", "secrets")], "RB-11", id="creating Secrets is not reading them"),
+        pytest.param([rule("create", "secrets")], "RB-12", id="creating without reading"),
+        pytest.param([rule("create", "pods", names="x")], "RB-14", id="create never carries a name"),
+        pytest.param([rule("get", "secrets", group="apps")], "RB-11", id="Secrets of another group"),
+        pytest.param([rule("create", "pods/*")], "RB-15", id="pods/* matches nothing"),
+        pytest.param([rule("list", "pods")], "RB-14", id="reading pods"),
+        pytest.param([rule("get", urls="/healthz")], "RB-04", id="a harmless URL"),
+    ],
+)
+def test_a_harmless_permission_is_not_called_risky(entries: list[dict[str, Any]], rule_id: str) -> None:
+    assert rule_id not in found(*entries)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda it: f"{it.id} {it.sentence}")
+def test_every_pattern_counts_wildcards(pattern: Any) -> None:
+    held = found(rule("*", "*", group="*"))
+    assert pattern.id in held
+
+
+def test_powers_may_come_from_different_rules_and_bindings() -> None:
+    objects = (
+        cluster_role("one", rule("bind", "clusterroles", group=API)),
+        cluster_role("two", rule("create", "rolebindings", group=API)),
+        bound("one", account("robot", "app")),
+        bound("two", account("robot"), namespace="app"),
+    )
+    (risk,) = [it for it in risks(effective_rules(ROBOT, objects)) if it.id == "RB-06"]
+    assert risk.scope == "app"
+    assert {grant.binding.name for grant in risk.evidence} == {"one-binding", "two-binding"}
+
+
+def test_a_namespace_weighs_less_unless_it_is_a_sensitive_one() -> None:
+    assert found(rule("list", "secrets"), namespace="app")["RB-11"] is HIGH
+    assert found(rule("list", "secrets"), namespace="kube-system")["RB-11"] is CRITICAL
+    assert found(rule("list", "secrets"), namespace="app", sensitive=("app",))["RB-11"] is CRITICAL
+    assert found(rule("*", "*", group="*"), namespace="app")["RB-02"] is HIGH
+
+
+def test_what_means_nothing_in_a_namespace_is_not_reported_there() -> None:
+    assert found(rule("create", "apiservices", group="apiregistration.k8s.io"), namespace="app") == {}
+    assert "RB-28" not in found(rule("patch", "configmaps"), namespace="app")
+    assert found(rule("patch", "configmaps"), namespace="kube-system")["RB-28"] is HIGH
+
+
+def test_a_permission_held_everywhere_is_said_once() -> None:
+    objects = (
+        cluster_role("r", rule("list", "secrets")),
+        bound("r", account("robot", "app")),
+        bound("r", account("robot"), namespace="app"),
+    )
+    assert [it.scope for it in risks(effective_rules(ROBOT, objects)) if it.id == "RB-11"] == [""]
+
+
+def test_a_namespace_is_said_where_the_cluster_wide_hold_is_of_named_objects_only() -> None:
+    objects = (
+        cluster_role("named", rule("get", "secrets", names="one")),
+        cluster_role("all", rule("get", "secrets")),
+        bound("named", account("robot", "app")),
+        bound("all", account("robot"), namespace="app"),
+    )
+    held = {(it.scope, it.severity) for it in risks(effective_rules(ROBOT, objects)) if it.id == "RB-11"}
+    assert held == {("", LOW), ("app", HIGH)}
+
+
+@pytest.mark.parametrize(
+    ("subject", "identity", "rule_id"),
+    [
+        (user("system:anonymous"), Identity("system:anonymous", ("system:unauthenticated",)), "RB-40"),
+        (group("system:unauthenticated"), Identity("system:anonymous", ("system:unauthenticated",)), "RB-40"),
+        (group("system:authenticated"), ROBOT, "RB-41"),
+        (group("system:serviceaccounts"), ROBOT, "RB-41"),
+        (group("system:masters"), Identity("root", ("system:masters",)), "RB-42"),
+        (group("system:serviceaccounts:app"), ROBOT, "RB-43"),
+        (account("default", "app"), Identity.of_service_account("app", "default"), "RB-43"),
+    ],
+    ids=lambda it: it if isinstance(it, str) else "",
+)
+def test_a_grant_to_everybody_is_found_for_each_of_them(
+    subject: dict[str, Any], identity: Identity, rule_id: str
+) -> None:
+    objects = (cluster_role("r", rule("get", "configmaps")), bound("r", subject))
+    assert rule_id in {it.id for it in risks(effective_rules(identity, objects))}
+
+
+def test_what_every_cluster_grants_to_everybody_is_no_finding() -> None:
+    objects = (
+        cluster_role("system:discovery", rule("get", urls="/api")),
+        bound("system:discovery", group("system:authenticated")),
+    )
+    assert risks(effective_rules(ROBOT, objects)) == []
+
+
+def test_cluster_admin_is_named_and_what_it_implies_is_marked() -> None:
+    objects = (
+        cluster_role("cluster-admin", rule("*", "*", group="*")),
+        bound("cluster-admin", account("robot", "app")),
+    )
+    held = risks(effective_rules(ROBOT, objects))
+    assert {it.id for it in held if not it.implied_by} >= {"RB-01", "RB-03"}
+    assert all(it.implied_by == "RB-01" for it in held if it.id == "RB-11")
+    assert [it.severity.rank for it in held] == sorted(it.severity.rank for it in held)

@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from provisioner.schema import compare
+from provisioner.values import Finding, Section, Severity
+from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, root, version
+
+SAFE, DANGEROUS, BREAKING, UNKNOWN = Severity.SAFE, Severity.DANGEROUS, Severity.BREAKING, Severity.UNKNOWN
+KEEP: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}
+IDIOM: JsonDict = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+A_OR_B: JsonDict = {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}
+
+
+def changes(old: JsonDict, new: JsonDict) -> list[Finding]:
+    """What is found for a field `f` of the spec that changes from one schema to the other."""
+    return compare(crd_of(obj(f=old)), crd_of(obj(f=new)))
+
+
+def rules(findings: list[Finding]) -> list[tuple[str, Severity]]:
+    return sorted((it.rule, it.severity) for it in findings)
+
+
+def ruled(rule: str, **more: Any) -> JsonDict:
+    return {**TEXT, "maxLength": 9, "x-kubernetes-validations": [{"rule": rule, **more}]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "severity"),
+    [
+        (obj(a=TEXT), obj(), "SCH-01", BREAKING),
+        (obj(a=TEXT, more=KEEP), obj(more=KEEP), "SCH-02", DANGEROUS),
+        (obj(), obj(a=TEXT), "SCH-05", SAFE),
+        (obj(), obj(a={**TEXT, "default": "x"}), "SCH-06", DANGEROUS),
+        (obj(more=KEEP), obj(a=TEXT, more=KEEP), "SCH-07", BREAKING),
+        (obj(a=TEXT), obj("a", a=TEXT), "SCH-08", BREAKING),
+        (obj(a={**TEXT, "default": "x"}), obj("a", a={**TEXT, "default": "x"}), "SCH-09", SAFE),
+        (listed(obj(a=TEXT)), listed(obj("a", a=TEXT)), "SCH-11", BREAKING),
+        (mapped(obj(a=TEXT)), mapped(obj("a", a=TEXT)), "SCH-11", BREAKING),
+        (obj("a", a=TEXT), obj(a=TEXT), "SCH-12", SAFE),
+        (TEXT, WHOLE, "SCH-13", BREAKING),
+        (WHOLE, {"type": "number"}, "SCH-14", SAFE),
+        ({"type": "number"}, WHOLE, "SCH-15", BREAKING),
+        (TEXT, IDIOM, "SCH-16", SAFE),
+        (IDIOM, TEXT, "SCH-17", BREAKING),
+        (TEXT, KEEP, "SCH-18", SAFE),
+        (obj(a=TEXT), mapped(TEXT), "SCH-19", DANGEROUS),
+        (obj(a=TEXT), mapped(WHOLE), "SCH-19", BREAKING),
+        (mapped(TEXT), obj(a=TEXT), "SCH-19", BREAKING),
+        (mapped(TEXT), {"type": "object"}, "SCH-01", BREAKING),
+        (TEXT, {**TEXT, "enum": ["a"]}, "SCH-20", BREAKING),
+        ({"type": "boolean"}, {"type": "boolean", "enum": [False, True]}, "SCH-20", SAFE),
+        ({**TEXT, "enum": ["a", "b"]}, {**TEXT, "enum": ["a"]}, "SCH-21", BREAKING),
+        ({**TEXT, "enum": ["a"]}, {**TEXT, "enum": ["a", "b"]}, "SCH-22", SAFE),
+        ({**TEXT, "enum": ["a"]}, TEXT, "SCH-23", SAFE),
+        ({**TEXT, "enum": ["a", "b"]}, {**TEXT, "enum": ["b", "a"]}, "SCH-24", SAFE),
+        ({**WHOLE, "maximum": 9}, {**WHOLE, "maximum": 5}, "SCH-25", BREAKING),
+        (WHOLE, {**WHOLE, "minimum": 0}, "SCH-25", BREAKING),
+        ({**WHOLE, "maximum": 5}, WHOLE, "SCH-25r", SAFE),
+        ({**WHOLE, "format": "int32"}, {**WHOLE, "format": "int32", "maximum": 2**31}, "SCH-25n", SAFE),
+        (WHOLE, {**WHOLE, "maximum": 2**63 - 1}, "SCH-25n", SAFE),
+        (TEXT, {**TEXT, "minLength": 0}, "SCH-25n", SAFE),
+        (TEXT, {**TEXT, "minLength": 1}, "SCH-25", BREAKING),
+        ({**TEXT, "maxLength": 5}, {**TEXT, "maxLength": 9}, "SCH-25r", SAFE),
+        (listed(TEXT, maxItems=5), listed(TEXT, maxItems=2), "SCH-25", BREAKING),
+        (mapped(TEXT), mapped(TEXT, maxProperties=2), "SCH-25", BREAKING),
+        (TEXT, {**TEXT, "maxItems": 2}, "SCH-25n", SAFE),
+        ({**WHOLE, "minimum": 1}, {**WHOLE, "minimum": 1, "exclusiveMinimum": True}, "SCH-26", BREAKING),
+        ({**WHOLE, "minimum": 1}, {**WHOLE, "minimum": 0, "exclusiveMinimum": True}, "SCH-26", SAFE),
+        (WHOLE, {**WHOLE, "multipleOf": 2}, "SCH-27", BREAKING),
+        ({**WHOLE, "multipleOf": 4}, {**WHOLE, "multipleOf": 2}, "SCH-27", SAFE),
+        ({**WHOLE, "multipleOf": 2}, {**WHOLE, "multipleOf": 3}, "SCH-27", BREAKING),
+        (listed(TEXT), {**listed(TEXT), "uniqueItems": True}, "SCH-28", BREAKING),
+        (TEXT, {**TEXT, "pattern": "^a"}, "SCH-29", BREAKING),
+        (TEXT, {**TEXT, "pattern": ".*"}, "SCH-31", SAFE),
+        ({**TEXT, "pattern": "^a$"}, {**TEXT, "pattern": "^a+$"}, "SCH-30", UNKNOWN),
+        ({**TEXT, "pattern": "x"}, {**TEXT, "pattern": "^y"}, "SCH-30", BREAKING),
+        ({**TEXT, "enum": ["a"], "pattern": "^a$"}, {**TEXT, "enum": ["a"], "pattern": "^[ab]$"}, "SCH-30", SAFE),
+        ({**TEXT, "pattern": "^a"}, TEXT, "SCH-31", SAFE),
+        (TEXT, {**TEXT, "format": "email"}, "SCH-32", BREAKING),
+        ({**TEXT, "format": "email"}, TEXT, "SCH-32", SAFE),
+        (TEXT, {**TEXT, "format": "nonsense"}, "SCH-32", SAFE),
+        ({**WHOLE, "format": "int64"}, {**WHOLE, "format": "int32"}, "SCH-32", BREAKING),
+        (
+            {**WHOLE, "format": "int64", "minimum": 0, "maximum": 9},
+            {**WHOLE, "format": "int32", "minimum": 0, "maximum": 9},
+            "SCH-32",
+            SAFE,
+        ),
+        (TEXT, {**TEXT, "default": "x"}, "SCH-33", DANGEROUS),
+        ({**TEXT, "default": "x"}, {**TEXT, "default": "y"}, "SCH-34", DANGEROUS),
+        (
+            {**obj(a=TEXT, b=TEXT), "default": {"a": "1", "b": "2"}},
+            {**obj(a=TEXT, b=TEXT), "default": {"b": "2", "a": "1"}},
+            "SCH-34",
+            SAFE,
+        ),
+        ({**TEXT, "default": "x"}, TEXT, "SCH-35", DANGEROUS),
+        ({**TEXT, "nullable": True}, TEXT, "SCH-36", DANGEROUS),
+        (listed({**TEXT, "nullable": True}), listed(TEXT), "SCH-36", BREAKING),
+        (TEXT, {**TEXT, "nullable": True}, "SCH-36", SAFE),
+        (TEXT, {**TEXT, "description": "x"}, "SCH-37", SAFE),
+        ({**TEXT, "maxLength": 9}, ruled("self == 'x'"), "SCH-38", BREAKING),
+        ({**TEXT, "maxLength": 9}, ruled("self == oldSelf"), "SCH-38t", DANGEROUS),
+        (ruled("self == 'x'", message="m"), ruled("self == 'y'", message="m"), "SCH-39", UNKNOWN),
+        (ruled("self == 'x'"), {**TEXT, "maxLength": 9}, "SCH-40", SAFE),
+        (ruled("self == 'x'"), ruled("self  ==  'x'"), "SCH-41", SAFE),
+        (ruled("self == oldSelf"), ruled("self == oldSelf", optionalOldSelf=False), "SCH-41", SAFE),
+        (listed(TEXT), listed(TEXT, **{"x-kubernetes-list-type": "atomic"}), "SCH-45", SAFE),
+        (listed(TEXT), listed(TEXT, **{"x-kubernetes-list-type": "set"}), "SCH-46", BREAKING),
+        (
+            listed(obj("k", k=TEXT)),
+            listed(obj("k", k=TEXT), **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}),
+            "SCH-47",
+            BREAKING,
+        ),
+        (listed(TEXT, **{"x-kubernetes-list-type": "set"}), listed(TEXT), "SCH-48", DANGEROUS),
+        (mapped(TEXT), mapped(TEXT, **{"x-kubernetes-map-type": "atomic"}), "SCH-49", DANGEROUS),
+        (obj(more=KEEP), obj(), "SCH-51", BREAKING),
+        (obj(), obj(more=KEEP), "SCH-52", SAFE),
+        (obj(more=KEEP), obj(more={**KEEP, "x-kubernetes-embedded-resource": True}), "SCH-53", BREAKING),
+        (IDIOM, {"x-kubernetes-int-or-string": True}, "SCH-54", SAFE),
+        (obj(a=TEXT), obj(a=TEXT, more={"allOf": [{"required": ["a"]}]}), "SCH-55", BREAKING),
+        (obj(a=TEXT, more={"allOf": [{"required": ["a"]}]}), obj(a=TEXT), "SCH-55", SAFE),
+        (obj(a=TEXT, b=TEXT), obj(a=TEXT, b=TEXT, more={"anyOf": [{"required": ["a"]}]}), "SCH-56", BREAKING),
+        (
+            obj(a=TEXT, b=TEXT, more={"anyOf": [{"required": ["a"]}]}),
+            obj(a=TEXT, b=TEXT, more={"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+            "SCH-56",
+            SAFE,
+        ),
+        (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT), "SCH-57", SAFE),
+        (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][::-1]}), "SCH-57", SAFE),
+        (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][:1]}), "SCH-57", UNKNOWN),
+        (obj(a=TEXT), obj(a=TEXT, more={"not": {"required": ["a"]}}), "SCH-58", BREAKING),
+        (obj(a=TEXT, more={"not": {"required": ["a"]}}), obj(a=TEXT), "SCH-58", SAFE),
+        (TEXT, {**TEXT, "x-kubernetes-future": 1}, "SCH-60", UNKNOWN),
+    ],
+    ids=lambda it: it if isinstance(it, str) else "",
+)
+def test_a_change_of_a_schema_is_found_under_its_rule(
+    old: JsonDict, new: JsonDict, rule: str, severity: Severity
+) -> None:
+    found = changes(old, new)
+    assert (rule, severity) in rules(found)
+    assert min((it.severity for it in found), key=lambda it: it.rank) is severity
+
+
+V1, V2 = version("v1", root(TEXT)), version("v2", root(TEXT), storage=False)
+WEBHOOK: JsonDict = {
+    "conversion": {
+        "strategy": "Webhook",
+        "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"service": {"name": "x", "namespace": "y"}}},
+    }
+}
+ELSEWHERE = copy.deepcopy(WEBHOOK)
+ELSEWHERE["conversion"]["webhook"]["clientConfig"]["service"]["path"] = "/other"
+OLD_REVIEWS = copy.deepcopy(WEBHOOK)
+OLD_REVIEWS["conversion"]["webhook"]["conversionReviewVersions"] = ["v1beta1"]
+WITH_CA = copy.deepcopy(WEBHOOK)
+WITH_CA["conversion"]["webhook"]["clientConfig"]["caBundle"] = "x"
+NAMES = crd()["spec"]["names"]
+SCALE: JsonDict = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "severity"),
+    [
+        (crd(V1), crd(V1, spec={"scope": "Cluster"}), "CRD-01", BREAKING),
+        (crd(V1), crd(V1, spec={"group": "example.org"}), "CRD-02", BREAKING),
+        (crd(V1), crd(V1, spec={"names": {**NAMES, "plural": "thingies"}}), "CRD-03", BREAKING),
+        (crd(V1), crd(V1, spec={"names": {**NAMES, "kind": "Thingy"}}), "CRD-04", BREAKING),
+        (crd(V1), crd(V1, spec={"names": {**NAMES, "singular": "item"}}), "CRD-05", DANGEROUS),
+        (crd(V1, spec={"names": {**NAMES, "shortNames": ["t"]}}), crd(V1), "CRD-06", DANGEROUS),
+        (crd(V1), crd(version("v2", root(TEXT))), "CRD-10", BREAKING),
+        (crd(V1, V2), crd(V1), "CRD-11", BREAKING),
+        (crd(V1, {**V2, "served": False}), crd(V1), "CRD-11", SAFE),
+        (crd(V1, V2), crd(V1, {**V2, "served": False}), "CRD-12", BREAKING),
+        (crd(V1, V2), crd({**V1, "storage": False}, {**V2, "storage": True}), "CRD-13", DANGEROUS),
+        (crd(V1), crd({**V1, "storage": False}, {**V2, "storage": True}), "CRD-13b", DANGEROUS),
+        (crd(V1), crd({**V1, "served": False}), "CRD-14", BREAKING),
+        (crd(V1), crd(V1, V2), "CRD-15", SAFE),
+        (crd(V1), crd({**V1, "deprecated": True}), "CRD-16", SAFE),
+        (crd(V1), crd(V1, V2), "CRD-17", SAFE),
+        (crd(V1), crd(V1, spec=WEBHOOK), "CRD-21", DANGEROUS),
+        (crd(V1, spec=WEBHOOK), crd(V1), "CRD-22", BREAKING),
+        (crd(V1, spec=WEBHOOK), crd(V1, spec=ELSEWHERE), "CRD-23", DANGEROUS),
+        (crd(V1, spec=WITH_CA), crd(V1, spec=WEBHOOK), "CRD-25", DANGEROUS),
+        (crd(V1, spec=WEBHOOK), crd(V1, spec=OLD_REVIEWS), "CRD-26", BREAKING),
+        (crd(V1, spec={"preserveUnknownFields": True}), crd(V1), "CRD-27", BREAKING),
+        (crd(V1), crd(V1, spec={"preserveUnknownFields": True}), "CRD-28", BREAKING),
+        (crd({**V1, "subresources": {"status": {}}}), crd(V1), "CRD-29", BREAKING),
+        (crd(V1), crd({**V1, "subresources": {"status": {}}}), "CRD-30", DANGEROUS),
+        (crd({**V1, "subresources": {"scale": SCALE}}), crd(V1), "CRD-31", DANGEROUS),
+        (
+            crd({**V1, "subresources": {"scale": SCALE}}),
+            crd({**V1, "subresources": {"scale": {**SCALE, "specReplicasPath": ".spec.size"}}}),
+            "CRD-32",
+            DANGEROUS,
+        ),
+        (
+            crd(V1),
+            crd({**V1, "additionalPrinterColumns": [{"name": "a", "type": "string", "jsonPath": ".a"}]}),
+            "CRD-33",
+            SAFE,
+        ),
+        (crd({**V1, "selectableFields": [{"jsonPath": ".spec"}]}), crd(V1), "CRD-34", DANGEROUS),
+        (crd(V1), crd({**V1, "selectableFields": [{"jsonPath": ".spec"}]}), "CRD-35", SAFE),
+        (crd(V1), crd(version("v1", root({}))), "CRD-19", BREAKING),
+        (
+            crd(V1),
+            crd(version("v1", root({**TEXT, "x-kubernetes-validations": [{"rule": "self > 1"}]}))),
+            "SCH-44",
+            BREAKING,
+        ),
+        (crd(V1), crd(V1, {**V2, "schema": {"openAPIV3Schema": root(TEXT, extra=TEXT)}}), "SRV-02", DANGEROUS),
+        (crd(V1), crd({**V1, "schema": {"openAPIV3Schema": root(TEXT, extra=TEXT)}}, V2), "SRV-01", BREAKING),
+        (crd(V1), crd(V1, {**V2, "schema": {"openAPIV3Schema": root(WHOLE)}}), "SRV-03", BREAKING),
+        (crd(V1), crd(V1, {**V2, "schema": {"openAPIV3Schema": root({**TEXT, "default": "x"})}}), "SRV-04", DANGEROUS),
+        (crd(V1, spec=WEBHOOK), crd(V1, V2, spec=WEBHOOK), "SRV-06", UNKNOWN),
+    ],
+    ids=lambda it: it if isinstance(it, str) else "",
+)
+def test_a_change_of_the_crd_is_found_under_its_rule(
+    old: JsonDict, new: JsonDict, rule: str, severity: Severity
+) -> None:
+    assert (rule, severity) in rules(compare(old, new))
+
+
+def test_a_difference_between_served_versions_that_was_there_before_is_said_once_and_harmless() -> None:
+    body = crd(V1, {**V2, "schema": {"openAPIV3Schema": root(WHOLE, extra=TEXT)}})
+    assert rules(compare(body, body)) == [("SRV-05", SAFE)]
+
+
+def test_a_bound_lost_above_a_rule_is_a_crd_that_the_server_refuses() -> None:
+    items = {**obj(a={**TEXT, "maxLength": 64}), "x-kubernetes-validations": [{"rule": "self.a.matches('^[a-z]+$')"}]}
+    found = compare(crd_of(listed(items, maxItems=16)), crd_of(listed(items)))
+    assert ("SCH-43", BREAKING) in rules(found)
+    assert ("SCH-25r", SAFE) in rules(found)
+
+
+def test_a_removed_field_is_one_finding_however_much_is_below_it() -> None:
+    deep = obj(a=obj(b=obj(c=TEXT, d=listed(obj(e=TEXT)))))
+    (found,) = compare(crd_of(obj(f=deep)), crd_of(obj()))
+    assert (found.rule, found.path, found.evidence["below"]) == ("SCH-01", ("spec", "f"), 5)
+    assert found.evidence["live"] is True
+
+
+def test_a_removed_status_field_is_no_loss_of_data() -> None:
+    found = compare(crd(version(schema=root(TEXT, status=obj(a=TEXT)))), crd(version(schema=root(TEXT, status=obj()))))
+    assert rules(found) == [("SCH-03", DANGEROUS)]
+
+
+def test_a_lifted_restriction_of_the_name_is_safe() -> None:
+    named = root(TEXT, metadata=obj(name={**TEXT, "maxLength": 9}))
+    assert rules(compare(crd(version(schema=named)), crd(version(schema=root(TEXT, metadata={"type": "object"}))))) == [
+        ("SCH-04", SAFE)
+    ]
+
+
+def test_names_with_dots_are_no_paths() -> None:
+    old = obj(**{"a": obj(b=TEXT), "a.b": TEXT})
+    new = obj(**{"a": obj(), "a.b": TEXT})
+    (found,) = compare(crd_of(old), crd_of(new))
+    assert found.path == ("spec", "a", "b")
+
+
+def test_a_required_field_inside_a_new_optional_parent_harms_nobody() -> None:
+    assert rules(changes(obj(), obj(n=obj("x", x=TEXT)))) == [("SCH-05", SAFE)]
+
+
+def test_the_same_crd_has_no_changes() -> None:
+    body = crd_of(
+        {
+            **obj("a", a={**TEXT, "enum": ["x"]}, b=listed(IDIOM)),
+            "x-kubernetes-validations": [{"rule": "self.a == 'x'"}],
+        }
+    )
+    assert compare(body, copy.deepcopy(body)) == []
+
+
+def test_a_finding_says_what_a_reviewer_needs() -> None:
+    (found,) = changes({**TEXT, "enum": ["a", "b"]}, {**TEXT, "enum": ["a"]})
+    assert found.section is Section.CRDS
+    assert found.ref is not None
+    assert found.ref.name == "things.example.com"
+    assert found.evidence["version"] == "v1"
+    assert found.evidence["counterexample"] == "b"
+    assert set(found.verdicts) == {"api", "stored", "writers", "readers", "rollback"}
+    assert found.fingerprint
+    (again,) = changes({**TEXT, "enum": ["a", "b"]}, {**TEXT, "enum": ["a"]})
+    assert again == found
+
+
+def test_what_only_readers_notice_is_safe_and_says_so() -> None:
+    (found,) = changes({**TEXT, "enum": ["a"]}, {**TEXT, "enum": ["a", "b"]})
+    assert found.severity is SAFE
+    assert found.verdicts["readers"] is DANGEROUS
+
+
+BETA: JsonDict = {
+    "apiVersion": "apiextensions.k8s.io/v1beta1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.example.com"},
+    "spec": {"group": "example.com", "version": "v1", "names": {"plural": "things", "kind": "Thing"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (BETA, SAFE_CRD := crd_of(obj(a=TEXT))),
+        (SAFE_CRD, BETA),
+        (BETA, BETA),
+        (crd(version()), SAFE_CRD),
+        (SAFE_CRD, crd(version())),
+        ({}, SAFE_CRD),
+        (SAFE_CRD, {}),
+        ({"spec": {"versions": "x"}}, {"spec": {"versions": [{"schema": 1}]}}),
+        (crd({"name": "v1", "schema": {"openAPIV3Schema": {"properties": {"a": 1}, "required": ["a"]}}}), SAFE_CRD),
+    ],
+    ids=[
+        "v1beta1 to v1",
+        "v1 to v1beta1",
+        "v1beta1",
+        "schema added",
+        "schema removed",
+        "from nothing",
+        "to nothing",
+        "odd",
+        "odd schema",
+    ],
+)
+def test_whatever_is_compared_nothing_crashes_and_nothing_is_changed(old: JsonDict, new: JsonDict) -> None:
+    kept = copy.deepcopy((old, new))
+    compare(old, new)
+    assert (old, new) == kept
+
+
+def test_a_schema_that_appears_starts_pruning() -> None:
+    assert ("SCH-51", BREAKING) in rules(compare(crd(version()), crd_of(obj(a=TEXT))))
+
+
+def test_fields_added_to_a_crd_that_kept_everything_are_one_finding() -> None:
+    old = {**crd_of(obj()), "spec": {**crd_of(obj())["spec"], "preserveUnknownFields": True}}
+    found = [it for it in compare(old, crd_of(obj(a=TEXT, b=TEXT, c=obj(d=TEXT)))) if it.rule == "SCH-07"]
+    assert [it.evidence["count"] for it in found] == [3]
+
+
+def test_a_deep_schema_is_said_to_be_too_deep_and_does_not_crash() -> None:
+    old: JsonDict = TEXT
+    new: JsonDict = WHOLE
+    for _ in range(220):
+        old, new = obj(a=old), obj(a=new)
+    assert any(it.rule == "SCH-60" for it in changes(old, new))

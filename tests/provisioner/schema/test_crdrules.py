@@ -1,0 +1,363 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from provisioner.schema import accepts_update, validate_crd
+from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, root, version
+
+SCHEMA = "spec.validation.openAPIV3Schema"
+SPEC = f"{SCHEMA}.properties[spec]"
+SOUND = crd_of(obj(a=TEXT))
+WEBHOOK: JsonDict = {
+    "strategy": "Webhook",
+    "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"service": {"name": "x", "namespace": "y"}}},
+}
+
+
+def refused(body: JsonDict) -> list[str]:
+    return [str(error) for error in validate_crd(body)]
+
+
+def test_a_sound_crd_is_accepted() -> None:
+    assert refused(SOUND) == []
+    assert accepts_update(SOUND, SOUND) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"group": ""}, "spec.group: Required value", id="no group"),
+        pytest.param({"group": "example"}, "should be a domain with at least one dot", id="a group without a dot"),
+        pytest.param({"scope": "Galaxy"}, 'spec.scope: Unsupported value: "Galaxy"', id="an unknown scope"),
+        pytest.param({"names": {"plural": "things"}}, "spec.names.kind: Required value", id="no kind"),
+        pytest.param(
+            {"names": {"plural": "Things", "kind": "Thing"}},
+            "spec.names.plural: Invalid value",
+            id="capitals in plural",
+        ),
+        pytest.param(
+            {"names": {"plural": "things", "kind": "Thing", "listKind": "Thing"}},
+            "kind and listKind may not be the same",
+            id="one kind for both",
+        ),
+        pytest.param({"versions": []}, "must have exactly one version marked as storage version", id="no versions"),
+        pytest.param(
+            {"versions": [version(schema=root(TEXT)), version(schema=root(WHOLE))]},
+            "must contain unique version names",
+            id="twins",
+        ),
+        pytest.param(
+            {"versions": [version("V1", root(TEXT))]}, "spec.versions[0].name: Invalid value", id="a capital version"
+        ),
+        pytest.param(
+            {"versions": [version()]}, "spec.versions[0].schema.openAPIV3Schema: Required value", id="no schema"
+        ),
+        pytest.param(
+            {"preserveUnknownFields": True},
+            "spec.preserveUnknownFields: Invalid value: true: cannot set to true",
+            id="preserve",
+        ),
+        pytest.param(
+            {"conversion": {"strategy": "Magic"}}, 'spec.conversion.strategy: Unsupported value: "Magic"', id="magic"
+        ),
+        pytest.param(
+            {"conversion": {"strategy": "Webhook"}}, "required when strategy is set to Webhook", id="no webhook"
+        ),
+        pytest.param(
+            {"conversion": {"strategy": "None", "webhook": WEBHOOK["webhook"]}},
+            "should not be set when strategy is not set to Webhook",
+            id="idle",
+        ),
+        pytest.param(
+            {"conversion": {**WEBHOOK, "webhook": {**WEBHOOK["webhook"], "conversionReviewVersions": ["v9"]}}},
+            "must include at least one of v1, v1beta1",
+            id="unknown review versions",
+        ),
+    ],
+)
+def test_a_crd_with_a_fault_in_its_frame_is_refused(spec: JsonDict, expected: str) -> None:
+    body = {**SOUND, "spec": {**SOUND["spec"], **spec}}
+    assert any(expected in error for error in refused(body)), refused(body)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            obj(a={}),
+            f"{SPEC}.properties[a].type: Required value: must not be empty for specified object fields",
+            id="no type",
+        ),
+        pytest.param({"type": "array"}, f"{SPEC}.items: Required value: must be specified", id="no items"),
+        pytest.param(
+            listed({}),
+            f"{SPEC}.items.type: Required value: must not be empty for specified array items",
+            id="items untyped",
+        ),
+        pytest.param({"type": "thing"}, f'{SPEC}.type: Unsupported value: "thing"', id="an unknown type"),
+        pytest.param({**TEXT, "pattern": "("}, f'{SPEC}.pattern: Invalid value: "("', id="a broken pattern"),
+        pytest.param(
+            {**obj(a=TEXT), "anyOf": [{"type": "object"}]},
+            f"{SPEC}.anyOf[0].type: Forbidden: must be empty to be structural",
+            id="type nested",
+        ),
+        pytest.param(
+            {**obj(a=TEXT), "not": {"properties": {"a": {"default": "x"}}}},
+            "must be undefined to be structural",
+            id="default nested",
+        ),
+        pytest.param(
+            {**obj(a=TEXT), "additionalProperties": TEXT},
+            "additionalProperties and properties are mutual exclusive",
+            id="both",
+        ),
+        pytest.param({**listed(TEXT), "uniqueItems": True}, "uniqueItems cannot be set to true", id="unique items"),
+        pytest.param(
+            listed(obj(k=TEXT), **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}),
+            "must have a default or be a required property",
+            id="an optional key",
+        ),
+        pytest.param(
+            listed(obj(k=TEXT), **{"x-kubernetes-list-type": "map"}),
+            "must not be empty if x-kubernetes-list-type is map",
+            id="no keys",
+        ),
+        pytest.param(
+            listed(obj(k=TEXT), **{"x-kubernetes-list-type": "set"}),
+            "must be atomic as item of a list",
+            id="a set of objects",
+        ),
+        pytest.param(
+            {**TEXT, "x-kubernetes-list-type": "set"},
+            "must be array if x-kubernetes-list-type is specified",
+            id="a set of nothing",
+        ),
+        pytest.param(
+            {"type": "object", "x-kubernetes-preserve-unknown-fields": False},
+            "must be true or undefined",
+            id="preserve false",
+        ),
+        pytest.param(
+            {"type": "string", "x-kubernetes-embedded-resource": True},
+            "must be object if x-kubernetes-embedded-resource",
+            id="a text resource",
+        ),
+        pytest.param(
+            {**obj(a=TEXT), "patternProperties": {"a": TEXT}}, "patternProperties is not supported", id="unsupported"
+        ),
+        pytest.param(
+            {**WHOLE, "default": "x"}, f'{SPEC}.default: Invalid value: "string"', id="a default of another type"
+        ),
+        pytest.param(
+            {**obj(a=TEXT), "default": {"b": 1}}, "must not have unknown fields", id="a default with more fields"
+        ),
+        pytest.param(
+            {**TEXT, "x-kubernetes-validations": [{"rule": "self.foo > 1"}]},
+            "x-kubernetes-validations[0].rule: Invalid value",
+            id="a rule",
+        ),
+        pytest.param(
+            {**obj(a=TEXT), "x-kubernetes-validations": [{"rule": "self.b == 'x'"}]},
+            "undefined field 'b'",
+            id="a rule over no field",
+        ),
+        pytest.param(
+            {**TEXT, "x-kubernetes-validations": [{"rule": "self"}]},
+            "must evaluate to a bool",
+            id="a rule that is no question",
+        ),
+        pytest.param(
+            {**TEXT, "x-kubernetes-validations": [{"rule": " "}]}, "rule is not specified", id="an empty rule"
+        ),
+        pytest.param(
+            {**TEXT, "x-kubernetes-validations": [{"rule": "self == 'x'", "reason": "Because"}]},
+            'Unsupported value: "Because"',
+            id="a reason",
+        ),
+        pytest.param(
+            listed({**TEXT, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}),
+            "uncorrelatable portion of the schema",
+            id="old items",
+        ),
+        pytest.param(
+            {**TEXT, "x-kubernetes-validations": [{"rule": "self == 'x'", "optionalOldSelf": True}]},
+            "may not be set if oldSelf is not used",
+            id="old",
+        ),
+        pytest.param(
+            {
+                **listed(listed(TEXT)),
+                "x-kubernetes-validations": [{"rule": "self.all(x, x.all(y, self.all(z, z.all(w, w == y))))"}],
+            },
+            "estimated rule cost exceeds budget by factor of more than 100x",
+            id="a dear rule",
+        ),
+    ],
+)
+def test_a_crd_with_a_fault_in_its_schema_is_refused(spec: JsonDict, expected: str) -> None:
+    assert any(expected in error for error in refused(crd_of(spec))), refused(crd_of(spec))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"x-kubernetes-int-or-string": True}, id="int or string"),
+        pytest.param(
+            {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}, id="in its idiom"
+        ),
+        pytest.param({"x-kubernetes-preserve-unknown-fields": True}, id="anything"),
+        pytest.param(mapped(True), id="an open map"),
+        pytest.param({**obj("a", a=TEXT), "oneOf": [{"required": ["a"]}], "default": {"a": "x"}}, id="junctors"),
+        pytest.param({**listed(TEXT), "x-kubernetes-list-type": "set"}, id="a set"),
+        pytest.param(
+            {
+                **listed(listed({**TEXT, "maxLength": 9}, maxItems=9), maxItems=9),
+                "x-kubernetes-validations": [{"rule": "self.all(x, x.all(y, y == 'a'))"}],
+            },
+            id="a rule within bounds",
+        ),
+        pytest.param(
+            {**obj(a=TEXT), "x-kubernetes-validations": [{"rule": "!format.uuid().validate(self.a).hasValue()"}]},
+            id="functions of Kubernetes alone",
+        ),
+    ],
+)
+def test_a_schema_that_kubernetes_takes_is_not_refused(spec: JsonDict) -> None:
+    assert refused(crd_of(spec)) == []
+
+
+def test_a_bound_removed_above_a_rule_can_make_it_too_dear() -> None:
+    def bounded(**more: Any) -> JsonDict:
+        items = {
+            **obj(a={**TEXT, "maxLength": 64}),
+            "x-kubernetes-validations": [{"rule": "self.a.matches('^[a-z]+$')"}],
+        }
+        return crd_of(listed(items, **more))
+
+    assert accepts_update(bounded(maxItems=16), bounded(maxItems=32)) == []
+    assert any("exceeds budget" in str(error) for error in accepts_update(bounded(maxItems=16), bounded()))
+
+
+def test_faults_that_were_there_before_are_not_held_against_an_update() -> None:
+    old = crd_of(obj(a={}))
+    assert refused(old)
+    assert (
+        accepts_update(
+            {**old, "spec": {**old["spec"], "preserveUnknownFields": True}},
+            {**old, "spec": {**old["spec"], "preserveUnknownFields": True}},
+        )
+        == []
+    )
+    loose = crd_of(listed(obj(k=TEXT), **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}))
+    assert accepts_update(loose, loose) == []
+    assert accepts_update(SOUND, loose) != []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"scope": "Cluster"}, 'spec.scope: Invalid value: "Cluster": field is immutable'),
+        ({"group": "example.org"}, 'spec.group: Invalid value: "example.org": field is immutable'),
+        (
+            {"names": {"plural": "things", "kind": "Thingy"}},
+            'spec.names.kind: Invalid value: "Thingy": field is immutable',
+        ),
+        (
+            {"names": {"plural": "thingies", "kind": "Thing"}},
+            'spec.names.plural: Invalid value: "thingies": field is immutable',
+        ),
+        ({"preserveUnknownFields": True}, "spec.preserveUnknownFields: Invalid value: true"),
+        (
+            {"versions": [version("v2", root(TEXT))]},
+            'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions',
+        ),
+    ],
+    ids=lambda it: next(iter(it)) if isinstance(it, dict) else "",
+)
+def test_what_may_never_change_is_refused(change: JsonDict, expected: str) -> None:
+    new = {**SOUND, "spec": {**SOUND["spec"], **change}}
+    assert any(str(error).startswith(expected) for error in accepts_update(SOUND, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(SOUND, crd(version(schema=root(TEXT), served=False)), id="nothing served any more"),
+        pytest.param(
+            crd(version("v1", root(TEXT)), version("v2", root(TEXT), storage=False)),
+            crd(version("v1", root(TEXT))),
+            id="a version dropped",
+        ),
+        pytest.param(
+            crd(version("v1", root(TEXT)), version("v2", root(TEXT), storage=False)),
+            crd(version("v1", root(TEXT), storage=False), version("v2", root(TEXT))),
+            id="another storage version",
+        ),
+        pytest.param(
+            crd_of(TEXT) | {"spec": {**crd_of(TEXT)["spec"], "conversion": WEBHOOK}}, crd_of(TEXT), id="webhook to none"
+        ),
+        pytest.param({**SOUND, "spec": {**SOUND["spec"], "preserveUnknownFields": True}}, SOUND, id="pruning begins"),
+    ],
+)
+def test_what_hurts_but_is_taken_is_not_called_refused(old: JsonDict, new: JsonDict) -> None:
+    assert accepts_update(old, new) == []
+
+
+def test_names_of_a_crd_that_is_not_established_may_still_change() -> None:
+    new = {**SOUND, "spec": {**SOUND["spec"], "scope": "Cluster"}}
+    assert accepts_update({**SOUND, "status": {"conditions": []}}, new) == []
+
+
+def test_a_community_group_needs_its_approval() -> None:
+    body = crd_of(TEXT)
+    body["spec"]["group"] = "x.k8s.io"
+    body["metadata"] = {"name": "things.x.k8s.io"}
+    assert any("api-approved.kubernetes.io" in error for error in refused(body))
+    body["metadata"]["annotations"] = {"api-approved.kubernetes.io": "https://github.com/kubernetes/x"}
+    assert refused(body) == []
+
+
+def test_an_established_crd_does_not_get_a_broken_certificate() -> None:
+    def with_ca(bundle: str) -> JsonDict:
+        client = {**WEBHOOK["webhook"]["clientConfig"], "caBundle": bundle}
+        conversion = {**WEBHOOK, "webhook": {**WEBHOOK["webhook"], "clientConfig": client}}
+        return {**SOUND, "spec": {**SOUND["spec"], "conversion": conversion}}
+
+    assert any("caBundle" in error.path for error in accepts_update(SOUND, with_ca("AA==")))
+    assert accepts_update(with_ca("AA=="), with_ca("AQ==")) == []
+
+
+def test_a_v1beta1_crd_is_read_with_its_own_defaults() -> None:
+    old = {
+        "apiVersion": "apiextensions.k8s.io/v1beta1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "version": "v1",
+            "names": {"plural": "things", "kind": "Thing"},
+            "validation": {"openAPIV3Schema": root(TEXT)},
+        },
+    }
+    assert accepts_update(old, SOUND) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"spec": None},
+        {"spec": {"versions": [1, {}], "names": []}},
+        crd({"name": 1, "schema": {"openAPIV3Schema": {"properties": 1}}}),
+    ],
+    ids=["nothing", "no spec", "odd versions", "odd schema"],
+)
+def test_a_crd_that_is_none_is_refused_and_nothing_is_changed(body: JsonDict) -> None:
+    kept = copy.deepcopy(body)
+    assert refused(body)
+    accepts_update(body, SOUND)
+    accepts_update(SOUND, body)
+    assert body == kept

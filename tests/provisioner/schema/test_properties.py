@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from provisioner.schema import admit, compare, default, prune, validate
+from provisioner.values import Severity
+from tests.provisioner.schema.shapes import ROOTS, SCHEMAS, THINGS, JsonDict, crd, root, thing, values_of, version
+
+STEADY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+MUTABLE = {"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties"}
+SHORTENED = {"enum", "required", "anyOf", "allOf", "oneOf"}
+SHAPE = {"type", "items", "properties", "additionalProperties"}
+
+
+@st.composite
+def admitted(draw: st.DrawFn) -> tuple[JsonDict, JsonDict]:
+    """A schema and an object that has a fair chance to fit it."""
+    schema = draw(SCHEMAS)
+    return root(schema), thing(draw(values_of(schema)))
+
+
+@STEADY
+@given(admitted())
+def test_pruning_twice_is_pruning_once(case: tuple[JsonDict, JsonDict]) -> None:
+    schema, obj = case
+    once, _ = prune(schema, obj)
+    assert prune(schema, once) == (once, [])
+
+
+@STEADY
+@given(admitted())
+def test_defaulting_twice_is_defaulting_once(case: tuple[JsonDict, JsonDict]) -> None:
+    schema, obj = case
+    once = default(schema, obj)
+    assert default(schema, once) == once
+
+
+@STEADY
+@given(admitted(), THINGS)
+def test_admission_changes_nothing_that_it_is_given(case: tuple[JsonDict, JsonDict], old: JsonDict) -> None:
+    schema, obj = case
+    kept = copy.deepcopy((schema, obj, old))
+    admit(schema, obj, old=old)
+    assert (schema, obj, old) == kept
+
+
+@STEADY
+@given(admitted())
+def test_what_was_admitted_is_admitted_again_as_it_is(case: tuple[JsonDict, JsonDict]) -> None:
+    schema, obj = case
+    first = admit(schema, obj)
+    if not first.errors:
+        again = admit(schema, first.after)
+        assert (again.after, again.pruned, again.errors) == (first.after, (), ())
+
+
+@STEADY
+@given(admitted())
+def test_an_unchanged_object_is_never_refused(case: tuple[JsonDict, JsonDict]) -> None:
+    schema, obj = case
+    # The server does not compare fields that no schema describes, so it takes an object with such fields for changed.
+    assume("preserve-unknown" not in repr(schema) and "'additionalProperties': True" not in repr(schema))
+    assert admit(schema, obj, old=obj).errors == ()
+
+
+@STEADY
+@given(ROOTS, THINGS, THINGS)
+def test_an_update_is_never_judged_harder_than_a_creation(schema: JsonDict, new: JsonDict, old: JsonDict) -> None:
+    remaining = set(admit(schema, new, old=old).errors)
+    assert remaining <= set(admit(schema, new).errors)
+
+
+@STEADY
+@given(ROOTS)
+def test_a_schema_compared_with_itself_has_not_changed(schema: JsonDict) -> None:
+    body = crd(version(schema=schema))
+    assert compare(body, copy.deepcopy(body)) == []
+
+
+def edited(draw: st.DrawFn, schema: JsonDict) -> JsonDict:
+    """The schema with a few edits, so that most of it stays the same."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(SCHEMAS)
+    found = {name: value for name, value in schema.items() if name in SHAPE or draw(st.integers(0, 4))}
+    for name in found.keys() & MUTABLE:
+        found[name] = max(0, found[name] + draw(st.integers(-1, 1)))
+    for name in found.keys() & SHORTENED:
+        found[name] = found[name][: draw(st.integers(1, max(1, len(found[name]))))]
+    for name in ("items", "additionalProperties"):
+        if isinstance(found.get(name), dict):
+            found[name] = edited(draw, found[name])
+    if found.get("properties"):
+        found["properties"] = {name: edited(draw, it) for name, it in found["properties"].items()}
+    if "properties" in found and draw(st.integers(0, 3)) == 0:
+        found["properties"] = {**found["properties"], "c": draw(SCHEMAS)}
+    return found
+
+
+@st.composite
+def upgrades(draw: st.DrawFn) -> tuple[JsonDict, JsonDict, list[Any]]:
+    old = draw(SCHEMAS)
+    new = edited(draw, old)
+    return root(old), root(new), draw(st.lists(values_of(old), min_size=4, max_size=8))
+
+
+@settings(STEADY, max_examples=400)
+@given(upgrades())
+def test_no_change_that_is_called_harmless_refuses_or_prunes_what_was_accepted(
+    case: tuple[JsonDict, JsonDict, list[Any]],
+) -> None:
+    old, new, values = case
+    findings = compare(crd(version(schema=old)), crd(version(schema=new)))
+    if any(it.severity is not Severity.SAFE for it in findings):
+        return
+    for value in values:
+        stored = admit(old, thing(value))
+        if stored.errors:
+            continue
+        now = admit(new, stored.after)
+        assert not now.errors, findings
+        assert not now.pruned, findings
+
+
+@settings(STEADY, max_examples=200)
+@given(upgrades())
+def test_a_counterexample_is_accepted_by_the_old_schema_and_refused_by_the_new(
+    case: tuple[JsonDict, JsonDict, list[Any]],
+) -> None:
+    old, new, _ = case
+    for found in compare(crd(version(schema=old)), crd(version(schema=new))):
+        if found.path == ("spec",) and found.evidence.get("counterexample") is not None:
+            value = found.evidence["counterexample"]
+            alone = {name: it for name, it in old["properties"]["spec"].items() if name in _facets(found.rule)}
+            assert not validate(root(alone), thing(value))
+            assert validate(new, thing(value))
+
+
+def _facets(rule: str) -> tuple[str, ...]:
+    """The keywords that the rule is about: other limits may refuse the example as well."""
+    return {
+        "SCH-21": ("type", "enum"),
+        "SCH-25": ("type", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        "SCH-26": ("type", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        "SCH-29": ("type", "pattern"),
+        "SCH-30": ("type", "pattern"),
+        "SCH-32": ("type", "format"),
+    }.get(rule, ("type",))
