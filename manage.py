@@ -8,7 +8,7 @@ from django.core.management import execute_from_command_line
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 
-from approvals.project import celery  # noqa: E402, F401 - commands wake workers: the queue's address comes with it
+from approvals.project import celery  # noqa: F401 - commands wake workers: the queue's address comes with it
 
 if __name__ == "__main__":
     execute_from_command_line(sys.argv)

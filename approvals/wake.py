@@ -1,4 +1,4 @@
-"""Look again at request N. A message carries no news: the row says what is due, so a lost or doubled one is harmless."""
+"""Look again at request N. A message carries no news, the row says what is due: a lost or doubled one does no harm."""
 
 from __future__ import annotations
 

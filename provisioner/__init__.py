@@ -1,1 +1,1 @@
-"""Pratique's library: content in, reports out, exactly those bytes applied. Knows nothing of Django, queues or approvals."""
+"""Pratique's library: content in, reports out, exactly those bytes applied. Knows no Django, queues or approvals."""

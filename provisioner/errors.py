@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class PratiqueError(Exception):
-    """`code` is stable and explained in the README; the message names the object, what was found and what was expected."""
+    """`code` is stable and explained in the README; the message names object, what was found, what was expected."""
 
     code = "error"
 

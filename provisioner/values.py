@@ -75,7 +75,8 @@ class ObjectRef:
         """The reference of a Kubernetes object; absent parts become ""."""
         group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
         meta = obj.get("metadata") or {}
-        return cls(group, version, str(obj.get("kind", "")), str(meta.get("namespace") or ""), str(meta.get("name", "")))
+        namespace, name = str(meta.get("namespace") or ""), str(meta.get("name", ""))
+        return cls(group, version, str(obj.get("kind", "")), namespace, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class Section(StrEnum):
 class Finding:
     """One thing that a reviewer should know.
 
-    `rule` is the catalogue's id (`RB-11`, `CRD-10`), `path` the field as a tuple of keys and list indexes, `message` one
+    `rule` is the catalogue's id (`RB-11`, `CRD-10`), `path` the field as a tuple of keys and indexes, `message` one
     sentence, `evidence` JSON-ready facts behind it, never a Secret's value. `verdicts` answers, for CRD rules, the five
     questions api, stored, writers, readers, rollback. `fingerprint` names the same finding in two reports.
     """

@@ -10,7 +10,8 @@ def create(apps, schema_editor):
     if vendor == "postgresql":
         schema_editor.execute(
             "CREATE FUNCTION approvals_refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation'; END $$"
+            "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation'; END $$",
+            params=None,
         )
     for table in FROZEN:
         for operation in ("UPDATE", "DELETE"):

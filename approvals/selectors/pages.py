@@ -44,11 +44,7 @@ def waiting(*, user: User, clusters: Collection[Cluster]) -> list[Request]:
 def tab_counts(*, clusters: Collection[Cluster]) -> dict[str, int]:
     """How many requests each tab but "needs-me" holds, in one query."""
     return Request.objects.filter(deployment__cluster__in=clusters).aggregate(
-        **{
-            name.replace("-", "_"): Count("pk", filter=_of_tab(name))
-            for name in TABS
-            if name != "needs-me"
-        }
+        **{name.replace("-", "_"): Count("pk", filter=_of_tab(name)) for name in TABS if name != "needs-me"}
     )
 
 

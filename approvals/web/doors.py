@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.cache import add_never_cache_headers
 
 from approvals import access
 from approvals.errors import CouldNotAsk, NotAllowed, Refused
@@ -32,9 +33,11 @@ def signed_in(view: View) -> View:
         if not http.user.is_authenticated:
             return redirect_to_login(http.get_full_path())
         try:
-            return view(http, **named)
+            answer = view(http, **named)
         except Refused as refusal:
-            return errors.refused(http, refusal)
+            answer = errors.refused(http, refusal)
+        add_never_cache_headers(answer)
+        return answer
 
     return enter
 
@@ -68,7 +71,9 @@ def of_deployment(view: View) -> View:
             raise Http404
         check_reader(http, where)
         known = BundleDeployment.objects.filter(cluster=where, name=name).select_related("cluster", "active_revision")
-        deployment = known.order_by("gone_at").filter(gone_at__isnull=True).first() or known.order_by("-gone_at").first()
+        deployment = (
+            known.order_by("gone_at").filter(gone_at__isnull=True).first() or known.order_by("-gone_at").first()
+        )
         if deployment is None:
             raise Http404
         return view(http, deployment, **named)

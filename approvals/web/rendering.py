@@ -1,4 +1,4 @@
-"""Templates to HTML. Everything that leaves as a page goes through `page`, which makes text of others safe to look at."""
+"""Templates to HTML. Every page leaves through `page`, which makes text of others safe to look at (S24)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from provisioner.review.text import visible
 
 THEMES = ("light", "dark")
 THEME_COOKIE = "theme"
+NAVIGATION = (
+    ("inbox", "Requests"),
+    ("deployments", "Deployments"),
+    ("clusters", "Clusters"),
+    ("policies", "Policies"),
+    ("audit", "Audit"),
+)
 
-_configured = settings.TEMPLATES[0]
+_configured: dict[str, Any] = settings.TEMPLATES[0]
 _engine = DjangoTemplates(
     {
         "NAME": "pages",
@@ -30,9 +37,18 @@ def page(
 ) -> HttpResponse:
     """The rendered template; control, bidi and look-alike characters in it are shown as escapes (S24)."""
     chosen = http.COOKIES.get(THEME_COOKIE, "")
-    facts = {"theme": chosen if chosen in THEMES else "", **(context or {})}
+    facts = {
+        "theme": chosen if chosen in THEMES else "",
+        "navigation": NAVIGATION,
+        "here": _here(http),
+        **(context or {}),
+    }
     html = _engine.get_template(template).render(facts, http)
     return HttpResponse(_safe(html), status=status)
+
+
+def _here(http: HttpRequest) -> str:
+    return http.resolver_match.url_name or "" if http.resolver_match else ""
 
 
 def _safe(html: str) -> str:

@@ -20,7 +20,8 @@ from approvals.selectors import pages
 from approvals.web import standing
 from approvals.web.doors import of_request, person
 from approvals.web.rendering import page
-from approvals.web.sight import Sight, show_object as sight_of
+from approvals.web.sight import Sight
+from approvals.web.sight import show_object as sight_of
 
 OBJECTS_OF_PAGE = 100
 OBJECTS_PER_PAGE = 200
@@ -41,7 +42,7 @@ def progress(http: HttpRequest, request: Request) -> HttpResponse:
     """
     seen = http.GET.get("seen", "")
     has_moved = bool(seen) and seen != _mark(request)
-    answer = page(http, "_progress.html", {**_progress(request), "has_moved": has_moved})
+    answer = page(http, "_progress.html", {**_progress(request), "has_moved": has_moved, "seen": seen})
     if has_moved and not seen.startswith(State.IN_REVIEW):
         answer["HX-Refresh"] = "true"
     return answer
@@ -84,7 +85,7 @@ def withdraw(http: HttpRequest, request: Request) -> HttpResponse:
 def objects(http: HttpRequest, request: Request) -> HttpResponse:
     """All planned objects, in pages."""
     rows = _rows(_report_or_404(request))
-    facts = {"request_row": request, "rows": Paginator(rows, OBJECTS_PER_PAGE).get_page(http.GET.get("page"))}
+    facts = {"item": request, "rows": Paginator(rows, OBJECTS_PER_PAGE).get_page(http.GET.get("page"))}
     return page(http, "request_objects.html", facts)
 
 
@@ -98,14 +99,14 @@ def show_object(http: HttpRequest, request: Request, position: int) -> HttpRespo
     shown = sight_of(person(http), request.deployment.cluster, actions[position])
     is_fragment = bool(http.headers.get("HX-Request"))
     template = "_object.html" if is_fragment else "request_object.html"
-    return page(http, template, {"request_row": request, "shown": shown})
+    return page(http, template, {"item": request, "shown": shown})
 
 
 def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None = None) -> HttpResponse:
     report = pages.report_of(request)
     reviews = pages.reviews_of(request)
     facts = {
-        "request_row": request,
+        "item": request,
         "report": report,
         "reviews": reviews,
         "standing": standing.standing(person(http), request, reviews),
@@ -113,8 +114,7 @@ def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None 
         "ticks": standing.ticks(request) if request.state == State.IN_REVIEW else [],
         "evaluations": pages.evaluations_of(request),
         "timeline": pages.timeline_of(request),
-        "from_version": pages.version_words(request.from_revision.request.spec) if request.from_revision else "",
-        "to_version": pages.version_words(request.spec),
+        "finding_count": len(report.body["findings"]) if report else 0,
         "wrong": wrong,
         **_progress(request),
         **_report(http, request, report),
@@ -124,7 +124,7 @@ def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None 
 
 def _report(http: HttpRequest, request: Request, report: Report | None) -> dict[str, Any]:
     if report is None:
-        return {"sections": [], "rows": [], "row_count": 0, "actions": {}}
+        return {"sections": [], "rows": [], "row_count": 0}
     sight = Sight(person(http), request.deployment.cluster, report)
     rows = _rows(report)
     return {
@@ -142,12 +142,12 @@ def _rows(report: Report) -> list[tuple[int, Mapping[str, Any]]]:
 
 
 def _progress(request: Request) -> dict[str, Any]:
-    outcomes = list(request.outcomes.all()[:MAX_OUTCOMES])
+    outcomes = list(request.outcomes.order_by("-position")[:MAX_OUTCOMES])
     counted = Counter(request.outcomes.values_list("state", flat=True))
     approvals = request.reviews.filter(round=request.round, decision="Approve", policy=None).count()
     report = Report.objects.filter(request=request, round=request.round).defer("body").first()
     return {
-        "request_row": request,
+        "item": request,
         "outcomes": outcomes,
         "done": sum(counted.values()),
         "failures": counted["failed"],

@@ -13,11 +13,21 @@ from approvals.access import Permission
 from approvals.models import Cluster, Report
 from approvals.selectors.pages import ReportSection
 from provisioner.review.difference import DiffLine, diff_lines
-from provisioner.values import ObjectRef
+from provisioner.values import ObjectRef, Section
 
 # Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.
 MAX_ASKED = 30
 Record = Mapping[str, Any]
+WORDS = {
+    Section.OBJECTS: "Objects",
+    Section.PERMISSIONS: "Permissions",
+    Section.CRDS: "Custom resources",
+    Section.PODS: "Pods",
+    Section.WEBHOOKS: "Webhooks",
+    Section.IMAGES: "Images",
+    Section.PREFLIGHT: "Preflight",
+    Section.CONTENT: "Content",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,7 @@ class ShownFinding:
 @dataclass(frozen=True, slots=True)
 class ShownSection:
     name: str
+    words: str
     counts: list[tuple[str, int]]
     is_loud: bool
     findings: list[ShownFinding]
@@ -58,7 +69,7 @@ class Sight:
 
     def section(self, section: ReportSection) -> ShownSection:
         shown = [self._finding(record) for record in section.findings]
-        return ShownSection(section.name, section.counts, section.is_loud, shown)
+        return ShownSection(section.name, WORDS[section.name], section.counts, section.is_loud, shown)
 
     def _finding(self, record: Record) -> ShownFinding:
         ref = record["ref"]

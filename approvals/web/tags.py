@@ -12,6 +12,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from approvals.selectors.pages import version_words
+
 register = template.Library()
 
 # A severity is a word and a shape, never a colour alone.
@@ -118,3 +120,32 @@ def facts(value: Any) -> str:
 def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
     """Sorted items. Django's own `.items` would find a key of that name first."""
     return sorted((values or {}).items())
+
+
+@register.filter
+def version(spec: Mapping[str, Any] | None) -> str:
+    """What people call the version that a spec asks for."""
+    return version_words(spec)
+
+
+@register.filter
+def verb(name: str) -> str:
+    """`review given` of the audit's `review.given`."""
+    return name.replace(".", " ").replace("_", " ")
+
+
+@register.filter
+def line_class(kind: str) -> str:
+    """The CSS class of a line of a diff."""
+    return {"+": " line-plus", "-": " line-minus", "@": " line-left-out"}.get(kind, "")
+
+
+@register.filter
+def source_words(source: Mapping[str, Any]) -> str:
+    """A source of a spec: its kind and where it comes from."""
+    kind = source.get("kind", "")
+    body = source.get(kind) or {}
+    ref = body.get("ref")
+    at = next((f"{name} {value}" for name, value in ref.items() if value), "") if isinstance(ref, Mapping) else ref
+    parts = (kind, body.get("repository") or body.get("url") or body.get("name"), at, body.get("directory"))
+    return " ".join(str(part) for part in parts if part)

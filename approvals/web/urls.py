@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from approvals.web import accounts, inbox, probes, requests
+from approvals.web import accounts, audit, clusters, deployments, inbox, me, policies, probes, requests
 
 urlpatterns = [
     path("healthz", probes.healthz, name="healthz"),
@@ -17,4 +17,21 @@ urlpatterns = [
     path("requests/<uuid:uid>/withdraw", requests.withdraw, name="request-withdraw"),
     path("requests/<uuid:uid>/objects", requests.objects, name="request-objects"),
     path("requests/<uuid:uid>/objects/<int:position>", requests.show_object, name="request-object"),
+    path("deployments", deployments.index, name="deployments"),
+    path("deployments/new", deployments.new, name="deployment-new"),
+    path("deployments/<slug:cluster>/<str:name>", deployments.show, name="deployment"),
+    path("deployments/<slug:cluster>/<str:name>/edit", deployments.edit, name="deployment-edit"),
+    path("deployments/<slug:cluster>/<str:name>/pause", deployments.pause, name="deployment-pause"),
+    path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
+    path("clusters", clusters.index, name="clusters"),
+    path("policies", policies.index, name="policies"),
+    path("policies/new", policies.new, name="policy-new"),
+    path("policies/of/<slug:name>", policies.show, name="policy"),
+    path("policies/of/<slug:name>/edit", policies.edit, name="policy-edit"),
+    path("audit", audit.index, name="audit"),
+    path("me", me.show, name="me"),
+    path("me/tokens", me.create_token, name="token-create"),
+    path("me/tokens/<int:token_id>/revoke", me.revoke_token, name="token-revoke"),
+    path("me/chat", me.link, name="chat-link"),
+    path("me/chat/<int:account_id>/unlink", me.unlink, name="chat-unlink"),
 ]

@@ -1,0 +1,101 @@
+"""What the pages of deployments, policies and the audit show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from django.contrib.auth.models import User
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+
+from approvals.lifecycle import OPEN
+from approvals.models import (
+    ApiToken,
+    AuditEntry,
+    BundleDeployment,
+    ChatAccount,
+    Cluster,
+    InventoryItem,
+    KubernetesIdentity,
+    Policy,
+    PolicyEvaluation,
+    Request,
+    Revision,
+)
+
+
+def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str = "") -> QuerySet[BundleDeployment]:
+    """What is there, by name, each with `open_uid` and `open_state` of its open request."""
+    still_open = Request.objects.filter(deployment=OuterRef("pk"), state__in=sorted(OPEN))
+    found = BundleDeployment.objects.filter(cluster__in=clusters, gone_at__isnull=True)
+    if search:
+        found = found.filter(name__icontains=search)
+    if cluster:
+        found = found.filter(cluster__name=cluster)
+    return (
+        found.select_related("cluster", "active_revision__request")
+        .annotate(open_uid=Subquery(still_open.values("uid")[:1]), open_state=Subquery(still_open.values("state")[:1]))
+        .order_by("name", "cluster__name")
+    )
+
+
+def open_request(*, deployment: BundleDeployment) -> Request | None:
+    return Request.objects.filter(deployment=deployment, state__in=sorted(OPEN)).first()
+
+
+def requests_of(*, deployment: BundleDeployment, limit: int) -> list[Request]:
+    """The latest requests, newest first."""
+    found = Request.objects.filter(deployment=deployment).select_related("from_revision__request")
+    return list(found.order_by("-number")[:limit])
+
+
+def revisions(*, deployment: BundleDeployment, limit: int) -> list[Revision]:
+    return list(Revision.objects.filter(deployment=deployment).select_related("request")[:limit])
+
+
+def inventory(*, deployment: BundleDeployment, search: str = "") -> QuerySet[InventoryItem]:
+    found = InventoryItem.objects.filter(deployment=deployment)
+    if search:
+        wanted = Q(kind__icontains=search) | Q(namespace__icontains=search) | Q(name__icontains=search)
+        found = found.filter(wanted | Q(health__iexact=search))
+    return found.order_by("kind", "namespace", "name", "pk")
+
+
+def inventory_health(*, deployment: BundleDeployment) -> list[tuple[str, int]]:
+    """How many objects are how healthy, the most first; "" where nobody has looked yet."""
+    return Counter(InventoryItem.objects.filter(deployment=deployment).values_list("health", flat=True)).most_common()
+
+
+def policies(*, clusters: Collection[Cluster]) -> QuerySet[Policy]:
+    return Policy.objects.filter(cluster__in=clusters).select_related("cluster", "author", "editor").order_by("name")
+
+
+def evaluations(*, policy: Policy, clusters: Collection[Cluster], limit: int) -> list[PolicyEvaluation]:
+    """What a policy said lately about requests of these clusters."""
+    found = PolicyEvaluation.objects.filter(policy=policy, request__deployment__cluster__in=clusters)
+    return list(found.select_related("request__deployment__cluster").order_by("-at", "-pk")[:limit])
+
+
+def audit(*, clusters: Collection[Cluster], actor: str, deployment: str, via: str) -> QuerySet[AuditEntry]:
+    """Entries about these clusters, the latest first; each filter is left out where it is ""."""
+    found = AuditEntry.objects.filter(cluster__in=[cluster.name for cluster in clusters])
+    if actor:
+        found = found.filter(actor__icontains=actor)
+    if deployment:
+        found = found.filter(deployment__icontains=deployment)
+    if via:
+        found = found.filter(via=via)
+    return found.order_by("-number")
+
+
+def identities(*, user: User) -> list[KubernetesIdentity]:
+    found = KubernetesIdentity.objects.filter(user=user).select_related("cluster")
+    return list(found.order_by("cluster__name"))
+
+
+def api_tokens(*, user: User) -> list[ApiToken]:
+    return list(ApiToken.objects.filter(user=user).order_by("-created_at"))
+
+
+def chat_accounts(*, user: User) -> list[ChatAccount]:
+    return list(ChatAccount.objects.filter(user=user).order_by("tool", "name"))

@@ -1,0 +1,102 @@
+"""The form of a BundleDeployment: one source of the three common kinds, who installs it, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django import forms
+
+from approvals.models import Cluster
+from approvals.web.fields import LabelsField, mono
+
+KINDS = [("image", "OCI image"), ("git", "Git repository"), ("http", "Archive over HTTP")]
+GIT_REFS = [("tag", "tag"), ("branch", "branch"), ("commit", "commit")]
+NEEDED = {"image": ("image",), "git": ("repository", "git_name"), "http": ("url",)}
+
+
+def _text(label: str, help_text: str = "", *, required: bool = False, **more: Any) -> forms.CharField:
+    widget = forms.TextInput(attrs=mono())
+    return forms.CharField(label=label, help_text=help_text, required=required, max_length=2000, widget=widget, **more)
+
+
+class SpecForm(forms.Form):
+    """The parts of a spec that people change. What it does not show stays as it is."""
+
+    install_namespace = _text("Install namespace", "It must exist.", required=True)
+    service_account = _text("ServiceAccount", "Everything is applied as this account.", required=True)
+    kind = forms.ChoiceField(label="Source", choices=KINDS)
+    image = _text("Image", "registry/name:tag or @sha256:…; for a source of kind OCI image")
+    repository = _text("Repository", "https URL; for a source of kind Git repository")
+    git_ref = forms.ChoiceField(label="Git reference", choices=GIT_REFS, required=False)
+    git_name = _text("Tag, branch or commit")
+    directory = _text("Directory", "in the repository")
+    url = _text("Archive URL", "for a source of kind Archive over HTTP")
+    checksum = _text("Checksum", "sha256:… of the archive")
+    resource_version = forms.CharField(required=False, max_length=63, widget=forms.HiddenInput)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        for name in NEEDED.get(cleaned.get("kind", ""), ()):
+            if not cleaned.get(name):
+                self.add_error(name, "this kind of source needs it")
+        return cleaned
+
+    def spec(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The spec that the form asks for: `base` with the form's fields and its first source put in their place."""
+        given = self.cleaned_data
+        before = dict(base or {})
+        sources = list(before.get("sources") or [{}])
+        first = sources[0]
+        body = {**(first.get(given["kind"]) or {}), **self._source()}
+        kept = {"destination": first["destination"]} if first.get("destination") else {}
+        made = {"kind": given["kind"], given["kind"]: {key: value for key, value in body.items() if value}, **kept}
+        return {
+            **before,
+            "installNamespace": given["install_namespace"],
+            "serviceAccountName": given["service_account"],
+            "sources": [made, *sources[1:]],
+        }
+
+    def _source(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        if given["kind"] == "image":
+            return {"ref": given["image"]}
+        if given["kind"] == "git":
+            ref = {given["git_ref"] or "tag": given["git_name"]}
+            return {"repository": given["repository"], "ref": ref, "directory": given["directory"]}
+        return {"url": given["url"], "checksum": given["checksum"]}
+
+
+class NewForm(SpecForm):
+    cluster = forms.ModelChoiceField(Cluster.objects.none(), to_field_name="name", empty_label=None)
+    name = _text("Name", "Small letters, digits and dashes; at most 52.", required=True)
+    labels = LabelsField(label="Labels", help_text="key=value, one a line; policies select by them.")
+    field_order = ["cluster", "name", "labels"]
+
+    def __init__(self, clusters: Iterable[Cluster], *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        known = Cluster.objects.filter(pk__in=[cluster.pk for cluster in clusters])
+        self.fields["cluster"].queryset = known  # type: ignore[attr-defined] # the stubs know a Field here only
+
+
+def initial_of(spec: Mapping[str, Any], resource_version: str) -> dict[str, Any]:
+    """What the form shows of a spec."""
+    source = (spec.get("sources") or [{}])[0]
+    kind = source.get("kind", "image")
+    body = source.get(kind) or {}
+    ref = body.get("ref") if kind == "git" else None
+    git_ref = next((name for name, _ in GIT_REFS if (ref or {}).get(name)), "tag")
+    return {
+        "install_namespace": spec.get("installNamespace", ""),
+        "service_account": spec.get("serviceAccountName", ""),
+        "kind": kind,
+        "image": body.get("ref", "") if kind == "image" else "",
+        "repository": body.get("repository", ""),
+        "git_ref": git_ref,
+        "git_name": (ref or {}).get(git_ref, ""),
+        "directory": body.get("directory", ""),
+        "url": body.get("url", ""),
+        "checksum": body.get("checksum", ""),
+        "resource_version": resource_version,
+    }

@@ -1,0 +1,148 @@
+"""Deployments: what runs, since when, and is it what was approved?"""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from approvals import access, services
+from approvals.errors import InvalidInput
+from approvals.models import BundleDeployment
+from approvals.selectors import lists
+from approvals.web.deployment_form import NewForm, SpecForm, initial_of
+from approvals.web.doors import of_deployment, person, readable, signed_in
+from approvals.web.rendering import page
+
+ROWS = 50
+OBJECTS = 200
+HISTORY = 30
+VIA = "browser"
+
+
+@require_safe
+@signed_in
+def index(http: HttpRequest) -> HttpResponse:
+    clusters = readable(http)
+    search, cluster = http.GET.get("search", "").strip()[:100], http.GET.get("cluster", "")
+    rows = lists.deployments(clusters=clusters, search=search, cluster=cluster)
+    facts = {
+        "rows": Paginator(rows, ROWS).get_page(http.GET.get("page")),
+        "search": search,
+        "cluster": cluster,
+        "clusters": clusters,
+    }
+    return page(http, "deployments.html", facts)
+
+
+@require_safe
+@of_deployment
+def show(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    return _whole(http, deployment)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def new(http: HttpRequest) -> HttpResponse:
+    """Write a new BundleDeployment to the cluster as the viewer; Kubernetes decides whether they may."""
+    clusters = readable(http)
+    form = NewForm(clusters, http.POST or None)
+    if http.method == "GET" or not form.is_valid():
+        return _form(http, form, None)
+    given = form.cleaned_data
+    try:
+        made = services.create_deployment(
+            by=person(http),
+            cluster=given["cluster"],
+            name=given["name"],
+            spec=form.spec(),
+            labels=given["labels"],
+            via=VIA,
+        )
+    except InvalidInput as refusal:
+        return _form(http, _with_error(form, refusal), None)
+    return redirect("deployment", cluster=made.cluster.name, name=made.name)
+
+
+@require_http_methods(["GET", "POST"])
+@of_deployment
+def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Change the spec in the cluster as the viewer, if it is still the one that the form was made from."""
+    form = SpecForm(http.POST or None, initial=initial_of(deployment.spec, deployment.resource_version))
+    if http.method == "GET" or not form.is_valid():
+        return _form(http, form, deployment)
+    try:
+        services.change_deployment(
+            by=person(http),
+            deployment=deployment,
+            spec=form.spec(deployment.spec),
+            resource_version=form.cleaned_data["resource_version"],
+            via=VIA,
+        )
+    except InvalidInput as refusal:
+        return _form(http, _with_error(form, refusal), deployment)
+    messages.success(http, "The change is written. Its request is being prepared.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+@require_POST
+@of_deployment
+def pause(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Pause with a reason, or resume."""
+    is_paused, reason = http.POST.get("pause") == "yes", http.POST.get("reason", "").strip()
+    if is_paused and not reason:
+        return _whole(http, deployment, wrong="Say why it is paused: whoever finds it paused will ask.")
+    services.pause_deployment(by=person(http), deployment=deployment, is_paused=is_paused, reason=reason, via=VIA)
+    messages.success(http, f"{deployment.name} is {'paused' if is_paused else 'resumed'}.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+@require_POST
+@of_deployment
+def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Ask for deletion; its objects stay until that request is approved."""
+    if http.POST.get("typed", "").strip() != deployment.name:
+        return _whole(http, deployment, wrong=f"Type the name {deployment.name} to ask for its deletion.")
+    services.delete_deployment(by=person(http), deployment=deployment, via=VIA)
+    messages.success(http, "Deletion is asked for. What is left of it stays until that request is approved.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") -> HttpResponse:
+    search = http.GET.get("search", "").strip()[:100]
+    rights = {
+        verb: access.may(person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name)
+        for verb in ("update", "delete")
+    }
+    facts = {
+        "deployment": deployment,
+        "open_request": lists.open_request(deployment=deployment),
+        "history": lists.requests_of(deployment=deployment, limit=HISTORY),
+        "revisions": lists.revisions(deployment=deployment, limit=HISTORY),
+        "health": lists.inventory_health(deployment=deployment),
+        "rows": Paginator(lists.inventory(deployment=deployment, search=search), OBJECTS).get_page(
+            http.GET.get("page")
+        ),
+        "search": search,
+        "rights": rights,
+        "wrong": wrong,
+    }
+    return page(http, "deployment.html", facts, status=422 if wrong else 200)
+
+
+def _form(http: HttpRequest, form: SpecForm, deployment: BundleDeployment | None) -> HttpResponse:
+    facts = {"form": form, "deployment": deployment, "more_sources": _more_sources(deployment)}
+    return page(http, "deployment_form.html", facts, status=422 if form.is_bound else 200)
+
+
+def _more_sources(deployment: BundleDeployment | None) -> int:
+    return max(len(deployment.spec.get("sources") or []) - 1, 0) if deployment else 0
+
+
+def _with_error(form: SpecForm, refusal: InvalidInput) -> SpecForm:
+    field = str(refusal.facts.get("field", ""))
+    form.add_error(field if field in form.fields else None, forms.ValidationError(str(refusal)))
+    return form

@@ -1,0 +1,48 @@
+"""Form fields for the lists and maps of a spec, one entry a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+
+def mono(**attrs: Any) -> dict[str, Any]:
+    """Attributes of an input for names, which nothing should correct."""
+    return {"class": "mono", "autocapitalize": "off", "spellcheck": "false", "autocomplete": "off", **attrs}
+
+
+class LinesField(forms.CharField):
+    """A list of words, one a line."""
+
+    widget = forms.Textarea
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(max_length=4000, required=False, widget=forms.Textarea(attrs=mono(rows=3)), **more)
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[str]:
+        text = super().clean(value)
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+class LabelsField(forms.CharField):
+    """A map of words, `key=value` a line."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(max_length=4000, required=False, widget=forms.Textarea(attrs=mono(rows=3)), **more)
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return "\n".join(f"{key}={one}" for key, one in sorted(value.items()))
+
+    def clean(self, value: Any) -> dict[str, str]:
+        lines = [line.strip() for line in super().clean(value).splitlines() if line.strip()]
+        for line in lines:
+            if "=" not in line:
+                raise forms.ValidationError(f"{line!r} has no =; expected key=value")
+        return {key.strip(): one.strip() for key, _, one in (line.partition("=") for line in lines)}

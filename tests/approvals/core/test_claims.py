@@ -1,0 +1,74 @@
+"""Claims and the sweep: one worker at a time, nothing forgotten."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from approvals import tasks, wake
+from approvals.ledger import claims
+from approvals.models import Request
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+
+@pytest.fixture
+def request_(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return Request.objects.get()
+
+
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What the sweep wakes; the queue itself is no part of these tests."""
+    found: list[int] = []
+    monkeypatch.setattr(wake, "request", found.append)
+    monkeypatch.setattr(wake, "deployment", lambda _: None)
+    return found
+
+
+def test_two_workers_cannot_hold_the_same_request(request_: Request) -> None:
+    assert claims.claim(request_.pk, "one")
+    assert not claims.claim(request_.pk, "two")
+    claims.release(request_.pk, "two")
+    assert not claims.claim(request_.pk, "two")
+    claims.release(request_.pk, "one")
+    assert claims.claim(request_.pk, "two")
+
+
+def test_a_dead_workers_claim_lapses_and_its_own_renewal_fails_then(request_: Request) -> None:
+    claims.claim(request_.pk, "dead")
+    Request.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    assert claims.claim(request_.pk, "next")
+    assert not claims.renew(request_.pk, "dead")
+    assert claims.renew(request_.pk, "next")
+
+
+def test_a_settled_request_is_not_claimed(request_: Request) -> None:
+    Request.objects.update(state="withdrawn")
+    assert not claims.claim(request_.pk, "one")
+
+
+def test_the_sweep_finds_what_a_lost_message_left(request_: Request, woken: list[int]) -> None:
+    tasks.sweep()
+    assert woken == [request_.pk]
+
+
+def test_the_sweep_leaves_alone_what_is_claimed_or_not_yet_due(request_: Request, woken: list[int]) -> None:
+    claims.claim(request_.pk, "busy")
+    tasks.sweep()
+    claims.release(request_.pk, "busy")
+    Request.objects.update(look_again_at=timezone.now() + timedelta(minutes=1))
+    tasks.sweep()
+    assert woken == []
+
+
+def test_the_sweep_wakes_what_has_expired(request_: Request, woken: list[int]) -> None:
+    world.in_review(request_)
+    tasks.sweep()
+    assert woken == []
+    Request.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    tasks.sweep()
+    assert woken == [request_.pk]

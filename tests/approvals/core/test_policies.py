@@ -1,0 +1,176 @@
+"""Guards and grants on requests: what they approve, what they hold back, and what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals import services
+from approvals.errors import InvalidInput, NotAllowed
+from approvals.models import Finding, Policy, PolicyEvaluation, Request, Review, Verdict
+from approvals.steps import evaluate
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+HARMLESS = 'worst == "safe"'
+
+
+@pytest.fixture
+def request_(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return world.in_review(Request.objects.get())
+
+
+def save(here: World, **changes: Any) -> Policy:
+    wish = {
+        "by": here.ada,
+        "name": "routine",
+        "kind": "grant",
+        "mode": "enforce",
+        "cluster": here.cluster,
+        "names": [],
+        "labels": {},
+        "expression": HARMLESS,
+        "message": "",
+        "is_active": True,
+        "via": "browser",
+        **changes,
+    }
+    return services.save_policy(**wish)
+
+
+def allow(here: World, policy: Policy) -> None:
+    here.kubernetes.allow(f"pratique:policy:{policy.pk}", "approve")
+
+
+def look(request: Request) -> Request:
+    evaluate.run(Request.objects.select_related("deployment__cluster").get(pk=request.pk), "test")
+    request.refresh_from_db()
+    return request
+
+
+def words_of(policy: Policy) -> tuple[str, str]:
+    found = PolicyEvaluation.objects.get(policy=policy)
+    return found.result, found.words
+
+
+def add_finding(request: Request, severity: str, rule: str = "X-1") -> None:
+    report = request.reports.get()
+    report.severities = {severity: 1}
+    report.save(update_fields=["severities"])
+    Finding.objects.create(
+        report=report, position=0, rule=rule, section="objects", severity=severity, message="m", fingerprint="f"
+    )
+
+
+def test_a_grant_whose_expression_is_true_approves_and_says_why(here: World, request_: Request) -> None:
+    policy = save(here)
+    allow(here, policy)
+    assert look(request_).state == "approved"
+    assert words_of(policy) == ("approves", '`worst == "safe"` is true')
+    given = Review.objects.get()
+    assert (given.channel, given.username, given.policy_version) == ("policy", f"pratique:policy:{policy.pk}", 1)
+    assert Verdict.objects.get().verdict == "Approved"
+
+
+def test_a_grant_that_is_not_true_leaves_the_request_alone_and_says_why(here: World, request_: Request) -> None:
+    add_finding(request_, "dangerous")
+    policy = save(here)
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+    assert words_of(policy) == ("silent", '`worst == "safe"` is false')
+
+
+def test_S13_a_policy_that_kubernetes_does_not_let_approve_does_not(here: World, request_: Request) -> None:
+    policy = save(here)
+    assert look(request_).state == "in_review"
+    assert "does not let pratique:policy" in words_of(policy)[1]
+
+
+def test_S13_its_author_must_still_be_allowed(here: World, request_: Request) -> None:
+    policy = save(here)
+    allow(here, policy)
+    here.kubernetes.allowed.discard(("ada", "approve", "*"))
+    assert look(request_).state == "in_review"
+    assert "author or editor ada" in words_of(policy)[1]
+
+
+def test_S13_nobody_writes_a_policy_for_what_they_may_not_approve(here: World) -> None:
+    with pytest.raises(NotAllowed):
+        save(here, by=here.bert)
+    here.kubernetes.allow("bert", "approve", "strimzi")
+    assert save(here, by=here.bert, names=["strimzi"]).version == 1
+    with pytest.raises(NotAllowed):
+        save(here, by=here.bert, names=["strim*"])
+
+
+def test_S13_unknown_findings_block_grants(here: World, request_: Request) -> None:
+    add_finding(request_, "unknown")
+    policy = save(here, expression="true")
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+    assert "unknown findings" in words_of(policy)[1]
+
+
+def test_S22_content_that_touches_pratique_is_for_people(here: World, request_: Request) -> None:
+    add_finding(request_, "critical", "OWN-PRATIQUE-01")
+    policy = save(here, expression="true")
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+
+
+def test_an_unknown_requester_is_for_people(here: World) -> None:
+    world.wish(here.cluster, world.seen("other", world.spec()))
+    request = world.in_review(Request.objects.get())
+    policy = save(here, expression="true")
+    allow(here, policy)
+    assert look(request).state == "in_review"
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"), [("false", "holds"), ('actions["nonsense"] == 0', "error")], ids=["false", "error"]
+)
+def test_a_guard_that_is_not_true_holds_everybody_back(
+    here: World, request_: Request, expression: str, result: str
+) -> None:
+    guard = save(here, kind="guard", name="freeze", expression=expression, message="frozen until Monday")
+    services.review(
+        by=here.ada,
+        request_id=request_.pk,
+        decision="Approve",
+        subject_digest=request_.subject_digest,
+        reason="",
+        channel="browser",
+    )
+    assert look(request_).state == "in_review"
+    assert words_of(guard)[0] == result
+    assert "frozen until Monday" in words_of(guard)[1]
+
+
+def test_dry_run_says_what_it_would_do_and_does_nothing(here: World, request_: Request) -> None:
+    policy = save(here, mode="dry-run")
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+    assert words_of(policy)[0] == "approves"
+    assert not Review.objects.exists()
+
+
+def test_a_saved_policy_is_a_new_version(here: World) -> None:
+    assert save(here).version == 1
+    assert save(here, expression="false").version == 2
+
+
+@pytest.mark.parametrize("expression", ["", "worst", "wrst == 1", "1 +"])
+def test_expressions_are_checked_when_saved(here: World, expression: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        save(here, expression=expression)
+    assert refused.value.facts["field"] == "expression"
+
+
+def test_the_verdict_is_given_once(here: World, request_: Request) -> None:
+    policy = save(here)
+    allow(here, policy)
+    look(request_)
+    evaluate.run(Request.objects.select_related("deployment__cluster").get(pk=request_.pk), "test")
+    assert Verdict.objects.count() == 1
