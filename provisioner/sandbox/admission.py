@@ -225,7 +225,10 @@ def _job(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[str,
     spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
     template = spec.get("template") or {}
     meta = template.get("metadata") or {}
-    spec["template"] = {**template, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **labels}}}
+    labels = {**(meta.get("labels") or {}), **labels}
+    spec["template"] = {**template, "metadata": {**meta, "labels": labels}}
+    if not filled["metadata"].get("labels"):  # as the real one: a Job without labels has its pods'
+        filled["metadata"] = {**filled["metadata"], "labels": labels}
     return filled
 
 

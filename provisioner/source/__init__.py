@@ -1,0 +1,83 @@
+"""From a reference to pinned archives. A source is one file and one line in the table, or an entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.metadata import entry_points
+from typing import Any
+
+from provisioner.errors import BadSource, DigestMismatch
+from provisioner.source import git, http, image, local
+from provisioner.source.egress import EgressPolicy
+from provisioner.source.specs import (
+    Credentials,
+    Fetched,
+    GitSource,
+    HttpSource,
+    ImageSource,
+    LocalSource,
+    Source,
+)
+from provisioner.values import Archive, Pin
+
+ENTRY_POINTS = "pratique.sources"
+FETCHERS: dict[type, Callable[..., Fetched]] = {
+    ImageSource: image.fetch,
+    GitSource: git.fetch,
+    HttpSource: http.fetch,
+    LocalSource: local.fetch,
+}
+
+
+def fetch(
+    source: Source,
+    *,
+    egress: EgressPolicy,
+    credentials: Credentials | None = None,
+    max_bytes: int,
+    pin: Pin | None = None,
+) -> Fetched:
+    """Fetch `source` once, at most `max_bytes`; with `pin` exactly that digest or commit, whatever a tag says by now.
+
+    Raises BadSource, DigestMismatch, ForbiddenAddress, UnsafePath, BundleTooLarge and TryLater.
+    """
+    exact = pinned(source, pin) if pin else source
+    fetched = _fetcher(type(exact))(exact, egress=egress, credentials=credentials, max_bytes=max_bytes)
+    if pin and fetched.pin.digest != pin.digest:
+        raise DigestMismatch(f"{pin.reference}: fetched {fetched.pin.digest}; pinned was {pin.digest}")
+    return fetched
+
+
+def pinned(source: Source, pin: Pin) -> Source:
+    """The same source, naming exactly what `pin` says it was resolved to."""
+    if isinstance(source, ImageSource):
+        repository = source.ref.partition("@")[0]
+        return replace(source, ref=f"{repository}@{pin.digest}")
+    if isinstance(source, GitSource):
+        return replace(source, commit=pin.digest, branch="", tag="")
+    return replace(source, checksum=pin.digest) if isinstance(source, HttpSource) else source
+
+
+def _fetcher(kind: type) -> Callable[..., Fetched]:
+    if kind in FETCHERS:
+        return FETCHERS[kind]
+    for plugin in entry_points(group=ENTRY_POINTS, name=kind.__name__):
+        loaded: Any = plugin.load()
+        return loaded  # type: ignore[no-any-return]  # a plug-in has no types here
+    raise BadSource(f"there is no way to fetch a {kind.__name__}")
+
+
+__all__ = [
+    "Archive",
+    "Credentials",
+    "EgressPolicy",
+    "Fetched",
+    "GitSource",
+    "HttpSource",
+    "ImageSource",
+    "LocalSource",
+    "Source",
+    "fetch",
+    "pinned",
+]

@@ -1,0 +1,261 @@
+"""The one way out to the network for sources: bounded in bytes, redirects and time as a whole, to checked addresses."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Any
+from urllib.parse import urljoin
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError, NewConnectionError
+
+from provisioner.errors import BadSource, BundleTooLarge, PratiqueError, Unreachable
+from provisioner.source.egress import EgressPolicy, Place, check_place, place_of, resolve, shown
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+TRY_LATER = frozenset({408, 425, 429})
+SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
+CHUNK_BYTES = 64 * 1024
+CONNECT_SECONDS = 10.0
+SILENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer: `body` has at most the bytes that were asked for, `digest` is its `sha256:<hex>`."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    digest: str
+
+
+class Deadline:
+    """The end of one fetch. What was handed to `at_end` is ended then, however slowly the other side drips."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._endings: list[Callable[[], object]] = []
+        self._timer = threading.Timer(seconds, self._finish)
+        self._timer.daemon = True
+        self._timer.start()
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self._end - time.monotonic())
+
+    def check(self, what: str) -> None:
+        """Raise Unreachable if the time is over."""
+        if not self.left:
+            raise Unreachable(f"{what}: not finished within {self.seconds:.0f} s")
+
+    def at_end(self, ending: Callable[[], object]) -> None:
+        with self._lock:
+            self._endings.append(ending)
+        if not self.left:
+            self._finish()
+
+    def close(self) -> None:
+        self._timer.cancel()
+
+    def _finish(self) -> None:
+        with self._lock:
+            endings, self._endings = self._endings, []
+        for ending in endings:
+            with suppress(OSError):
+                ending()
+
+
+class Client:
+    """HTTP for one source: made for it, closed after it."""
+
+    def __init__(self, policy: EgressPolicy):
+        self.policy = policy
+        self.deadline = Deadline(policy.timeout_seconds)
+        self._kept: list[socket.socket] = []
+        self._pool = _pool(self, policy)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.deadline.close()
+        self._pool.clear()
+        for kept in self._kept:
+            kept.close()
+
+    def get(self, url: str, *, max_bytes: int, headers: Mapping[str, str] | None = None) -> Reply:
+        """The whole answer to a GET; `headers` with secrets go to the place of `url` only.
+
+        Raises ForbiddenAddress, BadSource, BundleTooLarge (max_bytes) and Unreachable.
+        """
+        response, final = self.open("GET", url, own=place_of(url), headers=headers)
+        try:
+            body, digest = self._read(response, final, max_bytes)
+        except HTTPError as exc:
+            raise self.problem(exc, final) from exc
+        finally:
+            response.close()
+        return Reply(response.status, _lowered(response.headers), body, digest)
+
+    def open(
+        self,
+        method: str,
+        url: str,
+        *,
+        own: Place,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> tuple[urllib3.BaseHTTPResponse, str]:
+        """Send a request and follow its redirects (of a GET); returns the unread answer and its URL.
+
+        `own` is where the source is; secrets among `headers` are sent nowhere else. 429 and 5xx raise Unreachable.
+        """
+        for _ in range(self.policy.max_redirects + 1):
+            place = check_place(url, own, self.policy)
+            sent = {name: value for name, value in (headers or {}).items() if place == own or _is_harmless(name)}
+            response = self._send(method, url, sent, body)
+            if response.status not in REDIRECTS or method != "GET":
+                self._check_status(response, url)
+                return response, url
+            response.close()
+            url = urljoin(url, response.headers.get("location") or url)
+        raise BadSource(f"{shown(url)}: more than {self.policy.max_redirects} redirects")
+
+    def problem(self, exc: Exception, url: str) -> PratiqueError:
+        """What a failed connection means, in our words: those of urllib3 may hold the whole URL."""
+        if not self.deadline.left:
+            return Unreachable(f"{shown(url)}: not finished within {self.deadline.seconds:.0f} s")
+        cause = exc.args[0] if exc.args and isinstance(exc.args[0], ssl.SSLError) else exc
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return BadSource(f"{shown(url)}: its certificate is not trusted: {cause.verify_message}")
+        if isinstance(exc, NewConnectionError):
+            return Unreachable(f"{shown(url)}: cannot be connected to: {exc.__cause__ or 'refused'}")
+        if isinstance(exc, urllib3.exceptions.TimeoutError):
+            return Unreachable(f"{shown(url)}: does not answer in time")
+        return Unreachable(f"{shown(url)}: the connection broke off ({type(exc).__name__})")
+
+    def connect(self, connection: HTTPConnection) -> socket.socket:
+        """A socket to one of the host's addresses, each of them checked; ended at the deadline."""
+        port = connection.port or connection.default_port
+        last: OSError | None = None
+        for address in resolve(connection.host.strip("[]"), port, self.policy, self.deadline.left):
+            try:
+                made = socket.create_connection((address, port), min(self.deadline.left or 0.1, CONNECT_SECONDS))
+            except OSError as exc:
+                last = exc
+                continue
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._end_in_time(made)
+            return made
+        raise NewConnectionError(connection, "cannot connect") from last
+
+    def _end_in_time(self, made: socket.socket) -> None:
+        # TLS takes the socket over, so its end is kept by a second handle of the same connection.
+        handle = made.dup()
+        self._kept.append(handle)
+        self.deadline.at_end(lambda: handle.shutdown(socket.SHUT_RDWR))
+
+    def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> urllib3.BaseHTTPResponse:
+        self.deadline.check(shown(url))
+        left = self.deadline.left or 0.1
+        try:
+            return self._pool.request(
+                method,
+                url,
+                body=body,
+                headers={"Accept-Encoding": "identity", **headers},
+                redirect=False,
+                retries=False,
+                preload_content=False,
+                timeout=urllib3.Timeout(connect=min(left, CONNECT_SECONDS), read=min(left, SILENCE_SECONDS)),
+            )
+        except HTTPError as exc:
+            raise self.problem(exc, url) from exc
+        except ValueError as exc:
+            raise BadSource(f"{shown(url)}: cannot be asked for ({type(exc).__name__})") from exc
+
+    def _check_status(self, response: urllib3.BaseHTTPResponse, url: str) -> None:
+        if response.status in TRY_LATER or response.status >= 500:
+            response.close()
+            raise Unreachable(
+                f"{shown(url)}: the server answered {response.status}",
+                retry_after_seconds=_seconds_of(response.headers.get("retry-after", "")),
+            )
+
+    def _read(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> tuple[bytes, str]:
+        whole, digest = io.BytesIO(), hashlib.sha256()
+        told = response.headers.get("content-length", "")
+        if told.isdigit() and len(told) < 20 and int(told) > max_bytes:
+            raise _too_large(url, max_bytes)
+        for chunk in response.stream(CHUNK_BYTES, decode_content=False):
+            whole.write(chunk)
+            digest.update(chunk)
+            if whole.tell() > max_bytes:
+                raise _too_large(url, max_bytes)
+        # A connection that we ended ourselves looks like the end of the answer.
+        self.deadline.check(shown(url))
+        return whole.getvalue(), f"sha256:{digest.hexdigest()}"
+
+
+def _pool(client: Client, policy: EgressPolicy) -> urllib3.PoolManager:
+    """Connections that go to the very address that was checked; certificates are checked against the name, as ever."""
+
+    class CheckedHTTP(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            return client.connect(self)
+
+    class CheckedHTTPS(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            return client.connect(self)
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = CheckedHTTP
+
+    class TLSPool(HTTPSConnectionPool):
+        ConnectionCls = CheckedHTTPS
+
+    trust = ssl.create_default_context()
+    if policy.ca_pem:
+        trust.load_verify_locations(cadata=policy.ca_pem)
+    manager = urllib3.PoolManager(retries=False, ssl_context=trust)
+    manager.pool_classes_by_scheme = {"http": PlainPool, "https": TLSPool}
+    return manager
+
+
+def _is_harmless(header: str) -> bool:
+    return header.lower() not in SECRET_HEADERS
+
+
+def _lowered(headers: Mapping[str, Any]) -> dict[str, str]:
+    return {name.lower(): str(value) for name, value in headers.items()}
+
+
+def _too_large(url: str, max_bytes: int) -> BundleTooLarge:
+    return BundleTooLarge(f"{shown(url)}: has more than {max_bytes} bytes (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)")
+
+
+def _seconds_of(retry_after: str) -> float:
+    """Retry-After is a number of seconds or a date; 0.0 for what is neither."""
+    if retry_after.isdigit() and len(retry_after) < 9:
+        return float(retry_after)
+    try:
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return 0.0

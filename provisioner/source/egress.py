@@ -1,0 +1,178 @@
+"""Where sources may lead: URLs, hosts and addresses, checked after resolution and on every redirect (S18)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+import threading
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from provisioner.errors import BadSource, ForbiddenAddress, Unreachable
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+DEFAULT_PORTS = {"https": 443, "http": 80, "ssh": 22}
+HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_])?\.?")
+# What IANA keeps for special purposes, and what clouds serve to their own machines. Written out, because the standard
+# library's list changes with the patch level; its `is_global` is asked as well.
+SPECIAL = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+        "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
+        "2001::/23", "2001:db8::/32", "3fff::/20",
+    )
+)  # fmt: skip
+UNICAST = ipaddress.IPv6Network("2000::/3")
+NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPolicy:
+    """What the operator allows.
+
+    `allowed_hosts` (`host`, `host:port` or `*.suffix`) may be redirected to, and give tokens, beside the source's own
+    host. `timeout_seconds` is for one source as a whole. `ca_pem` is trusted beside the system's authorities.
+    """
+
+    allowed_networks: tuple[Network, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    allow_http: bool = False
+    allow_mutable: bool = False
+    timeout_seconds: float = 120.0
+    max_redirects: int = 5
+    ca_pem: str = ""
+
+    def lists(self, place: Place) -> bool:
+        """Whether the operator named this host."""
+        return any(_names(pattern.lower(), place) for pattern in self.allowed_hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Scheme, host and port: what credentials belong to, and what another place is different from."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
+
+
+def place_of(url: str, schemes: tuple[str, ...] = ("https", "http")) -> Place:
+    """Where `url` leads; raises BadSource for what two readers of URLs could understand differently."""
+    try:
+        parts = urlsplit(url)
+        port, host, scheme = parts.port, parts.hostname or "", parts.scheme
+    except ValueError:
+        raise BadSource(f"{shown(url)}: is no URL") from None
+    if scheme not in schemes:
+        raise BadSource(f"{shown(url)}: expected a URL with {' or '.join(schemes)}")
+    if not url.isascii() or any(sign <= " " or sign in '\\"<>^`\x7f' for sign in url):
+        raise BadSource(f"{shown(url)}: holds a character that no URL may hold")
+    if parts.password is not None or (parts.username is not None and scheme != "ssh"):
+        raise BadSource(f"{shown(url)}: holds credentials; they belong into a Secret")
+    if not HOST.fullmatch(host) and not _is_ipv6(host):
+        raise BadSource(f"{shown(url)}: expected a host name or address (without a zone)")
+    return Place(scheme, host, DEFAULT_PORTS[scheme] if port is None else port)
+
+
+def shown(url: str) -> str:
+    """The URL without credentials, query and fragment, for pins and messages."""
+    try:
+        parts = urlsplit(url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        return "the URL"
+    return urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", ""))
+
+
+def check_place(url: str, own: Place, policy: EgressPolicy) -> Place:
+    """Where `url` leads, if a source of `own` may lead there; raises BadSource."""
+    place = place_of(url)
+    if place.scheme == "http" and not policy.allow_http:
+        raise BadSource(f"{shown(url)}: expected https; PRATIQUE_PLAIN_HTTP can allow http")
+    if place != own and not policy.lists(place):
+        raise BadSource(f"{own} leads to {place}, another host; PRATIQUE_ALLOWED_SOURCE_HOSTS can allow it")
+    return place
+
+
+def check_address(text: str, policy: EgressPolicy, host: str) -> str:
+    """The address, if sources may connect to it; raises ForbiddenAddress."""
+    address = _inner(ipaddress.ip_address(text.partition("%")[0]))
+    is_listed = any(address in network for network in policy.allowed_networks if network.version == address.version)
+    if not is_listed and not _is_public(address):
+        raise ForbiddenAddress(
+            f"{host} resolves to {address}, which is not a public address; PRATIQUE_ALLOWED_NETWORKS can allow it"
+        )
+    return text
+
+
+def resolve(host: str, port: int, policy: EgressPolicy, seconds: float) -> list[str]:
+    """The addresses to try, in order. Every address of the name must be allowed: otherwise the name could be raced.
+
+    Raises ForbiddenAddress, and Unreachable for a name that is not resolved within `seconds`.
+    """
+    found: list[str] = []
+    for entry in _looked_up(host, port, seconds):
+        address = check_address(str(entry[4][0]), policy, host)
+        if address not in found:
+            found.append(address)
+    return found
+
+
+def _looked_up(host: str, port: int, seconds: float) -> list[tuple[object, object, int, str, tuple[object, ...]]]:
+    answer: list[list[tuple[object, object, int, str, tuple[object, ...]]]] = []
+    problem: list[Exception] = []
+
+    def look_up() -> None:
+        try:
+            answer.append([(*entry,) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
+        except (OSError, UnicodeError) as exc:
+            problem.append(exc)
+
+    # The system's resolver takes no timeout, so it is waited for only as long as we have.
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(max(seconds, 0.0))
+    if problem:
+        raise Unreachable(f"{host} cannot be resolved: {problem[0]}") from problem[0]
+    if not answer:
+        raise Unreachable(f"{host} cannot be resolved in time")
+    return answer[0]
+
+
+def _is_public(address: Address) -> bool:
+    if any(address in network for network in SPECIAL if network.version == address.version):
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and address not in UNICAST:
+        return False
+    return address.is_global and not address.is_multicast
+
+
+def _inner(address: Address) -> Address:
+    """The address that is really met: that inside an IPv4-mapped, 6to4 or NAT64 one."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).version == 6 and "%" not in host
+    except ValueError:
+        return False
+
+
+def _names(pattern: str, place: Place) -> bool:
+    if pattern.startswith("*."):
+        return place.host.endswith(pattern[1:])
+    return pattern in (place.host, f"{place.host}:{place.port}")

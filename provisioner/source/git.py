@@ -1,0 +1,240 @@
+"""Git at one commit, by dulwich into memory: no files, hooks, filters or submodules on this machine."""
+
+from __future__ import annotations
+
+import io
+import re
+import stat
+import tarfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
+from dulwich.objects import parse_tree
+
+from provisioner.errors import (
+    BadBundle,
+    BadSource,
+    BundleTooLarge,
+    InvalidArchive,
+    PratiqueError,
+    Unreachable,
+    UnsafePath,
+)
+from provisioner.source.client import Client
+from provisioner.source.egress import EgressPolicy
+from provisioner.source.pack import GitObject, objects_of
+from provisioner.source.remote import Remote, connected, shown_repository
+from provisioner.source.specs import Credentials, Fetched, GitSource
+from provisioner.values import Archive, Pin, SourceKind
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+REF_NAME = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\]{1,255}")
+LFS = b"version https://git-lfs.github.com/spec/"
+LONGEST_LFS_POINTER_BYTES = 1024
+LONGEST_MESSAGE = 200
+GITLINK = 0o160000
+MAX_TREE_ENTRIES = 200_000
+MAX_TAGS_OF_TAGS = 8
+# The whole repository at that commit comes along, though only one folder of it may be wanted.
+REPOSITORY_FACTOR = 2
+# How servers say that they give only what a branch or tag points to.
+NOT_ADVERTISED = ("not our ref", "unadvertised object")
+# What dulwich's reading of a server that does not speak git can end in.
+NONSENSE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+
+def fetch(source: GitSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
+    """The files of `directory` at the commit named, or where branch or tag point to now; pinned to the commit.
+
+    Raises BadSource (also for Git LFS pointers), UnsafePath for links and submodules inside `directory`, BundleTooLarge,
+    ForbiddenAddress and TryLater. Memory holds at most `max_bytes` four times.
+    """
+    where = shown_repository(source.repository)
+    _check(source, where)
+    with Client(egress) as client, connected(source.repository, client, credentials, max_bytes) as remote:
+        try:
+            objects, wanted = _objects(source, remote, max_bytes)
+        except (*NONSENSE, GitProtocolError, OSError) as exc:
+            client.deadline.check(where)
+            raise _problem(exc, where, remote) from exc
+        except BadBundle as exc:
+            raise type(exc)(f"{where}: {exc}") from exc
+    commit = _peeled(objects, wanted, where)
+    if source.commit and commit != source.commit:
+        raise BadSource(f"{where}: {source.commit} is a tag; expected the commit that it names, {commit}")
+    pin = Pin(SourceKind.GIT, where, commit, source.destination)
+    return Fetched(pin, (Archive("", _Snapshot(objects, where, max_bytes).packed(commit, _folder(source, where))),))
+
+
+def _check(source: GitSource, where: str) -> None:
+    named = [word for word in (source.commit, source.branch, source.tag) if word]
+    if len(named) != 1:
+        raise BadSource(f"{where}: expected exactly one of commit, branch and tag")
+    if source.commit and not COMMIT.fullmatch(source.commit):
+        raise BadSource(f"{where}: {source.commit[:64]!r} is no whole commit; expected its 40 hex digits")
+    if not source.commit and not REF_NAME.fullmatch(named[0]):
+        raise BadSource(f"{where}: {named[0][:64]!r} cannot be the name of a branch or tag")
+    _folder(source, where)
+
+
+def _folder(source: GitSource, where: str) -> list[bytes]:
+    """The names that lead to the wanted folder; none is the root."""
+    parts = [part for part in source.directory.split("/") if part not in ("", ".")]
+    if ".." in parts or source.directory.startswith("/"):
+        raise BadSource(f"{where}: directory {source.directory!r} leads out of the repository")
+    return [part.encode() for part in parts]
+
+
+def _objects(source: GitSource, remote: Remote, max_bytes: int) -> tuple[dict[str, GitObject], str]:
+    """The objects that the server sends, and the hash that was asked for."""
+    prefixes = [f"refs/heads/{source.branch}" if source.branch else f"refs/tags/{source.tag}"]
+    wish = _Wish(source, remote.shown)
+    try:
+        pack = remote.fetch(wish, depth=1, prefixes=["HEAD"] if source.commit else prefixes)
+    except GitProtocolError as exc:
+        if not source.commit or not any(words in str(exc) for words in NOT_ADVERTISED):
+            raise
+        pack = remote.fetch(_everything, depth=None, prefixes=["refs/heads/", "refs/tags/"])
+    return objects_of(pack, REPOSITORY_FACTOR * max_bytes), wish.wanted
+
+
+class _Wish:
+    """dulwich's question which objects to fetch; `wanted` is what was answered."""
+
+    def __init__(self, source: GitSource, where: str):
+        self.wanted = source.commit
+        self._name = f"refs/heads/{source.branch}" if source.branch else f"refs/tags/{source.tag}"
+        self._where = where
+
+    def __call__(self, refs: Mapping[Any, Any], depth: int | None = None) -> list[bytes]:
+        if not self.wanted:
+            found = refs.get(self._name.encode())
+            if not found or not COMMIT.fullmatch(bytes(found).decode("ascii", "replace")):
+                raise BadSource(f"{self._where}: has no {self._name}")
+            self.wanted = bytes(found).decode()
+        return [self.wanted.encode()]
+
+
+def _everything(refs: Mapping[Any, Any], depth: int | None = None) -> list[bytes]:
+    """What every branch and tag points to: the way to a commit that the server does not give by its hash."""
+    found = {bytes(value) for name, value in refs.items() if not bytes(name).endswith(b"^{}")}
+    return sorted(found) or [b"0" * 40]
+
+
+def _problem(exc: Exception, where: str, remote: Remote) -> PratiqueError:
+    if isinstance(exc, NotGitRepository):
+        return BadSource(f"{where}: there is no git repository")
+    if isinstance(exc, HangupException):
+        return Unreachable(f"{where}: the server hung up{remote.last_words()}")
+    if isinstance(exc, GitProtocolError):
+        return BadSource(f"{where}: the server says {str(exc)[:LONGEST_MESSAGE]!r}{remote.last_words()}")
+    if isinstance(exc, OSError):
+        return Unreachable(f"{where}: the connection broke off ({exc.strerror}){remote.last_words()}")
+    return BadSource(f"{where}: the server does not speak git as expected ({type(exc).__name__})")
+
+
+def _peeled(objects: Mapping[str, GitObject], name: str, where: str) -> str:
+    """The commit that `name` is, or that the tag `name` leads to."""
+    for _ in range(MAX_TAGS_OF_TAGS):
+        found = objects.get(name)
+        if found is None:
+            raise BadSource(f"{where}: {name} is no commit that the server gives")
+        if found.type == b"commit":
+            return name
+        if found.type != b"tag":
+            raise BadSource(f"{where}: {name} is a {found.type.decode()}; expected a commit")
+        name = _line(found, b"object ", where)
+    raise BadSource(f"{where}: a tag names a tag that names a tag, more than {MAX_TAGS_OF_TAGS} times")
+
+
+def _line(found: GitObject, key: bytes, where: str) -> str:
+    """The hash after `key` on the first line of a commit or tag."""
+    first = found.data.partition(b"\n")[0]
+    value = first.removeprefix(key).decode("ascii", "replace")
+    if not first.startswith(key) or not COMMIT.fullmatch(value):
+        raise InvalidArchive(f"{where}: a {found.type.decode()} is damaged")
+    return value
+
+
+class _Snapshot:
+    """One commit's files out of the objects that came."""
+
+    def __init__(self, objects: Mapping[str, GitObject], where: str, max_bytes: int):
+        self._objects = objects
+        self._where = where
+        self._max_bytes = max_bytes
+        self._entries = 0
+
+    def packed(self, commit: str, folder: list[bytes]) -> bytes:
+        """The folder as a tar, which is unpacked under the same bounds as every archive."""
+        tree = self._tree_of(_line(self._objects[commit], b"tree ", self._where), folder, commit)
+        packed, total = io.BytesIO(), 0
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for path, data in self._files(tree):
+                total += len(data)
+                if total > self._max_bytes:
+                    raise BundleTooLarge(
+                        f"{self._where}: more than {self._max_bytes} bytes of files "
+                        "(max_bytes, PRATIQUE_MAX_BUNDLE_MIB)"
+                    )
+                member = tarfile.TarInfo(path)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+        return packed.getvalue()
+
+    def _tree_of(self, tree: str, folder: list[bytes], commit: str) -> str:
+        for depth, part in enumerate(folder, start=1):
+            mode, name = next(((mode, sha) for name, mode, sha in self._entries_of(tree) if name == part), (0, ""))
+            shown = b"/".join(folder[:depth]).decode("utf-8", "backslashreplace")
+            if not name:
+                raise BadSource(f"{self._where}: has no folder {shown} at {commit}")
+            if not stat.S_ISDIR(mode):
+                raise UnsafePath(f"{self._where}: {shown} is {_kind(mode)}; expected a folder")
+            tree = name
+        return tree
+
+    def _files(self, tree: str) -> Iterator[tuple[str, bytes]]:
+        """Every file below `tree`. A tree may stand in itself a thousand times over: each time counts."""
+        found = False
+        todo: list[tuple[bytes, str]] = [(b"", tree)]
+        while todo:
+            folder, here = todo.pop()
+            for name, mode, sha in self._entries_of(here):
+                path = folder + name
+                if stat.S_ISDIR(mode):
+                    todo.append((path + b"/", sha))
+                    continue
+                found = True
+                yield path.decode("utf-8", "surrogateescape"), self._file(path, mode, sha)
+        if not found:
+            raise BadSource(f"{self._where}: there are no files in that folder")
+
+    def _entries_of(self, tree: str) -> Iterator[tuple[bytes, int, str]]:
+        for name, mode, sha in parse_tree(self._object(tree, b"tree"), 20, strict=True):
+            self._entries += 1
+            if self._entries > MAX_TREE_ENTRIES:
+                raise BundleTooLarge(f"{self._where}: more than {MAX_TREE_ENTRIES} files and folders")
+            if not name or b"/" in name:
+                raise UnsafePath(f"{self._where}: {name[:80]!r} is no name of a file")
+            yield name, mode, sha.decode()
+
+    def _file(self, path: bytes, mode: int, sha: str) -> bytes:
+        shown = path.decode("utf-8", "backslashreplace")
+        if not stat.S_ISREG(mode):
+            raise UnsafePath(f"{self._where}: {shown} is {_kind(mode)}; expected regular files only")
+        data = self._object(sha, b"blob")
+        if len(data) < LONGEST_LFS_POINTER_BYTES and data.startswith(LFS):
+            raise BadSource(f"{self._where}: {shown} is a Git LFS pointer, and the file itself is not fetched")
+        return data
+
+    def _object(self, sha: str, kind: bytes) -> bytes:
+        found = self._objects.get(sha)
+        if found is None or found.type != kind:
+            raise InvalidArchive(f"{self._where}: the {kind.decode()} {sha} is missing from what the server sent")
+        return found.data
+
+
+def _kind(mode: int) -> str:
+    kinds = {GITLINK: "a submodule", stat.S_IFLNK: "a symbolic link", stat.S_IFREG: "a file"}
+    return kinds.get(stat.S_IFMT(mode), "a special file")

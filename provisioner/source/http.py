@@ -1,0 +1,52 @@
+"""Archives and YAML files by URL: https, and a checksum unless the operator allows mutable ones."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from provisioner.errors import BadSource, DigestMismatch
+from provisioner.source.client import Client
+from provisioner.source.egress import EgressPolicy, place_of, shown
+from provisioner.source.specs import Credentials, Fetched, HttpSource
+from provisioner.values import Archive, Pin, SourceKind
+
+CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
+TEXT_SUFFIXES = (".yaml", ".yml", ".json")
+# What a server calls a single file whose URL does not say it; archives are recognised by their bytes.
+SUFFIX_OF_TYPE = {
+    "application/yaml": ".yaml",
+    "application/x-yaml": ".yaml",
+    "text/yaml": ".yaml",
+    "text/x-yaml": ".yaml",
+    "application/json": ".json",
+}
+
+
+def fetch(source: HttpSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
+    """The file at the URL, once, pinned to the SHA-256 of what came. Raises DigestMismatch and BadSource."""
+    place = place_of(source.url)
+    if not source.checksum and not egress.allow_mutable:
+        raise BadSource(f"{shown(source.url)}: expected a checksum; PRATIQUE_MUTABLE_HTTP can allow none")
+    if source.checksum and not CHECKSUM.fullmatch(source.checksum):
+        raise BadSource(f"{shown(source.url)}: expected a checksum sha256:<64 hex digits in lower case>")
+    headers = credentials.basic_for(place) if credentials else {}
+    with Client(egress) as client:
+        reply = client.get(source.url, max_bytes=max_bytes, headers=headers)
+    if reply.status != 200:
+        raise BadSource(f"{shown(source.url)}: the server answered {reply.status}; expected 200")
+    if source.checksum and reply.digest != source.checksum:
+        raise DigestMismatch(f"{shown(source.url)}: its checksum is {reply.digest}; expected {source.checksum}")
+    pin = Pin(SourceKind.HTTP, shown(source.url), reply.digest, source.destination)
+    return Fetched(pin, (Archive(_name(source.url, reply.headers), reply.body),))
+
+
+def _name(url: str, headers: Mapping[str, str]) -> str:
+    """The file's name: the last part of the URL, with the suffix of the content type where it has none of its own."""
+    name = posixpath.basename(unquote(urlsplit(url).path)) or "bundle"
+    if name.lower().endswith(TEXT_SUFFIXES):
+        return name
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return name + SUFFIX_OF_TYPE.get(kind, "")

@@ -1,0 +1,181 @@
+"""OCI images and artifacts by the oras client, with what it lacks: bounds, digests, egress checks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oras.container import Container
+
+from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
+from provisioner.source.client import Client
+from provisioner.source.egress import EgressPolicy, place_of
+from provisioner.source.registry import BoundedRegistry, pair_of
+from provisioner.source.specs import Credentials, Fetched, ImageSource
+from provisioner.values import Archive, Pin, SourceKind
+
+INDEX_TYPES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
+MANIFEST_TYPES = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
+TITLE = "org.opencontainers.image.title"
+# Descriptors that stand for no files of the bundle: an artifact's empty one, and a Helm chart's signature.
+NO_FILES = frozenset({"application/vnd.oci.empty.v1+json", "application/vnd.cncf.helm.chart.provenance.v1.prov"})
+DEFAULT_PLATFORM = "linux/amd64"
+MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+MAX_LAYERS = 128
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
+REFERENCE = re.compile(
+    rf"(?:(?P<host>[A-Za-z0-9.-]+(?::\d+)?|\[[0-9a-fA-F:]+\](?::\d+)?)/)?{_PART}(?:/{_PART})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+HUB_NAMES = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
+HUB, HUB_TOKENS = "registry-1.docker.io", "auth.docker.io"
+
+
+def fetch(source: ImageSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
+    """The image's layers, each byte checked against its digest; pinned to the digest of the manifest that was named.
+
+    Raises BadSource, DigestMismatch, ForbiddenAddress, BundleTooLarge and TryLater.
+    """
+    container = _container(source)
+    if source.insecure_http and not egress.allow_http:
+        raise BadSource(f"{source.ref}: expected https; PRATIQUE_PLAIN_HTTP can allow http")
+    prefix = "http" if source.insecure_http else "https"
+    place = place_of(f"{prefix}://{container.registry}/")
+    pair = pair_of(credentials, place, container.api_prefix)
+    is_hub = container.registry == HUB
+    with Client(egress) as client:
+        registry = BoundedRegistry(client, place, pair=pair, token_host=HUB_TOKENS if is_hub else "")
+        return _fetch(registry, container, source, max_bytes)
+
+
+def _fetch(registry: BoundedRegistry, container: Any, source: ImageSource, max_bytes: int) -> Fetched:
+    named = _Image(registry, container, source)
+    manifest, digest = named.manifest(container.digest or container.tag)
+    if "manifests" in manifest:
+        manifest, _ = named.manifest(_of_platform(manifest["manifests"], source))
+    archives, left = [], max_bytes
+    for layer in _layers(manifest, source):
+        data = named.blob(layer, left)
+        left -= len(data)
+        archives.append(Archive(_title(layer), data))
+    pin = Pin(SourceKind.IMAGE, source.ref, digest, source.destination)
+    return Fetched(pin, tuple(archives))
+
+
+class _Image:
+    """The manifests and blobs of one repository, checked against their digests."""
+
+    def __init__(self, registry: BoundedRegistry, container: Any, source: ImageSource):
+        self._registry = registry
+        self._container = container
+        self._source = source
+
+    def manifest(self, reference: str) -> tuple[dict[str, Any], str]:
+        """The manifest or index that a tag or digest names, and its digest."""
+        accept = ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))
+        url = self._container.manifest_url(reference)
+        reply = self._registry.fetch(url, self._scope, max_bytes=MAX_MANIFEST_BYTES, accept=accept)
+        told = reply.headers.get("docker-content-digest", "")
+        expected = reference if reference.startswith("sha256:") else told
+        if expected.startswith("sha256:") and reply.digest != expected:
+            raise DigestMismatch(f"{self._source.ref}: its manifest has digest {reply.digest}; expected {expected}")
+        return _manifest_of(reply.body, self._source.ref), reply.digest
+
+    def blob(self, layer: Mapping[str, Any], left: int) -> bytes:
+        """One layer; at most `left` bytes."""
+        digest, size = str(layer["digest"]), layer.get("size")
+        if not isinstance(size, int) or size < 0:
+            raise BadSource(f"{self._source.ref}: the layer {digest} has no size")
+        if size > left:
+            raise BundleTooLarge(
+                f"{self._source.ref}: the layer {digest} has {size} bytes; {left} are left of the limit max_bytes "
+                "(PRATIQUE_MAX_BUNDLE_MIB)"
+            )
+        reply = self._registry.fetch(self._container.get_blob_url(digest), self._scope, max_bytes=left)
+        if reply.digest != digest or len(reply.body) != size:
+            raise DigestMismatch(
+                f"{self._source.ref}: a layer has digest {reply.digest} and {len(reply.body)} bytes; "
+                f"expected {digest} and {size}"
+            )
+        return reply.body
+
+    @property
+    def _scope(self) -> str:
+        return f"repository:{self._container.api_prefix}:pull"
+
+
+def _container(source: ImageSource) -> Any:
+    if not REFERENCE.fullmatch(source.ref):
+        raise BadSource(
+            f"{source.ref[:200]!r} is no image reference; expected host/repository:tag or "
+            "host/repository@sha256:<64 hex digits>"
+        )
+    container = Container(source.ref)
+    if container.registry in HUB_NAMES:
+        container.registry = HUB
+        container.namespace = container.namespace or "library"
+    return container
+
+
+def _manifest_of(body: bytes, ref: str) -> dict[str, Any]:
+    try:
+        manifest = json.loads(body)
+    except (ValueError, RecursionError) as exc:
+        raise BadSource(f"{ref}: its manifest is not JSON") from exc
+    if not isinstance(manifest, dict) or manifest.get("schemaVersion") != 2:
+        raise BadSource(f"{ref}: expected a manifest of OCI or of Docker's schema 2")
+    if "manifests" in manifest and ("layers" in manifest or "config" in manifest):
+        raise BadSource(f"{ref}: its manifest is an index and an image at once")
+    return manifest
+
+
+def _of_platform(manifests: Any, source: ImageSource) -> str:
+    """The digest of the image for the wanted platform; the only one where nothing was said and there is one."""
+    found: dict[str, str] = {}
+    for entry in manifests if isinstance(manifests, list) else []:
+        platform = entry.get("platform") if isinstance(entry, dict) else None
+        platform = platform if isinstance(platform, dict) else {}
+        words = [str(platform.get(key) or "") for key in ("os", "architecture", "variant")]
+        name = "/".join(word for word in words if word)
+        if not name.startswith("unknown"):  # attestations, which are no images
+            found.setdefault(name, str(entry.get("digest", "")) if isinstance(entry, dict) else "")
+    wanted = source.platform or DEFAULT_PLATFORM
+    chosen = found.get(wanted) or _variant(found, wanted)
+    if not chosen and len(found) == 1 and not source.platform:
+        chosen = next(iter(found.values()))
+    if not DIGEST.fullmatch(chosen):
+        names = ", ".join(sorted(name or "one without a platform" for name in found)) or "none"
+        raise BadSource(f"{source.ref}: has no image for {wanted}; it has {names}")
+    return chosen
+
+
+def _variant(found: Mapping[str, str], wanted: str) -> str:
+    """linux/arm64 means linux/arm64/v8, if there is only one such."""
+    variants = [digest for name, digest in found.items() if name.startswith(f"{wanted}/")]
+    return variants[0] if len(variants) == 1 else ""
+
+
+def _layers(manifest: Mapping[str, Any], source: ImageSource) -> Iterator[Mapping[str, Any]]:
+    if "manifests" in manifest:
+        raise BadSource(f"{source.ref}: its index holds another index; expected an image")
+    layers = manifest.get("layers")
+    if not isinstance(layers, list) or not layers:
+        raise BadSource(f"{source.ref}: its manifest has no layers")
+    if len(layers) > MAX_LAYERS:
+        raise BundleTooLarge(f"{source.ref}: has {len(layers)} layers; the limit is {MAX_LAYERS}")
+    for layer in layers:
+        if not isinstance(layer, dict) or not DIGEST.fullmatch(str(layer.get("digest", ""))):
+            raise BadSource(f"{source.ref}: a layer has no sha256 digest")
+        kind = str(layer.get("mediaType", ""))
+        if "nondistributable" in kind or "foreign" in kind or kind.endswith("+encrypted"):
+            raise BadSource(f"{source.ref}: has a layer of type {kind}, which is not in the registry for everybody")
+        if kind not in NO_FILES:
+            yield layer
+
+
+def _title(layer: Mapping[str, Any]) -> str:
+    annotations = layer.get("annotations")
+    return str(annotations.get(TITLE, "")) if isinstance(annotations, dict) else ""

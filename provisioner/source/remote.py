@@ -1,0 +1,274 @@
+"""A git server, met by dulwich over our own connections (https) or an ssh program kept on a short lead."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dulwich.client import SSHGitClient, SSHVendor, SubprocessWrapper, Urllib3HttpGitClient
+from dulwich.errors import NotGitRepository
+from urllib3 import PoolManager
+from urllib3.exceptions import HTTPError
+
+from provisioner.errors import BadSource, BundleTooLarge
+from provisioner.source.client import CONNECT_SECONDS, Client
+from provisioner.source.egress import Place, place_of, resolve, shown
+from provisioner.source.specs import Credentials
+
+# git@example.com:group/repository.git, as hosts show it for cloning.
+SCP_LIKE = re.compile(r"(?P<user>[\w.-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/:][^:]*)")
+SSH_USER = re.compile(r"[A-Za-z0-9_][\w.-]{0,63}", re.ASCII)
+SSH_PATH = re.compile(r"/?[A-Za-z0-9._~@+/-]{1,1024}")
+LONGEST_LAST_WORDS = 300
+Wants = Callable[..., list[bytes]]
+
+
+class Remote:
+    """One repository on a server. Each `fetch` is a connection of its own."""
+
+    def __init__(self, client: Any, path: str, where: str, counter: Counter):
+        self.shown = where
+        self._client = client
+        self._path = path
+        self._counter = counter
+
+    def fetch(self, wants: Wants, *, depth: int | None, prefixes: Sequence[str]) -> bytes:
+        """The pack that holds what `wants(refs)` answers; raises the errors of dulwich and ours."""
+        pack = io.BytesIO()
+        self._client.fetch_pack(
+            self._path,
+            wants,
+            _NothingYet(),
+            pack.write,
+            depth=depth,
+            ref_prefix=[prefix.encode() for prefix in prefixes],
+        )
+        return pack.getvalue()
+
+    def last_words(self) -> str:
+        """What the transport itself has to say about a failure; "" if nothing."""
+        return self._counter.last_words()
+
+
+class Counter:
+    """The bytes that a server may send in all, references and progress included."""
+
+    def __init__(self, where: str, max_bytes: int):
+        self._where = where
+        self._max_bytes = max_bytes
+        self._seen = 0
+        self.log: Path | None = None
+
+    def bounded(self, read: Callable[..., bytes]) -> Callable[..., bytes]:
+        def counted(size: int = -1) -> bytes:
+            data = read(size)
+            self._seen += len(data)
+            if self._seen > self._max_bytes:
+                raise BundleTooLarge(
+                    f"{self._where}: sends more than {self._max_bytes} bytes (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)"
+                )
+            return data
+
+        return counted
+
+    def last_words(self) -> str:
+        words = ""
+        if self.log is not None:
+            with suppress(OSError):
+                words = self.log.read_bytes()[-LONGEST_LAST_WORDS:].decode("utf-8", "replace").strip()
+        return f" (ssh: {words!r})" if words else ""
+
+
+class _NothingYet:
+    """dulwich's question what we have already."""
+
+    shallow: frozenset[bytes] = frozenset()
+
+    def __next__(self) -> None:
+        return None
+
+    def ack(self, sha: bytes) -> None:
+        """Nothing was offered, so nothing can be acknowledged."""
+
+    def nak(self) -> None:
+        """As expected."""
+
+
+def shown_repository(repository: str) -> str:
+    """The repository without credentials, for pins and messages."""
+    return repository if SCP_LIKE.fullmatch(repository) else shown(repository)
+
+
+@contextmanager
+def connected(repository: str, client: Client, credentials: Credentials | None, max_bytes: int) -> Iterator[Remote]:
+    """The remote that a repository's URL means; raises BadSource for a kind of URL that is not fetched from."""
+    where = shown_repository(repository)
+    counter = Counter(where, max_bytes)
+    scp = SCP_LIKE.fullmatch(repository)
+    url = f"ssh://{scp['user']}@{scp['host']}/{scp['path']}" if scp else repository
+    if urlsplit(url).scheme != "ssh":
+        place = place_of(url, ("https", "http", "ssh"))
+        http = _HttpRemote(client, place, credentials, counter)
+        yield Remote(http, urlsplit(url).path, where, counter)
+        return
+    with tempfile.TemporaryDirectory(prefix="pratique-ssh-") as folder:
+        ssh = _Ssh(client, place_of(url, ("ssh",)), Path(folder), counter)
+        ssh.write_keys(credentials)
+        path = urlsplit(url).path.removeprefix("/") if scp else urlsplit(url).path
+        try:
+            yield Remote(ssh.remote(urlsplit(url).username or "git", path), path, where, counter)
+        finally:
+            ssh.end()
+
+
+class _HttpRemote(Urllib3HttpGitClient):
+    """dulwich over our client: every request and redirect is checked, every byte counted, passwords stay at home."""
+
+    def __init__(self, client: Client, place: Place, credentials: Credentials | None, counter: Counter):
+        # The pool manager is never asked: all requests go through `_http_request`.
+        super().__init__(f"{place.scheme}://{place}", pool_manager=PoolManager(), thin_packs=False)
+        self._ours = client
+        self._place = place
+        self._secret = credentials.basic_for(place) if credentials else {}
+        self._counter = counter
+
+    def _http_request(
+        self, url: str, headers: dict[str, str] | None = None, data: Any = None, raise_for_status: bool = True
+    ) -> tuple[Any, Callable[..., bytes]]:
+        body = data if data is None or isinstance(data, bytes) else b"".join(data)
+        sent = {"User-Agent": "git/pratique"} | (headers or {}) | self._secret
+        response: Any
+        response, final = self._ours.open(
+            "GET" if data is None else "POST", url, own=self._place, headers=sent, body=body
+        )
+        self._check(response, final)
+        response.content_type = response.headers.get("Content-Type")
+        if not str(response.content_type).startswith("application/x-git-"):
+            response.close()
+            raise BadSource(f"{shown(final)}: does not speak git's smart protocol; expected a git server")
+        response.redirect_location = final if final != url else ""
+        return response, self._counter.bounded(self._read_of(response, final))
+
+    def _check(self, response: Any, url: str) -> None:
+        if response.status == 200:
+            return
+        response.close()
+        if response.status in (401, 403):
+            known = (
+                "the given credentials do not fit" if self._secret else f"no credentials for {self._place} were given"
+            )
+            raise BadSource(f"{shown(url)}: the server answered {response.status}: {known}")
+        if response.status == 404:
+            raise NotGitRepository
+        raise BadSource(f"{shown(url)}: the server answered {response.status}; expected 200")
+
+    def _read_of(self, response: Any, url: str) -> Callable[[int], bytes]:
+        def read(size: int) -> bytes:
+            try:
+                data = bytes(response.read(size if size >= 0 else None))
+            except HTTPError as exc:
+                raise self._ours.problem(exc, url) from exc
+            # A connection that we ended ourselves looks like the end of the answer.
+            self._ours.deadline.check(shown(url))
+            return data
+
+        return read
+
+
+class _Ssh(SSHVendor):
+    """The ssh program with nothing of this machine's configuration, to the very address that was checked."""
+
+    def __init__(self, client: Client, place: Place, folder: Path, counter: Counter):
+        self._client = client
+        self._place = place
+        self._folder = folder
+        self._counter = counter
+        self._running: list[subprocess.Popen[bytes]] = []
+        counter.log = folder / "log"
+
+    def write_keys(self, credentials: Credentials | None) -> None:
+        """Put the key and the known hosts where ssh can read them; raises BadSource if there are none for this host."""
+        if credentials is None or not credentials.ssh_private_key or not credentials.are_for(self._place):
+            raise BadSource(f"{self._place}: ssh needs a private key that is for this host, and none was given")
+        if not credentials.ssh_known_hosts.strip():
+            raise BadSource(f"{self._place}: ssh needs the host's public key (known_hosts), and none was given")
+        for name, text in (("key", credentials.ssh_private_key), ("known_hosts", credentials.ssh_known_hosts)):
+            with os.fdopen(os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(text.rstrip("\n") + "\n")
+
+    def remote(self, user: str, path: str) -> Any:
+        if not SSH_USER.fullmatch(user) or not SSH_PATH.fullmatch(path):
+            raise BadSource(f"{self._place}: the user or the path holds a character that ssh URLs may not hold")
+        return SSHGitClient(self._place.host, port=self._place.port, username=user, vendor=self, thin_packs=False)
+
+    def run_command(  # noqa: PLR0913 -- the signature is dulwich's
+        self,
+        host: str,
+        command: bytes,
+        username: str | None = None,
+        port: int | None = None,
+        password: str | None = None,
+        key_filename: str | None = None,
+        ssh_command: str | None = None,
+        protocol_version: int | None = None,
+    ) -> SubprocessWrapper:
+        """dulwich's call: start `command` on the host."""
+        program = shutil.which("ssh")
+        if program is None:
+            raise BadSource(f"{self._place}: there is no ssh program on this machine; use https or install it")
+        address = resolve(self._place.host, self._place.port, self._client.policy, self._client.deadline.left)[0]
+        settings = self._settings(address, protocol_version or 0)
+        arguments = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+        running = subprocess.Popen(  # noqa: S603 -- a fixed program; user, host and path are checked and stand after --
+            [program, "-F", os.devnull, "-T", "-x", "-E", str(self._counter.log), *arguments,
+             "-p", str(self._place.port), "-l", str(username), "--", self._place.host, command.decode()],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+            env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._folder), "LC_ALL": "C"},
+        )  # fmt: skip
+        self._running.append(running)
+        self._client.deadline.at_end(running.kill)
+        wrapper = SubprocessWrapper(running)
+        wrapper.read = self._counter.bounded(wrapper.read)
+        return wrapper
+
+    def end(self) -> None:
+        for running in self._running:
+            running.kill()
+            running.wait()
+            for pipe in (running.stdin, running.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+
+    def _settings(self, address: str, protocol_version: int) -> dict[str, str]:
+        named = self._place.host if self._place.port == 22 else f"[{self._place.host}]:{self._place.port}"
+        return {
+            "HostName": address,
+            "HostKeyAlias": named,
+            "CheckHostIP": "no",
+            "StrictHostKeyChecking": "yes",
+            "UserKnownHostsFile": str(self._folder / "known_hosts"),
+            "GlobalKnownHostsFile": os.devnull,
+            "UpdateHostKeys": "no",
+            "IdentityFile": str(self._folder / "key"),
+            "IdentitiesOnly": "yes",
+            "IdentityAgent": "none",
+            "PreferredAuthentications": "publickey",
+            "BatchMode": "yes",
+            "ClearAllForwardings": "yes",
+            "ControlMaster": "no",
+            "ControlPath": "none",
+            "ProxyCommand": "none",
+            "ConnectTimeout": str(int(CONNECT_SECONDS)),
+            "LogLevel": "ERROR",
+            **({"SetEnv": f"GIT_PROTOCOL=version={protocol_version}"} if protocol_version else {}),
+        }

@@ -1,0 +1,84 @@
+"""What a source is as people write it, and what fetching it gives."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+
+from provisioner.source.egress import Place
+from provisioner.values import Archive, Pin
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSource:
+    """An OCI image or artifact. `platform` (linux/amd64) chooses from an index."""
+
+    ref: str
+    insecure_http: bool = False
+    platform: str = ""
+    destination: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GitSource:
+    """A repository at exactly one of commit, branch or tag; `directory` is the folder wanted of it."""
+
+    repository: str
+    commit: str = ""
+    branch: str = ""
+    tag: str = ""
+    directory: str = ""
+    destination: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSource:
+    url: str
+    checksum: str = ""
+    destination: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSource:
+    """A folder, an archive or a YAML file on this machine: for the command line only (S18)."""
+
+    path: str
+    destination: str = ""
+
+
+Source = ImageSource | GitSource | HttpSource | LocalSource
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What opens a source. `host` (`host` or `host:port`) is the only place that ever gets them (S08).
+
+    `docker_config` is the text of a dockerconfigjson, which names its hosts itself; `ssh_private_key` and
+    `ssh_known_hosts` are the texts of those files.
+    """
+
+    host: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    docker_config: str = field(default="", repr=False)
+    ssh_private_key: str = field(default="", repr=False)
+    ssh_known_hosts: str = field(default="", repr=False)
+
+    def are_for(self, place: Place) -> bool:
+        host = f"[{place.host}]" if ":" in place.host else place.host
+        return bool(self.host) and self.host.lower() in (host, place.host, f"{host}:{place.port}")
+
+    def basic_for(self, place: Place) -> dict[str, str]:
+        """The Authorization header for `place`; empty where they are for another one."""
+        if not self.username or not self.are_for(place):
+            return {}
+        pair = f"{self.username}:{self.password}".encode()
+        return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """`archives` are stacked in order, as image layers are."""
+
+    pin: Pin
+    archives: tuple[Archive, ...]

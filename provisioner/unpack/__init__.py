@@ -1,0 +1,173 @@
+"""Untrusted archives into a bounded tree in memory: nothing is written, followed or run (promise 10).
+
+Beside the packed archive, memory holds the unpacked tree, twice the largest file, and for zstd the window of at most
+128 MiB. A format is one file and one line in `_entries`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from backports.zstd import ZstdError
+
+from provisioner.errors import BadBundle, InvalidArchive, UnsafePath
+from provisioner.unpack.compression import GZIP_MAGIC, ZSTD_MAGIC, GzipStream, zstd_stream
+from provisioner.unpack.meter import Limits, Meter, Metered
+from provisioner.unpack.tar import BLOCK, is_tar, tar_entries
+from provisioner.unpack.zip import MAGICS, zip_entries
+from provisioner.values import Archive, Tree
+
+WHITEOUT = ".wh."
+OPAQUE = ".wh..wh..opq"
+TEXT_SUFFIXES = (".yaml", ".yml", ".json")
+# Formats that people try, by their first bytes: the answer is which one it is, not "unknown".
+UNREAD = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"7z\xbc\xaf": "7z", b"Rar!": "rar", b"\x04\x22\x4d\x18": "lz4"}
+
+
+@dataclass(slots=True)
+class _Layer:
+    """One archive: what it brings, and what it takes away from those below it."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
+
+    def hides(self, path: str) -> bool:
+        """Whether a file `path` of a lower layer is seen no longer: whited out, or in the way of something new."""
+        if path in self.gone or path in self.folders:
+            return True
+        return any(
+            folder in self.gone or folder in self.emptied or folder in self.files for folder in ("", *_folders(path))
+        )
+
+
+def unpack(archives: Iterable[Archive], *, limits: Limits | None = None) -> Tree:
+    """The regular files of all archives, later ones over earlier ones, whiteouts applied as image layers mean them.
+
+    Raises UnsafePath and InvalidArchive naming the entry, and BundleTooLarge naming the limit, while reading: a bomb
+    is never held unpacked.
+    """
+    meter = Meter(limits or Limits())
+    files: dict[str, bytes] = {}
+    for archive in archives:
+        layer = _layer(archive, meter)
+        _check_collisions(layer.files, layer.folders)
+        for path in [known for known in files if layer.hides(known)]:
+            del files[path]
+        files.update(layer.files)
+    if not files:
+        raise InvalidArchive("the archive holds no files")
+    _check_collisions(files, ())
+    return Tree(dict(sorted(files.items())))
+
+
+def _layer(archive: Archive, meter: Meter) -> _Layer:
+    layer = _Layer()
+    for path, data in _named_entries(archive, meter):
+        folder, _, name = path.rpartition("/")
+        if data is None:
+            layer.folders.update((path, *_folders(path)) if path else ())
+        elif name == OPAQUE:
+            layer.emptied.add(folder)
+        elif name.startswith(WHITEOUT):
+            layer.gone.add(_whited_out(path, folder, name))
+        elif path in layer.files:
+            raise InvalidArchive(f"{path} is in the archive twice")
+        else:
+            layer.files[path] = data
+            layer.folders.update(_folders(path))
+    return layer
+
+
+def _whited_out(path: str, folder: str, name: str) -> str:
+    target = name.removeprefix(WHITEOUT)
+    if target in ("", ".", ".."):
+        raise UnsafePath(f"{path}: a whiteout of no file")
+    return f"{folder}/{target}" if folder else target
+
+
+def _folders(path: str) -> list[str]:
+    """The folders above `path`, the innermost first, without the root."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
+
+
+def _named_entries(archive: Archive, meter: Meter) -> Iterator[tuple[str, bytes | None]]:
+    """The entries of one archive; every error says which archive it was."""
+    what = archive.name or "the archive"
+    try:
+        yield from _entries(archive, meter)
+    except (zipfile.BadZipFile, zlib.error, ZstdError, EOFError) as exc:
+        raise InvalidArchive(f"{what}: it is damaged or cut off: {exc}") from exc
+    except (NotImplementedError, RuntimeError, ValueError, OverflowError) as exc:  # what zipfile says of odd archives
+        raise InvalidArchive(f"{what}: it cannot be read: {exc}") from exc
+    except BadBundle as exc:
+        raise type(exc)(f"{what}: {exc}") from exc
+
+
+def _entries(archive: Archive, meter: Meter) -> Iterator[tuple[str, bytes | None]]:
+    """Told apart by what the bytes are, not by what they are called."""
+    data = archive.data
+    if data[:4] in MAGICS:
+        return zip_entries(data, meter)
+    if data[:2] == GZIP_MAGIC:
+        return tar_entries(Metered(GzipStream(data, meter.limits), meter, len(data)), meter)
+    if data[:4] == ZSTD_MAGIC:
+        return tar_entries(Metered(zstd_stream(data), meter, len(data)), meter)
+    if is_tar(data[:BLOCK]):
+        return tar_entries(Metered(_Slices(data), meter, len(data)), meter)
+    return iter([_single(archive, meter)])
+
+
+class _Slices:
+    """Bytes as a stream, without a copy of the whole."""
+
+    def __init__(self, data: bytes):
+        self._data = data
+        self._at = 0
+
+    def read(self, size: int, /) -> bytes:
+        piece = self._data[self._at : self._at + size]
+        self._at += len(piece)
+        return piece
+
+
+def _single(archive: Archive, meter: Meter) -> tuple[str, bytes]:
+    """A file that is no archive: YAML or JSON, under its own name."""
+    path = meter.path_of(archive.name)
+    if not path.lower().endswith(TEXT_SUFFIXES):
+        known = next((name for magic, name in UNREAD.items() if archive.data.startswith(magic)), "")
+        found = f"it is {known}" if known else "it is no archive that is read, and has no suffix of a text"
+        raise InvalidArchive(f"{found}; expected tar, tar.gz, tar.zst, zip, YAML or JSON")
+    meter.count(path)
+    meter.check_file(len(archive.data), path)
+    meter.take(len(archive.data), path)
+    return path, archive.data
+
+
+def _check_collisions(files: Iterable[str], folders: Iterable[str]) -> None:
+    """Two names that some file system takes for one, and a file where another one needs a folder."""
+    names = sorted(files)
+    above: dict[str, str] = {_folded(folder): folder for folder in folders}
+    for path in names:
+        above.update({_folded(folder): folder for folder in _folders(path)})
+    known: dict[str, str] = {}
+    for path in names:
+        key = _folded(path)
+        if key in known:
+            raise UnsafePath(f"{path} and {known[key]} differ only in case or in how letters are composed")
+        if key in above:
+            raise InvalidArchive(f"{path} is a file, and {above[key]} a folder")
+        known[key] = path
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+__all__ = ["Limits", "unpack"]
