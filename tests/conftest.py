@@ -27,6 +27,8 @@ LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    import approvals.project.celery  # noqa: F401 - wakes are sent with its settings: without a queue they give up at once
+
     config.stash[LEFT_OUT] = Counter()
 
 

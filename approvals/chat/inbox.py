@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import urllib3
@@ -15,14 +16,28 @@ from django.utils import timezone
 from approvals import services, wake
 from approvals.chat import slack, webhook
 from approvals.chat.tools import Delivery, Wish
-from approvals.errors import NotAllowed, NotFound, Refused
+from approvals.errors import AlreadyReviewed, NotAllowed, NotFound, NotOpen, Refused
 from approvals.models import ChatAccount, ChatDelivery, Request, Review
-from provisioner.values import Severity
+from approvals.steps.evaluate import OWN_RULES_PREFIX
 
 logger = logging.getLogger(__name__)
 
 OVERDUE_SECONDS = 15
 REPLY_SECONDS = 5.0
+# As long as Slack takes answers. A decision that nobody could act on until then is to be made anew.
+PATIENCE = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a delivery: `kept` in its row, `said` in the chat."""
+
+    kept: str
+    said: str
+
+
+_LATE = "this came too late to be acted on: decide again"
+TOO_LATE = Answer(_LATE, _LATE)
 
 
 def take_in(tool: str, delivery: Delivery) -> bool:
@@ -50,28 +65,45 @@ def act(delivery_id: int) -> None:
     if row.done_at:
         return
     wish = Wish(**row.wish)
+    answer = _answer(wish) if timezone.now() - row.received_at < PATIENCE else TOO_LATE
+    done = ChatDelivery.objects.filter(pk=row.pk, done_at__isnull=True)
+    if done.update(done_at=timezone.now(), words=answer.kept) and wish.reply_to:
+        _reply(wish.reply_to, answer.said)
+
+
+def _answer(wish: Wish) -> Answer:
     try:
-        words = _decide(wish)
+        user = _person(wish)
+        if user is None:
+            return _invitation(wish)
+        words = _decide(wish, user)
     except Refused as exc:
         words = str(exc)
-    done = ChatDelivery.objects.filter(pk=row.pk, done_at__isnull=True).update(done_at=timezone.now(), words=words)
-    if done and wish.reply_to:
-        _reply(wish.reply_to, words)
+    return Answer(words, slack.escaped(words))
 
 
-def _decide(wish: Wish) -> str:
+def _decide(wish: Wish, user: User) -> str:
     request = _request(wish)
-    if wish.decision == "Approve" and wish.tool == slack.NAME:
-        _check_small_enough(request)
-    user = _person(wish)
-    given = services.review(
-        by=user,
-        request_id=request.pk,
-        decision=wish.decision,
-        subject_digest=wish.subject_digest,
-        reason=wish.reason,
-        channel=Review.Channel.WEBHOOK if wish.tool == webhook.NAME else Review.Channel.CHAT,
-    )
+    if wish.decision == "Approve":
+        _check_small_enough(wish, request)
+    try:
+        given = services.review(
+            by=user,
+            request_id=request.pk,
+            decision=wish.decision,
+            subject_digest=wish.subject_digest,
+            reason=wish.reason,
+            channel=Review.Channel.WEBHOOK if wish.tool == webhook.NAME else Review.Channel.CHAT,
+            acknowledges=wish.acknowledges,
+        )
+    except AlreadyReviewed:
+        # Also where a worker died between the review and the note that this delivery is done.
+        earlier = Review.objects.filter(
+            request=request, user=user, decision=wish.decision, subject_digest=wish.subject_digest
+        ).first()
+        if earlier is None:
+            raise
+        given = earlier
     return f"{given.decision} by {given.username} is recorded for {request.deployment.name}"
 
 
@@ -86,14 +118,18 @@ def _request(wish: Wish) -> Request:
     return found
 
 
-def _check_small_enough(request: Request) -> None:
+def _check_small_enough(wish: Wish, request: Request) -> None:
     report = request.reports.filter(round=request.round).first()
-    if report is None or Severity(report.worst).is_at_least(slack.DECIDED_IN_BROWSER):
+    if report is None:
+        raise NotOpen("there is no report yet, so there is nothing to approve")
+    is_own = report.findings.filter(rule__startswith=OWN_RULES_PREFIX).exists()
+    if is_own or (wish.tool == slack.NAME and slack.is_too_serious(report)):
         url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/requests/{request.uid}"
         raise NotAllowed(f"this request is too serious to approve from a message: open {url}")
 
 
-def _person(wish: Wish) -> User:
+def _person(wish: Wish) -> User | None:
+    """Whose decision this is; None where nobody has linked the account yet."""
     if wish.tool == webhook.NAME:
         robot = User.objects.filter(username=wish.account, is_active=True).first() if wish.account else None
         if robot is None:
@@ -101,16 +137,22 @@ def _person(wish: Wish) -> User:
         return robot
     account = (
         ChatAccount.objects.select_related("user")
-        .filter(tool=wish.tool, tenant=wish.tenant, account=wish.account, user__is_active=True)
+        .filter(tool=wish.tool, tenant=wish.tenant, account=wish.account)
         .first()
     )
-    if account is None:
-        code = services.issue_link_code(tool=wish.tool, tenant=wish.tenant, account=wish.account, name=wish.name)
-        url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
-        raise NotAllowed(
-            f"this account is not linked yet: sign in at {url} and enter the code {code} within 10 minutes"
-        )
-    return account.user
+    if account and not account.user.is_active:
+        raise NotAllowed("the user of this account is switched off")
+    return account.user if account else None
+
+
+def _invitation(wish: Wish) -> Answer:
+    """A one-time code and nothing about the request. The code is said, never kept."""
+    words = "this account is not linked yet"
+    if not wish.reply_to:
+        return Answer(words, words)
+    code = services.issue_link_code(tool=wish.tool, tenant=wish.tenant, account=wish.account, name=wish.name)
+    url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
+    return Answer(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
 
 
 def _reply(url: str, words: str) -> None:

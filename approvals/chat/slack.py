@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,65 +13,67 @@ from django.core import signing
 from django.http import HttpRequest
 from slack_sdk.signature import Clock, SignatureVerifier
 
-from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish
-from approvals.models import Request
+from approvals import services
+from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish, identifier, raw_body, storable
+from approvals.models import Report, Request
 from provisioner.review.text import visible
 from provisioner.values import Severity
 
 NAME = "slack"
 PATIENCE_SECONDS = 300
+MAX_BODY_BYTES = 1024 * 1024
 SALT = "approvals.chat.slack"
-MAX_TEXT = 2900
-REPLY_HOST = "hooks.slack.com"
-# Above this a chat message is too small a place to decide: it opens the browser (security.md S22, approvals.md 0.8).
+# Slack takes 3000 characters in one section.
+MAX_TEXT = 2600
+REPLY_ORIGIN = ("https", "hooks.slack.com")
+# A click on a button that opens a page is told to us too, and asks for nothing.
+OPENS = "open"
+# Above this a chat message is too small a place to decide: it opens the browser (security.md S22).
 DECIDED_IN_BROWSER = Severity.DANGEROUS
+MALFORMED = (LookupError, TypeError, AttributeError, ValueError, RecursionError, signing.BadSignature)
 
 
 class Slack:
     name = NAME
 
-    def receive(self, http: HttpRequest, *, now: float) -> Delivery:
+    def receive(self, http: HttpRequest, *, now: float) -> Delivery | None:
         key, form = verified_form(http, now=now)
         try:
             payload = json.loads(form["payload"][0])
+            team, user = identifier(payload["team"]["id"]), payload["user"]
+            # In a shared channel (Slack Connect) people of other teams see our message, and may click.
+            check_team(team, str(user.get("team_id") or team))
             action = payload["actions"][0]
-            user = payload["user"]
-            button = signing.loads(action["value"], salt=SALT, max_age=settings.PRATIQUE["REQUEST_HOURS"] * 3600)
-            wish = Wish(
-                NAME,
-                str(payload["team"]["id"]),
-                str(user["id"]),
-                str(user.get("username", "")),
-                str(button["request"]),
-                str(button["decision"]),
-                str(button["digest"]),
-                "decided in Slack",
-                _reply_to(str(payload.get("response_url", ""))),
-            )
-        except (KeyError, IndexError, TypeError, ValueError, signing.BadSignature) as exc:
+            if action.get("action_id") == OPENS:
+                return None
+            return Delivery(key, _wish(team, user, action, str(payload.get("response_url") or "")))
+        except MALFORMED as exc:
             raise Unreadable("expected block_actions of one of our own messages") from exc
-        _check_team(wish.tenant, str(user.get("team_id") or wish.tenant))
-        return Delivery(key, wish)
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
-        report = request.reports.filter(round=request.round).first()
         url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/requests/{request.uid}"
         title = f"*{escaped(request.deployment.name)}* on {escaped(request.deployment.cluster.name)}"
         if occasion == "decided":
             return {"text": f"{title}: {request.state.replace('_', ' ')} <{url}|open>"}
-        lines = "\n".join(f"• {escaped(line)}" for line in (report.headline if report else []))[:MAX_TEXT]
-        is_risky = report is None or Severity(report.worst).is_at_least(DECIDED_IN_BROWSER)
-        buttons: list[dict[str, Any]] = [_button("Open", "open", url=url)]
-        if not is_risky:
+        report = request.reports.filter(round=request.round).first()
+        buttons: list[dict[str, Any]] = [_button("Open", OPENS, url=url)]
+        if report and not is_too_serious(report) and not services.to_acknowledge(request):
             buttons.append(_button("Approve", "approve", value=button_value(request, "Approve"), style="primary"))
         buttons.append(_button("Deny", "deny", value=button_value(request, "Deny"), style="danger"))
+        words = f"{title} needs a review\n{_summary(report)}"
         return {
-            "text": f"{request.deployment.name} needs a review: {url}",
+            "text": f"{escaped(request.deployment.name)} needs a review: {url}",
             "blocks": [
-                {"type": "section", "text": {"type": "mrkdwn", "text": f"{title} needs a review\n{lines}"}},
+                # verbatim: names and addresses in untrusted words do not become links or mentions.
+                {"type": "section", "text": {"type": "mrkdwn", "verbatim": True, "text": words}},
                 {"type": "actions", "elements": buttons},
             ],
         }
+
+
+def is_too_serious(report: Report) -> bool:
+    """Whether an approval needs more than a message can show."""
+    return Severity(report.worst).is_at_least(DECIDED_IN_BROWSER)
 
 
 def verified_form(http: HttpRequest, *, now: float) -> tuple[str, dict[str, list[str]]]:
@@ -78,8 +81,8 @@ def verified_form(http: HttpRequest, *, now: float) -> tuple[str, dict[str, list
 
     Slack signs `v0:<timestamp>:<raw body>`; slack_sdk raises several errors on malformed headers, all mean the same.
     """
-    secret = settings.PRATIQUE["SLACK_SIGNING_SECRET"]
-    body = http.body
+    secret = settings.PRATIQUE["SLACK_SIGNING_SECRET"].strip()
+    body = raw_body(http, at_most=MAX_BODY_BYTES)
     signature = http.headers.get("X-Slack-Signature", "")
     timestamp = http.headers.get("X-Slack-Request-Timestamp", "")
     if not secret or not signature or not timestamp.isascii() or not timestamp.isdigit():
@@ -87,12 +90,19 @@ def verified_form(http: HttpRequest, *, now: float) -> tuple[str, dict[str, list
     try:
         verifier = SignatureVerifier(secret, clock=_FixedClock(now))
         is_valid = abs(now - int(timestamp)) <= PATIENCE_SECONDS and verifier.is_valid(body, timestamp, signature)
-        text = body.decode()
-    except (ValueError, TypeError, UnicodeError) as exc:
+        form = parse_qs(body.decode(), max_num_fields=50) if is_valid else {}
+    except (ValueError, TypeError) as exc:
         raise Unverified from exc
     if not is_valid:
         raise Unverified
-    return hashlib.sha256(f"{timestamp}:{signature}".encode()).hexdigest(), parse_qs(text, max_num_fields=50)
+    return hashlib.sha256(f"{timestamp}:{signature}".encode()).hexdigest(), form
+
+
+def check_team(*teams: str) -> None:
+    """Raises Unverified unless all are the team whose members count."""
+    expected = settings.PRATIQUE["SLACK_TEAM"]
+    if not expected or any(team != expected for team in teams):
+        raise Unverified
 
 
 def button_value(request: Request, decision: str) -> str:
@@ -106,20 +116,48 @@ def escaped(text: str) -> str:
     return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def _wish(team: str, user: Mapping[str, Any], action: Mapping[str, Any], reply_to: str) -> Wish:
+    button = signing.loads(action["value"], salt=SALT, max_age=settings.PRATIQUE["REQUEST_HOURS"] * 3600)
+    return Wish(
+        NAME,
+        team,
+        identifier(user["id"]),
+        storable(str(user.get("username") or "")),
+        button["request"],
+        button["decision"],
+        button["digest"],
+        "decided in Slack",
+        _own(reply_to),
+    )
+
+
+def _summary(report: Report | None) -> str:
+    """How many findings of each severity, then as many whole headlines as fit, and how many do not."""
+    if report is None:
+        return "there is no report yet"
+    counts = [f"{report.severities[it]} {it}" for it in Severity if report.severities.get(it)]
+    lines = [" · ".join(counts) or "no findings"]
+    headline = [f"• {escaped(line)}" for line in report.headline]
+    for position, line in enumerate(headline):
+        if sum(map(len, lines)) + len(lines) + len(line) > MAX_TEXT:
+            return "\n".join([*lines, f"… and {len(headline) - position} more: open the request"])
+        lines.append(line)
+    return "\n".join(lines)
+
+
 def _button(text: str, action: str, **rest: str) -> dict[str, Any]:
     return {"type": "button", "action_id": action, "text": {"type": "plain_text", "text": text}, **rest}
 
 
-def _reply_to(url: str) -> str:
+def _own(url: str) -> str:
     """Answers go to Slack, or to where our own messages go; anywhere else would be a request forged by the caller."""
-    allowed = {REPLY_HOST, urlsplit(settings.PRATIQUE["SLACK_WEBHOOK_URL"]).netloc} - {""}
-    return url if urlsplit(url).netloc in allowed else ""
+    origin = _origin(url)
+    return url if all(origin) and origin in {REPLY_ORIGIN, _origin(settings.PRATIQUE["SLACK_WEBHOOK_URL"])} else ""
 
 
-def _check_team(team: str, user_team: str) -> None:
-    expected = settings.PRATIQUE["SLACK_TEAM"]
-    if not expected or team != expected or user_team != expected:
-        raise Unverified
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
 
 
 class _FixedClock(Clock):

@@ -1,13 +1,17 @@
-"""What every chat tool does for us, and the table of them."""
+"""What every chat tool does for us."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from django.http import HttpRequest
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, UnreadablePostError
 
 from approvals.models import Request
+
+MAX_IDENTIFIER = 100
 
 
 class Unverified(Exception):
@@ -34,6 +38,7 @@ class Wish:
     subject_digest: str
     reason: str
     reply_to: str = ""
+    acknowledges: Sequence[str] = ()
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -50,8 +55,30 @@ class Delivery:
 class Tool(Protocol):
     name: str
 
-    def receive(self, http: HttpRequest, *, now: float) -> Delivery:
-        """Verify the raw body and read it; raises Unverified or Unreadable."""
+    def receive(self, http: HttpRequest, *, now: float) -> Delivery | None:
+        """Verify the raw body and read it; None where it asks for nothing. Raises Unverified or Unreadable."""
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
         """The tool's message about a request; None where it does not speak."""
+
+
+def raw_body(http: HttpRequest, *, at_most: int) -> bytes:
+    """The body as it came, for signatures; raises Unverified where it is longer or broke off."""
+    try:
+        if int(http.META.get("CONTENT_LENGTH") or 0) > at_most:
+            raise Unverified
+        return http.body
+    except (ValueError, RequestDataTooBig, UnreadablePostError) as exc:
+        raise Unverified from exc
+
+
+def storable(text: str) -> str:
+    """`text` as every database takes it: no NUL, no half of a surrogate pair. What it may do to an eye stays in it."""
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
+
+
+def identifier(text: object) -> str:
+    """A tool's name for something; raises ValueError for what is none."""
+    if not isinstance(text, str) or not text or len(text) > MAX_IDENTIFIER or not text.isprintable():
+        raise ValueError("not an identifier")
+    return text

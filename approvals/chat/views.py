@@ -12,8 +12,8 @@ from django.views.decorators.http import require_POST
 from approvals import services
 from approvals.chat import inbox
 from approvals.chat.slack import NAME as SLACK
-from approvals.chat.slack import Slack, verified_form
-from approvals.chat.tools import Tool, Unreadable, Unverified
+from approvals.chat.slack import Slack, check_team, verified_form
+from approvals.chat.tools import Tool, Unreadable, Unverified, identifier, storable
 from approvals.chat.webhook import DecisionWebhook
 
 TOOLS: dict[str, Tool] = {"slack": Slack(), "webhook": DecisionWebhook()}
@@ -29,9 +29,11 @@ def receive(http: HttpRequest, tool: str) -> HttpResponse:
     try:
         delivery = known.receive(http, now=time.time())
     except Unverified:
-        return JsonResponse({"error": "not verified"}, status=401)
+        return _unverified()
     except Unreadable as exc:
         return JsonResponse({"error": str(exc)}, status=400)
+    if delivery is None:
+        return HttpResponse()
     is_new = inbox.take_in(tool, delivery)
     return JsonResponse({"delivery": delivery.key, "duplicate": not is_new}, status=200 if tool == SLACK else 202)
 
@@ -42,14 +44,18 @@ def slack_command(http: HttpRequest) -> HttpResponse:
     """`/pratique link`: a one-time code that a signed-in browser session turns into a link."""
     try:
         _, form = verified_form(http, now=time.time())
-        team, account = form["team_id"][0], form["user_id"][0]
-    except (Unverified, KeyError, IndexError):
-        return JsonResponse({"error": "not verified"}, status=401)
-    if team != settings.PRATIQUE["SLACK_TEAM"]:
-        return JsonResponse({"error": "not verified"}, status=401)
-    name = form.get("user_name", [""])[0]
+        team, account = form["team_id"][0], identifier(form["user_id"][0])
+        check_team(team)
+    except (Unverified, LookupError, ValueError):
+        return _unverified()
+    name = storable(form.get("user_name", [""])[0])
     code = services.issue_link_code(tool=SLACK, tenant=team, account=account, name=name)
     url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
     return JsonResponse(
         {"response_type": "ephemeral", "text": f"Sign in at {url} and enter the code {code} within 10 minutes."}
     )
+
+
+def _unverified() -> HttpResponse:
+    """The same for every reason, so that a forger learns nothing."""
+    return JsonResponse({"error": "not verified"}, status=401)

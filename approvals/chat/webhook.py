@@ -2,48 +2,68 @@
 
 from __future__ import annotations
 
-import binascii
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
 from standardwebhooks import Webhook, WebhookVerificationError
+from standardwebhooks.webhooks import EmptyWebhookSecretError
 
-from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish
+from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish, raw_body, storable
 from approvals.models import Request
 
 NAME = "webhook"
 HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 MAX_BODY_BYTES = 64 * 1024
+MAX_ID = 128
+EXPECTED = (
+    "expected a JSON object with request, subjectDigest, decision (Approve or Deny), and if you like reason, actor and"
+    " acknowledges (a list of strings)"
+)
+# What the library raises besides its own error, for headers, secrets and bodies that are malformed.
+UNVERIFIABLE = (WebhookVerificationError, EmptyWebhookSecretError, ValueError, RuntimeError)
 
 
 class DecisionWebhook:
     name = NAME
 
-    def receive(self, http: HttpRequest, *, now: float) -> Delivery:
+    def receive(self, http: HttpRequest, *, now: float) -> Delivery | None:
         secret = settings.PRATIQUE["DECISION_WEBHOOK_SECRET"]
         headers = {name: http.headers.get(name, "") for name in HEADERS}
-        if not secret or not all(headers.values()) or len(http.body) > MAX_BODY_BYTES:
+        body = raw_body(http, at_most=MAX_BODY_BYTES)
+        if not secret or not all(headers.values()) or len(headers["webhook-id"]) > MAX_ID:
             raise Unverified
         try:
-            Webhook(secret).verify(http.body, headers)
-            body = json.loads(http.body)
-        except (WebhookVerificationError, binascii.Error, UnicodeError, ValueError, RuntimeError) as exc:
+            Webhook(secret).verify(body, headers, json_parse=False)
+        except UNVERIFIABLE as exc:
             raise Unverified from exc
-        return Delivery(headers["webhook-id"][:128], _wish(body))
+        if not settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
+            raise Unreadable("PRATIQUE_DECISION_WEBHOOK_USER is not set, so nobody decides through this endpoint")
+        return Delivery(headers["webhook-id"], _wish(_object(body)))
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
         return None
 
 
-def _wish(body: Any) -> Wish:
-    expected = "expected a JSON object with request, subjectDigest, decision (Approve or Deny) and reason"
-    if not isinstance(body, dict):
-        raise Unreadable(expected)
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as exc:
+        raise Unreadable(EXPECTED) from exc
+    if not isinstance(found, dict):
+        raise Unreadable(EXPECTED)
+    return found
+
+
+def _wish(body: Mapping[str, Any]) -> Wish:
     words = {key: body.get(key) for key in ("request", "subjectDigest", "decision")}
-    if not all(isinstance(word, str) and word for word in words.values()):
-        raise Unreadable(expected)
+    acknowledges = body.get("acknowledges", [])
+    if not isinstance(acknowledges, list) or not all(
+        isinstance(it, str) and it for it in (*words.values(), *acknowledges)
+    ):
+        raise Unreadable(EXPECTED)
     # A human named in the body is text: the robot decides, with its own access check.
     said_by = str(body.get("actor") or "")
     reason = str(body.get("reason") or "") + (f" (said to be from {said_by})" if said_by else "")
@@ -52,8 +72,9 @@ def _wish(body: Any) -> Wish:
         "",
         settings.PRATIQUE["DECISION_WEBHOOK_USER"],
         "",
-        str(words["request"]),
-        str(words["decision"]),
-        str(words["subjectDigest"]),
-        reason,
+        storable(str(words["request"])),
+        storable(str(words["decision"])),
+        storable(str(words["subjectDigest"])),
+        storable(reason),
+        acknowledges=[storable(each) for each in acknowledges],
     )

@@ -53,11 +53,12 @@ def revisions(*, deployment: BundleDeployment, limit: int) -> list[Revision]:
     return list(Revision.objects.filter(deployment=deployment).select_related("request")[:limit])
 
 
-def inventory(*, deployment: BundleDeployment, search: str = "") -> QuerySet[InventoryItem]:
+def inventory(*, deployment: BundleDeployment, search: str = "", health: str = "") -> QuerySet[InventoryItem]:
     found = InventoryItem.objects.filter(deployment=deployment)
     if search:
-        wanted = Q(kind__icontains=search) | Q(namespace__icontains=search) | Q(name__icontains=search)
-        found = found.filter(wanted | Q(health__iexact=search))
+        found = found.filter(Q(kind__icontains=search) | Q(namespace__icontains=search) | Q(name__icontains=search))
+    if health:
+        found = found.filter(health=health)
     return found.order_by("kind", "namespace", "name", "pk")
 
 

@@ -17,6 +17,7 @@ from provisioner.values import Section, Severity
 TABS = ("needs-me", "open", "applying", "decided", "all")
 # Past this many requests in review, "needs me" holds those that were asked for first.
 MAX_WAITING = 500
+ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 # These stand open when the page opens.
 LOUD = (Severity.CRITICAL, Severity.BREAKING, Severity.UNKNOWN)
 
@@ -128,7 +129,7 @@ def _version(body: Mapping[str, Any]) -> str:
         ref = body.get("ref") or {}
         return str(ref.get("tag") or ref.get("branch") or str(ref.get("commit", ""))[:12])
     if "url" in body:
-        return str(body["url"]).rstrip("/").rpartition("/")[2]
+        return _of_archive(str(body["url"]))
     return str(body.get("name", ""))
 
 
@@ -137,6 +138,11 @@ def _of_image(reference: str) -> str:
     last = name.rpartition("/")[2]
     tag = last.partition(":")[2]
     return tag or (digest[:19] if digest else "latest")
+
+
+def _of_archive(url: str) -> str:
+    name = url.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return next((name.removesuffix(ending) for ending in ARCHIVES if name.endswith(ending)), name)
 
 
 def _of_tab(tab: str) -> Q:

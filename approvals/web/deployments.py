@@ -112,7 +112,8 @@ def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 
 
 def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") -> HttpResponse:
-    search = http.GET.get("search", "").strip()[:100]
+    search, wanted_health = http.GET.get("search", "").strip()[:100], http.GET.get("health", "")
+    rows = lists.inventory(deployment=deployment, search=search, health=wanted_health)
     rights = {
         verb: access.may(person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name)
         for verb in ("update", "delete")
@@ -123,10 +124,9 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "history": lists.requests_of(deployment=deployment, limit=HISTORY),
         "revisions": lists.revisions(deployment=deployment, limit=HISTORY),
         "health": lists.inventory_health(deployment=deployment),
-        "rows": Paginator(lists.inventory(deployment=deployment, search=search), OBJECTS).get_page(
-            http.GET.get("page")
-        ),
+        "rows": Paginator(rows, OBJECTS).get_page(http.GET.get("page")),
         "search": search,
+        "wanted_health": wanted_health,
         "rights": rights,
         "wrong": wrong,
     }

@@ -9,7 +9,6 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
-from django.utils.cache import add_never_cache_headers
 
 from approvals import access
 from approvals.errors import CouldNotAsk, NotAllowed, Refused
@@ -33,11 +32,9 @@ def signed_in(view: View) -> View:
         if not http.user.is_authenticated:
             return redirect_to_login(http.get_full_path())
         try:
-            answer = view(http, **named)
+            return view(http, **named)
         except Refused as refusal:
-            answer = errors.refused(http, refusal)
-        add_never_cache_headers(answer)
-        return answer
+            return errors.refused(http, refusal)
 
     return enter
 

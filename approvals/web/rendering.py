@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.backends.django import DjangoTemplates
+from django.utils.cache import add_never_cache_headers
 
 from provisioner.review.text import visible
 
@@ -35,7 +36,10 @@ _engine = DjangoTemplates(
 def page(
     http: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    """The rendered template; control, bidi and look-alike characters in it are shown as escapes (S24)."""
+    """The rendered template; control, bidi and look-alike characters in it are shown as escapes (S24).
+
+    No cache keeps it: rights end, and so does what they let a person see.
+    """
     chosen = http.COOKIES.get(THEME_COOKIE, "")
     facts = {
         "theme": chosen if chosen in THEMES else "",
@@ -44,7 +48,9 @@ def page(
         **(context or {}),
     }
     html = _engine.get_template(template).render(facts, http)
-    return HttpResponse(_safe(html), status=status)
+    answer = HttpResponse(_safe(html), status=status)
+    add_never_cache_headers(answer)
+    return answer
 
 
 def _here(http: HttpRequest) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
 from approvals.selectors.pages import version_words
 
@@ -19,6 +20,17 @@ register = template.Library()
 # A severity is a word and a shape, never a colour alone.
 SHAPES = {"critical": "◆", "breaking": "■", "unknown": "?", "dangerous": "▲", "notable": "●", "safe": "○"}
 STATE_WORDS = {"in_review": "in review"}
+HEALTH_WORDS = {
+    "": "not looked at yet",
+    "Current": "healthy",
+    "InProgress": "in progress",
+    "Failed": "failed",
+    "Terminating": "being deleted",
+    "NotFound": "not found",
+    "Unknown": "unknown",
+}
+DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
+QUOTED = re.compile(r"`([^`<>]{1,500})`")
 TONES = {
     "in_review": "info",
     "preparing": "info",
@@ -64,7 +76,9 @@ def severity(word: str) -> SafeString:
 def state(word: str) -> SafeString:
     """A state as a label."""
     return format_html(
-        '<span class="label label-{}">{}</span>', TONES.get(word, "plain"), STATE_WORDS.get(word, word or "unknown")
+        '<span class="label label-{}">{}</span>',
+        TONES.get(word, "plain"),
+        {**STATE_WORDS, **HEALTH_WORDS}.get(word, word),
     )
 
 
@@ -74,7 +88,7 @@ def ago(at: datetime | None) -> SafeString:
     if at is None:
         return SafeString("never")
     gap = timezone.now() - at
-    words = "now" if abs(gap) < timedelta(minutes=1) else _span(gap)
+    words = "just now" if abs(gap) < timedelta(minutes=1) else _span(gap)
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
 
 
@@ -149,3 +163,21 @@ def source_words(source: Mapping[str, Any]) -> str:
     at = next((f"{name} {value}" for name, value in ref.items() if value), "") if isinstance(ref, Mapping) else ref
     parts = (kind, body.get("repository") or body.get("url") or body.get("name"), at, body.get("directory"))
     return " ".join(str(part) for part in parts if part)
+
+
+@register.filter
+def health_words(health: str) -> str:
+    """What a health of the cluster means, for people."""
+    return HEALTH_WORDS.get(health, health)
+
+
+@register.filter
+def sentence(text: str) -> SafeString:
+    """A sentence of a report; what it quotes in backticks is a name."""
+    return mark_safe(QUOTED.sub(r"<code>\1</code>", escape(text)))  # noqa: S308 - escaped here; the code tags are ours
+
+
+@register.filter
+def digests(text: str) -> str:
+    """Text whose digests are cut to the 12 digits that people compare."""
+    return DIGEST.sub(r"\1…", text)

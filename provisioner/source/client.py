@@ -135,7 +135,7 @@ class Client:
                 self._check_status(response, url)
                 return response, url
             response.close()
-            url = urljoin(url, response.headers.get("location") or url)
+            url = _next_of(url, response.headers.get("location", ""))
         raise BadSource(f"{shown(url)}: more than {self.policy.max_redirects} redirects")
 
     def problem(self, exc: Exception, url: str) -> PratiqueError:
@@ -237,6 +237,14 @@ def _pool(client: Client, policy: EgressPolicy) -> urllib3.PoolManager:
     manager = urllib3.PoolManager(retries=False, ssl_context=trust)
     manager.pool_classes_by_scheme = {"http": PlainPool, "https": TLSPool}
     return manager
+
+
+def _next_of(url: str, location: str) -> str:
+    """Where a redirect leads; one without a location leads to itself."""
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        raise BadSource(f"{shown(url)}: redirects to what is no URL") from None
 
 
 def _is_harmless(header: str) -> bool:

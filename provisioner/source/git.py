@@ -47,15 +47,15 @@ NONSENSE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, Val
 def fetch(source: GitSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
     """The files of `directory` at the commit named, or where branch or tag point to now; pinned to the commit.
 
-    Raises BadSource (also for Git LFS pointers), UnsafePath for links and submodules inside `directory`, BundleTooLarge,
-    ForbiddenAddress and TryLater. Memory holds at most `max_bytes` four times.
+    Raises BadSource (also for Git LFS pointers), UnsafePath for links and submodules inside `directory`,
+    BundleTooLarge, ForbiddenAddress and TryLater. Memory holds at most `max_bytes` four times.
     """
     where = shown_repository(source.repository)
     _check(source, where)
     with Client(egress) as client, connected(source.repository, client, credentials, max_bytes) as remote:
         try:
             objects, wanted = _objects(source, remote, max_bytes)
-        except (*NONSENSE, GitProtocolError, OSError) as exc:
+        except (*NONSENSE, GitProtocolError, NotGitRepository, OSError) as exc:
             client.deadline.check(where)
             raise _problem(exc, where, remote) from exc
         except BadBundle as exc:
@@ -128,7 +128,7 @@ def _problem(exc: Exception, where: str, remote: Remote) -> PratiqueError:
     if isinstance(exc, HangupException):
         return Unreachable(f"{where}: the server hung up{remote.last_words()}")
     if isinstance(exc, GitProtocolError):
-        return BadSource(f"{where}: the server says {str(exc)[:LONGEST_MESSAGE]!r}{remote.last_words()}")
+        return BadSource(f"{where}: git failed: {str(exc)[:LONGEST_MESSAGE]!r}{remote.last_words()}")
     if isinstance(exc, OSError):
         return Unreachable(f"{where}: the connection broke off ({exc.strerror}){remote.last_words()}")
     return BadSource(f"{where}: the server does not speak git as expected ({type(exc).__name__})")

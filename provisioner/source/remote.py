@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dulwich.client import SSHGitClient, SSHVendor, SubprocessWrapper, Urllib3HttpGitClient
-from dulwich.errors import NotGitRepository
+from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
 from urllib3 import PoolManager
 from urllib3.exceptions import HTTPError
 
@@ -29,6 +29,7 @@ SCP_LIKE = re.compile(r"(?P<user>[\w.-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/:
 SSH_USER = re.compile(r"[A-Za-z0-9_][\w.-]{0,63}", re.ASCII)
 SSH_PATH = re.compile(r"/?[A-Za-z0-9._~@+/-]{1,1024}")
 LONGEST_LAST_WORDS = 300
+REFUSAL = re.compile(rb"[0-9a-f]{4}ERR ([^\n]{1,200})")
 Wants = Callable[..., list[bytes]]
 
 
@@ -44,14 +45,14 @@ class Remote:
     def fetch(self, wants: Wants, *, depth: int | None, prefixes: Sequence[str]) -> bytes:
         """The pack that holds what `wants(refs)` answers; raises the errors of dulwich and ours."""
         pack = io.BytesIO()
-        self._client.fetch_pack(
-            self._path,
-            wants,
-            _NothingYet(),
-            pack.write,
-            depth=depth,
-            ref_prefix=[prefix.encode() for prefix in prefixes],
-        )
+        named = [prefix.encode() for prefix in prefixes]
+        try:
+            self._client.fetch_pack(self._path, wants, _NothingYet(), pack.write, depth=depth, ref_prefix=named)
+        except HangupException as exc:
+            # dulwich reads over the line in which a server of protocol 2 says why it hangs up.
+            if words := self._counter.refusal():
+                raise GitProtocolError(words) from exc
+            raise
         return pack.getvalue()
 
     def last_words(self) -> str:
@@ -66,12 +67,14 @@ class Counter:
         self._where = where
         self._max_bytes = max_bytes
         self._seen = 0
+        self._latest = b""
         self.log: Path | None = None
 
     def bounded(self, read: Callable[..., bytes]) -> Callable[..., bytes]:
         def counted(size: int = -1) -> bytes:
             data = read(size)
             self._seen += len(data)
+            self._latest = (self._latest + data[-LONGEST_LAST_WORDS:])[-LONGEST_LAST_WORDS:]
             if self._seen > self._max_bytes:
                 raise BundleTooLarge(
                     f"{self._where}: sends more than {self._max_bytes} bytes (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)"
@@ -80,7 +83,13 @@ class Counter:
 
         return counted
 
+    def refusal(self) -> str:
+        """The reason with which the server ended the conversation; "" if it gave none."""
+        found = REFUSAL.search(self._latest)
+        return found[1].decode("utf-8", "replace").strip() if found else ""
+
     def last_words(self) -> str:
+        """What the ssh program logged; "" if nothing."""
         words = ""
         if self.log is not None:
             with suppress(OSError):
@@ -210,7 +219,7 @@ class _Ssh(SSHVendor):
             raise BadSource(f"{self._place}: the user or the path holds a character that ssh URLs may not hold")
         return SSHGitClient(self._place.host, port=self._place.port, username=user, vendor=self, thin_packs=False)
 
-    def run_command(  # noqa: PLR0913 -- the signature is dulwich's
+    def run_command(  # noqa: PLR0913, PLR0917 -- the signature is dulwich's
         self,
         host: str,
         command: bytes,

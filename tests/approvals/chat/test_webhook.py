@@ -1,0 +1,273 @@
+"""The generic decision endpoint: one key is one robot, and the robot is asked about like everybody."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from approvals.chat import inbox
+from approvals.models import ChatDelivery, KubernetesIdentity, Report, Request, Review
+from tests.approvals.chat.senders import WEBHOOK_KEY, decision_body, post_webhook, webhook_headers
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+pytestmark = pytest.mark.django_db
+
+
+def act() -> ChatDelivery:
+    """What the worker does with the one delivery."""
+    row = ChatDelivery.objects.get()
+    inbox.act(row.pk)
+    row.refresh_from_db()
+    return row
+
+
+def send(body: bytes, **signing: Any) -> int:
+    return post_webhook(body, webhook_headers(body, **signing)).status_code
+
+
+def test_the_robot_decides_with_its_own_right(asked: Request, robot: User) -> None:
+    assert send(decision_body(asked, reason="change 4711")) == 202
+    assert act().words == "Approve by robot is recorded for strimzi"
+    given = Review.objects.get()
+    assert (given.user, given.channel, given.reason) == (robot, "webhook", "change 4711")
+
+
+def test_the_answer_comes_before_any_work(here: World, asked: Request, robot: User) -> None:
+    here.kubernetes.asked.clear()
+    assert send(decision_body(asked)) == 202
+    assert (here.kubernetes.asked, Review.objects.count()) == ([], 0)
+
+
+def test_S21_a_human_named_in_the_body_is_text(here: World, asked: Request, robot: User) -> None:
+    send(decision_body(asked, actor="ada", user="ada", username="ada", reason="fine"))
+    act()
+    given = Review.objects.get()
+    assert (given.user, given.username, given.reason) == (robot, "robot", "fine (said to be from ada)")
+
+
+def test_S21_the_robot_has_no_right_but_its_own(here: World, asked: Request) -> None:
+    world.user("robot", here.cluster)
+    send(decision_body(asked, actor="ada"))
+    assert "does not let robot" in act().words
+    assert not Review.objects.exists()
+
+
+def test_S05_the_robot_that_asked_does_not_approve(here: World, asked: Request, robot: User) -> None:
+    Request.objects.update(requesters=[{"username": "robot", "user_id": robot.pk}])
+    send(decision_body(asked))
+    assert "somebody else" in act().words
+    assert not Review.objects.exists()
+
+
+def test_S12_a_service_account_does_not_vote_unless_it_is_listed(
+    here: World, asked: Request, robot: User, configured: Settings
+) -> None:
+    name = "system:serviceaccount:itsm:bridge"
+    KubernetesIdentity.objects.filter(user=robot).update(username=name, authenticator="token-review")
+    here.kubernetes.allow(name, "approve")
+    send(decision_body(asked))
+    assert "S12" in act().words
+    ChatDelivery.objects.all().delete()
+    configured.PRATIQUE = {**configured.PRATIQUE, "MACHINE_REVIEWERS": [name]}
+    send(decision_body(asked), key="msg_2")
+    assert "is recorded" in act().words
+
+
+def test_S22_a_robot_does_not_approve_what_touches_pratique(asked: Request, robot: User) -> None:
+    columns = {"section": "content", "severity": "critical", "message": "own", "fingerprint": "f"}
+    Report.objects.get().findings.create(position=0, rule="OWN-PRATIQUE-02", **columns)
+    send(decision_body(asked))
+    assert "too serious" in act().words
+    assert not Review.objects.exists()
+
+
+def test_S03_deletions_are_named_in_the_body(asked: Request, robot: User) -> None:
+    ref = {"group": "", "version": "v1", "kind": "Secret", "namespace": "harbour", "name": "old"}
+    report = Report.objects.get()
+    report.body["plan"]["actions"] = [{"action": "delete", "ref": ref}]
+    report.save()
+    send(decision_body(asked))
+    assert "has to name" in act().words
+    send(decision_body(asked, acknowledges=["delete Secret harbour/old"]), key="msg_2")
+    inbox.act(ChatDelivery.objects.get(key="msg_2").pk)
+    assert Review.objects.get().acknowledges == ["delete Secret harbour/old"]
+
+
+def test_S03_a_digest_that_moved_is_refused(asked: Request, robot: User) -> None:
+    send(decision_body(asked, subjectDigest="sha256:old"))
+    assert "look at it again" in act().words
+    assert not Review.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"webhook-id": ""},
+        {"webhook-id": "msg_2"},
+        {"webhook-id": "m" * 129},
+        {"webhook-timestamp": ""},
+        {"webhook-timestamp": "soon"},
+        {"webhook-timestamp": "nan"},
+        {"webhook-timestamp": "1e400"},
+        {"webhook-signature": ""},
+        {"webhook-signature": "v1"},
+        {"webhook-signature": "v1,"},
+        {"webhook-signature": "v1,%%%"},
+        {"webhook-signature": "v1,\u00e9\u00e9\u00e9\u00e9"},
+        {"webhook-signature": "v1a," + base64.b64encode(b"x" * 64).decode()},
+        {"webhook-signature": "v1," + base64.b64encode(b"x" * 32).decode()},
+    ],
+    ids=lambda change: " ".join(f"{key} {value[:12]!r}" for key, value in change.items()),
+)
+def test_unproved_callbacks_all_get_the_same_401(asked: Request, robot: User, change: dict[str, str]) -> None:
+    body = decision_body(asked)
+    answer = post_webhook(body, webhook_headers(body) | change)
+    assert (answer.status_code, json.loads(answer.content)) == (401, {"error": "not verified"})
+    assert not ChatDelivery.objects.exists()
+
+
+@pytest.mark.parametrize("seconds", [-301, 301], ids=["too old", "from the future"])
+def test_timestamps_far_from_now_are_refused(asked: Request, robot: User, seconds: int) -> None:
+    assert send(decision_body(asked), at=time.time() + seconds) == 401
+
+
+def test_another_key_is_refused(asked: Request, robot: User) -> None:
+    assert send(decision_body(asked), secret=b"x" * 32) == 401
+
+
+def test_two_signatures_let_a_key_be_changed(asked: Request, robot: User) -> None:
+    body = decision_body(asked)
+    headers, old = webhook_headers(body), webhook_headers(body, secret=b"o" * 32)
+    headers["webhook-signature"] = f"{old['webhook-signature']} {headers['webhook-signature']}"
+    assert post_webhook(body, headers).status_code == 202
+
+
+@pytest.mark.parametrize(
+    "secret", ["", "whsec_", "whsec_%%%", "\u00e9"], ids=["none", "empty", "no base64", "no ascii"]
+)
+def test_without_a_sound_secret_nothing_is_believed(
+    asked: Request, robot: User, configured: Settings, secret: str
+) -> None:
+    configured.PRATIQUE = {**configured.PRATIQUE, "DECISION_WEBHOOK_SECRET": secret}
+    assert send(decision_body(asked), secret=b"") == 401
+    assert send(decision_body(asked), secret=WEBHOOK_KEY) == 401
+
+
+def test_a_body_changed_on_the_way_is_refused(asked: Request, robot: User) -> None:
+    headers = webhook_headers(decision_body(asked, decision="Deny"))
+    assert post_webhook(decision_body(asked), headers).status_code == 401
+
+
+@pytest.mark.parametrize("size", [64 * 1024, 5 * 1024 * 1024], ids=["over ours", "over Django's"])
+def test_a_body_too_large_is_refused_before_it_is_read(asked: Request, robot: User, size: int) -> None:
+    assert send(decision_body(asked, reason="x" * size)) == 401
+    assert not ChatDelivery.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"no json",
+        b"null",
+        b"[]",
+        b"{}",
+        b"[" * 30_000,
+        b'{"request": 1, "subjectDigest": "d", "decision": "Approve"}',
+        b'{"request": "r", "subjectDigest": "", "decision": "Approve"}',
+        b'{"request": "r", "subjectDigest": "d", "decision": ["Approve"]}',
+        b'{"request": "r", "subjectDigest": "d", "decision": "Approve", "acknowledges": "all"}',
+        b'{"request": "r", "subjectDigest": "d", "decision": "Approve", "acknowledges": [1]}',
+    ],
+    ids=[
+        "empty",
+        "no json",
+        "null",
+        "list",
+        "empty object",
+        "nested without end",
+        "request a number",
+        "digest empty",
+        "decision a list",
+        "acknowledges no list",
+        "acknowledges numbers",
+    ],
+)
+def test_a_proved_body_of_another_shape_is_told_what_is_expected(
+    here: World, robot: User, body: bytes, configured: Settings
+) -> None:
+    answer = post_webhook(body, webhook_headers(body))
+    assert (answer.status_code, "expected a JSON object" in json.loads(answer.content)["error"]) == (400, True)
+    assert not ChatDelivery.objects.exists()
+
+
+def test_a_proved_body_that_is_not_utf8_is_refused(here: World, configured: Settings) -> None:
+    assert send(b'{"request": "\xff"}') == 401
+
+
+def test_a_replay_is_answered_but_not_acted_on_twice(asked: Request, robot: User) -> None:
+    body = decision_body(asked)
+    headers = webhook_headers(body)
+    answers = [post_webhook(body, headers) for _ in range(2)]
+    assert [it.status_code for it in answers] == [202, 202]
+    assert [json.loads(it.content)["duplicate"] for it in answers] == [False, True]
+    act()
+    assert Review.objects.count() == 1
+
+
+def test_a_sender_that_tries_again_with_a_new_signature_is_known_by_its_id(asked: Request, robot: User) -> None:
+    body = decision_body(asked)
+    assert [send(body, at=time.time() - seconds) for seconds in (60, 0)] == [202, 202]
+    assert ChatDelivery.objects.count() == 1
+
+
+def test_without_a_user_the_endpoint_decides_nothing_and_says_so(
+    asked: Request, robot: User, configured: Settings
+) -> None:
+    configured.PRATIQUE = {**configured.PRATIQUE, "DECISION_WEBHOOK_USER": ""}
+    body = decision_body(asked)
+    answer = post_webhook(body, webhook_headers(body))
+    assert (answer.status_code, "DECISION_WEBHOOK_USER" in json.loads(answer.content)["error"]) == (400, True)
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["switched off", "not there"])
+def test_a_robot_that_is_no_user_decides_nothing(asked: Request, robot: User, is_there: bool) -> None:
+    if is_there:
+        User.objects.filter(pk=robot.pk).update(is_active=False)
+    else:
+        robot.delete()
+    assert send(decision_body(asked)) == 202
+    assert "no active user" in act().words
+    assert not Review.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"request": "not-a-uuid"}, "no such request"),
+        ({"request": "00000000-0000-0000-0000-000000000000"}, "no such request"),
+        ({"request": "\ud800\0"}, "no such request"),
+        ({"decision": "approve"}, "expected Approve or Deny"),
+        ({"reason": "x" * 4001}, "at most 4000"),
+    ],
+    ids=["no uuid", "unknown", "no text", "small letter", "long reason"],
+)
+def test_what_cannot_be_decided_is_kept_with_the_reason(
+    asked: Request, robot: User, change: dict[str, str], words: str
+) -> None:
+    assert send(decision_body(asked, **change)) == 202
+    assert words in act().words
+    assert not Review.objects.exists()
+
+
+def test_words_that_no_database_takes_do_not_stop_a_decision(asked: Request, robot: User) -> None:
+    send(decision_body(asked, reason="a\0b\ud800c"))
+    assert "is recorded" in act().words
+    assert Review.objects.get().reason == "a\ufffdb?c"

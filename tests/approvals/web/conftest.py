@@ -1,0 +1,34 @@
+"""The world of the core's tests, with people who browse it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.approvals.core.conftest import World, here
+from tests.approvals.web import scene
+
+__all__ = ["here"]
+
+
+@pytest.fixture
+def afternoon(here: World) -> dict[str, Any]:
+    """Requests, a running deployment and a policy: the names are those of `scene.afternoon`."""
+    here.kubernetes.allow("rita", "get")
+    return scene.afternoon(here.cluster, here.ada, here.rita)
+
+
+@pytest.fixture
+def browse() -> Callable[[User], Client]:
+    """A browser in which this person is signed in."""
+
+    def signed_in(person: User) -> Client:
+        client = Client()
+        client.force_login(person)
+        return client
+
+    return signed_in

@@ -1,0 +1,203 @@
+"""Nobody sees what Kubernetes does not let them read, and a page never costs more for more rows (S02)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from approvals.models import BundleDeployment, Policy, Request, Review
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+
+Browse = Callable[[User], Client]
+# Words that only those may see who may read the cluster `prod`.
+SECRETS = ("harbour", "lighthouse", "tugboat", "buoy", "orders.shop.example.com", "routine")
+
+OPEN_PAGES = [
+    "/",
+    "/?tab=all",
+    "/deployments",
+    "/deployments/new",
+    "/clusters",
+    "/policies",
+    "/policies/new",
+    "/audit",
+    "/me",
+]
+PAGES_OF_A_CLUSTER = [
+    "/requests/{serious}",
+    "/requests/{serious}/progress",
+    "/requests/{serious}/objects",
+    "/requests/{serious}/objects/0",
+    "/deployments/prod/lighthouse",
+    "/deployments/prod/lighthouse/edit",
+    "/deployments/prod/nothing",
+]
+POLICY_PAGES = ["/policies/of/routine", "/policies/of/routine/edit"]
+POSTS = [
+    "/requests/{serious}/review",
+    "/requests/{serious}/withdraw",
+    "/deployments/prod/lighthouse/edit",
+    "/deployments/prod/lighthouse/pause",
+    "/deployments/prod/lighthouse/delete",
+]
+ALL_GETS = [*OPEN_PAGES, *PAGES_OF_A_CLUSTER, *POLICY_PAGES]
+
+
+def at(path: str, afternoon: dict[str, Any]) -> str:
+    return path.format(serious=afternoon["serious"].uid)
+
+
+def text_of(response: Any) -> str:
+    """The page without the address that it was asked for by, which the form for light and dark comes back to."""
+    return str(response.content.decode()).replace(response.wsgi_request.get_full_path(), "")
+
+
+@pytest.mark.parametrize("path", ALL_GETS)
+def test_every_page_opens_for_a_reader(path: str, here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    expected = 404 if path.endswith("/nothing") else 200
+    assert browse(here.ada).get(at(path, afternoon)).status_code == expected
+
+
+@pytest.mark.parametrize("path", [*ALL_GETS, *POSTS, "/me/tokens", "/me/chat", "/me/tokens/1/revoke"])
+def test_a_stranger_is_sent_to_sign_in(path: str, here: World, afternoon: dict[str, Any]) -> None:
+    client = Client()
+    ask = client.post if path in POSTS or path.startswith("/me/") else client.get
+    response = ask(at(path, afternoon))
+    assert response.status_code == 302
+    assert response["Location"].startswith("/sign-in?next=")
+
+
+@pytest.mark.parametrize("path", OPEN_PAGES)
+def test_a_page_of_many_clusters_shows_nothing_of_one_that_may_not_be_read(
+    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    response = browse(here.bert).get(path)
+    assert response.status_code == 200
+    assert [word for word in SECRETS if word in text_of(response)] == []
+
+
+@pytest.mark.parametrize("path", PAGES_OF_A_CLUSTER)
+def test_a_page_of_a_cluster_that_may_not_be_read_says_only_what_would_allow_it(
+    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    response = browse(here.bert).get(at(path, afternoon))
+    assert response.status_code == 403
+    text = text_of(response)
+    assert "kind: ClusterRole" in text
+    assert [word for word in SECRETS if word in text] == []
+
+
+@pytest.mark.parametrize("path", [*PAGES_OF_A_CLUSTER, *POLICY_PAGES])
+def test_who_is_nobody_on_a_cluster_learns_nothing_of_it(
+    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    response = browse(User.objects.create_user("nobody")).get(at(path, afternoon))
+    assert response.status_code == 404
+    assert [word for word in (*SECRETS, "prod<") if word in text_of(response)] == []
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_no_form_is_taken_from_somebody_who_may_not_read(
+    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    before = (Review.objects.count(), Request.objects.count(), BundleDeployment.objects.count())
+    response = browse(here.bert).post(
+        at(path, afternoon), {"decision": "Deny", "typed": "lighthouse", "pause": "yes", "reason": "no"}
+    )
+    assert response.status_code == 403
+    assert (Review.objects.count(), Request.objects.count(), BundleDeployment.objects.count()) == before
+
+
+def test_a_policy_of_a_cluster_that_may_not_be_read_cannot_be_seen_or_changed(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    client = browse(here.bert)
+    assert client.post("/policies/of/routine/edit", {"name": "routine"}).status_code == 404
+    assert Policy.objects.get().version == 1
+
+
+def test_a_cluster_that_does_not_answer_shows_nothing(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    here.kubernetes.is_down = True
+    client = browse(here.ada)
+    response = client.get(at("/requests/{serious}", afternoon))
+    assert response.status_code == 503
+    assert "could not ask Kubernetes" in text_of(response)
+    assert [word for word in SECRETS if word in text_of(client.get("/?tab=all"))] == []
+
+
+@pytest.mark.parametrize("path", ALL_GETS)
+def test_no_page_is_kept_by_a_cache(path: str, here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    assert "no-store" in browse(here.ada).get(at(path, afternoon))["Cache-Control"]
+
+
+@pytest.mark.parametrize("path", ALL_GETS)
+def test_no_page_needs_inline_code(path: str, here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    response = browse(here.ada).get(at(path, afternoon))
+    text = response.content.decode()
+    assert "script-src 'self'" in response["Content-Security-Policy"]
+    assert [mark for mark in ("<style", " style=", " onclick=", "javascript:") if mark in text] == []
+    assert not re.search(r"<script(?![^>]* src=)", text)
+
+
+def queries(client: Client, path: str) -> int:
+    with CaptureQueriesContext(
+        connection,
+    ) as caught:
+        assert client.get(path).status_code == 200
+    return len(caught)
+
+
+def test_the_inbox_costs_the_same_for_more_rows(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client = browse(here.ada)
+    few = queries(client, "/")
+    for number in range(8):
+        scene.reported(scene.asked(here.cluster, f"more-{number}", here.rita), scene.report_of("image-latest"))
+    assert queries(client, "/") == few
+    assert few == 9
+
+
+def test_a_request_page_costs_the_same_for_more_findings(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    client = browse(here.ada)
+    small = scene.reported(scene.asked(here.cluster, "small", here.rita), scene.report_of("service-for-everybody"))
+    large = scene.reported(
+        scene.asked(here.cluster, "large", here.rita),
+        scene.report_of("service-for-everybody", "binding-to-cluster-admin", "touches-pratique", "text-that-hides"),
+    )
+    assert queries(client, f"/requests/{small.uid}") == queries(client, f"/requests/{large.uid}") == 17
+
+
+def test_a_page_asks_about_no_more_than_thirty_live_objects(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("ada", "get")
+    body = scene.report_of("image-same-tag-other-bytes")
+    action, finding = body["plan"]["actions"][0], body["findings"][0]
+    body["plan"]["actions"] = [
+        {**action, "before": {}, "ref": {**action["ref"], "name": f"app-{number}"}} for number in range(60)
+    ]
+    body["findings"] = [{**finding, "ref": one["ref"], "evidence": {"seen": "x"}} for one in body["plan"]["actions"]]
+    found = scene.reported(scene.asked(here.cluster, "wide", here.rita), body)
+    client = browse(here.ada)
+    here.kubernetes.asked.clear()
+    text = text_of(client.get(f"/requests/{found.uid}"))
+    assert sum(1 for _, asked in here.kubernetes.asked if asked.name.startswith("app-")) == 30
+    assert text.count("Evidence: see the object") == 30
+
+
+def test_the_other_cluster_of_a_reader_stays_closed(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    other = world.cluster("staging")
+    secret = scene.asked(other, "submarine", None)
+    client = browse(here.ada)
+    assert client.get(f"/requests/{secret.uid}").status_code == 404
+    assert client.get("/deployments/staging/submarine").status_code == 404
+    pages = [text_of(client.get(path)) for path in ("/?tab=all", "/deployments", "/audit", "/clusters")]
+    assert not any("submarine" in page for page in pages)

@@ -1,0 +1,362 @@
+"""Signing in, light and dark, and the forms that write: their errors stay on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from approvals import services
+from approvals.models import ApiToken, AuditEntry, BundleDeployment, ChatAccount, Policy
+from approvals.services.identity import digest
+from provisioner.values import Identity
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+
+Browse = Callable[[User], Client]
+DEPLOYMENT = {
+    "cluster": "prod",
+    "name": "barge",
+    "labels": "team=harbour\n\ntier = one",
+    "install_namespace": "harbour",
+    "service_account": "installer",
+    "kind": "image",
+    "image": "registry.example.com/barge:1.2.0",
+    "git_ref": "tag",
+}
+POLICY = {
+    "name": "calm",
+    "cluster": "prod",
+    "kind": "guard",
+    "mode": "dry-run",
+    "names": "har*\nbuoy",
+    "labels": "",
+    "expression": 'worst != "critical"',
+    "message": "too wild",
+    "is_active": "on",
+}
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def test_a_kubernetes_token_signs_in(here: World) -> None:
+    here.kubernetes.tokens["good"] = Identity("carla", ("platform",), "uid-1")
+    client = Client()
+    form = {"with": "token", "cluster": "prod", "token": "good", "next": "/deployments"}
+    assert client.post("/sign-in", form)["Location"] == "/deployments"
+    assert "carla" in text_of(client.get("/me"))
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "words"),
+    [
+        pytest.param({"cluster": "prod", "token": "bad"}, 403, "does not know this token", id="unknown token"),
+        pytest.param({"cluster": "prod", "token": ""}, 422, "This field is required", id="no token"),
+        pytest.param({"cluster": "moon", "token": "x"}, 422, "Select a valid choice", id="unknown cluster"),
+    ],
+)
+def test_a_token_that_does_not_hold_is_refused_in_words(
+    form: dict[str, str], status: int, words: str, here: World
+) -> None:
+    response = Client().post("/sign-in", {"with": "token", **form})
+    assert response.status_code == status
+    assert words in text_of(response)
+    assert 'value="bad"' not in text_of(response)
+
+
+def test_a_password_signs_in_and_a_wrong_one_does_not(here: World) -> None:
+    User.objects.create_user("local", password="a long enough phrase")
+    client = Client()
+    wrong = client.post("/sign-in", {"with": "password", "username": "local", "password": "no"})
+    assert (wrong.status_code, "do not fit" in text_of(wrong)) == (403, True)
+    right = {"with": "password", "username": "local", "password": "a long enough phrase"}
+    assert client.post("/sign-in", right)["Location"] == "/"
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example", "//evil.example", "javascript:alert(1)", "/\\evil.example", ""]
+)
+def test_signing_in_leads_only_to_our_own_pages(target: str, here: World) -> None:
+    here.kubernetes.tokens["good"] = Identity("carla")
+    form = {"with": "token", "cluster": "prod", "token": "good", "next": target}
+    assert Client().post("/sign-in", form)["Location"] == "/"
+
+
+def test_signing_out_needs_a_form(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    assert client.get("/sign-out").status_code == 405
+    assert client.post("/sign-out")["Location"] == "/sign-in"
+    assert client.get("/").status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("chosen", "attribute"),
+    [("dark", ' data-theme="dark"'), ("light", ' data-theme="light"'), ("", ""), ('"><b>', "")],
+    ids=["dark", "light", "as the browser likes", "nonsense"],
+)
+def test_the_theme_is_kept_in_a_cookie(chosen: str, attribute: str, here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    assert client.post("/theme", {"theme": chosen, "next": "/audit"})["Location"] == "/audit"
+    assert f'<html lang="en"{attribute}>' in text_of(client.get("/"))
+
+
+def test_forms_without_a_csrf_token_do_nothing(here: World, afternoon: dict[str, Any]) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(here.ada)
+    response = client.post("/me/tokens", {"name": "x", "days": "1"})
+    assert (response.status_code, ApiToken.objects.count()) == (403, 0)
+    assert "This form is too old" in text_of(response)
+
+
+def test_a_deployment_is_made_as_the_person(here: World, browse: Browse) -> None:
+    response = browse(here.ada).post("/deployments/new", DEPLOYMENT)
+    assert response["Location"] == "/deployments/prod/barge"
+    made = here.kubernetes.objects["barge"]
+    assert made["spec"] == {
+        "installNamespace": "harbour",
+        "serviceAccountName": "installer",
+        "sources": [{"kind": "image", "image": {"ref": "registry.example.com/barge:1.2.0"}}],
+    }
+    assert BundleDeployment.objects.get().requests.get().requesters[0]["username"] == "ada"
+
+
+@pytest.mark.parametrize(
+    ("form", "source"),
+    [
+        pytest.param(
+            {"kind": "git", "repository": "https://git.example/x", "git_ref": "branch", "git_name": "main"},
+            {"kind": "git", "git": {"repository": "https://git.example/x", "ref": {"branch": "main"}}},
+            id="git",
+        ),
+        pytest.param(
+            {"kind": "http", "url": "https://a.example/x.tgz", "checksum": "sha256:1"},
+            {"kind": "http", "http": {"url": "https://a.example/x.tgz", "checksum": "sha256:1"}},
+            id="http",
+        ),
+    ],
+)
+def test_each_kind_of_source_has_its_fields(
+    form: dict[str, str], source: dict[str, Any], here: World, browse: Browse
+) -> None:
+    assert browse(here.ada).post("/deployments/new", {**DEPLOYMENT, **form}).status_code == 302
+    assert here.kubernetes.objects["barge"]["spec"]["sources"] == [source]
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        pytest.param({"name": "Not A Name"}, "expected at most 52", id="a bad name"),
+        pytest.param({"image": ""}, "this kind of source needs it", id="no image"),
+        pytest.param({"kind": "git"}, "this kind of source needs it", id="no repository"),
+        pytest.param({"labels": "team"}, "has no =", id="a label without value"),
+        pytest.param({"cluster": "moon"}, "Select a valid choice", id="a cluster that is not theirs"),
+        pytest.param({"kind": "configMap"}, "Select a valid choice", id="another kind"),
+    ],
+)
+def test_a_deployment_that_cannot_be_is_shown_again_with_what_is_wrong(
+    form: dict[str, str], words: str, here: World, browse: Browse
+) -> None:
+    response = browse(here.ada).post("/deployments/new", {**DEPLOYMENT, **form})
+    assert response.status_code == 422
+    assert words in text_of(response)
+    assert not here.kubernetes.objects
+
+
+def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, browse: Browse) -> None:
+    spec = world.spec(
+        drift="Correct",
+        sources=[
+            {"kind": "image", "destination": "a", "image": {"ref": "r/x:1", "auth": {"secret": {"name": "pull"}}}},
+            {"kind": "http", "http": {"url": "https://example.com/y.tgz"}},
+        ],
+    )
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    client = browse(here.ada)
+    page = text_of(client.get("/deployments/prod/barge/edit"))
+    assert ('value="r/x:1"' in page, "1 more source" in page) == (True, True)
+    form = {**DEPLOYMENT, "image": "r/x:2", "resource_version": live["metadata"]["resourceVersion"]}
+    assert client.post("/deployments/prod/barge/edit", form).status_code == 302
+    changed = here.kubernetes.objects["barge"]["spec"]
+    assert changed["drift"] == "Correct"
+    assert changed["sources"][0] == {
+        "kind": "image",
+        "destination": "a",
+        "image": {"ref": "r/x:2", "auth": {"secret": {"name": "pull"}}},
+    }
+    assert changed["sources"][1] == spec["sources"][1]
+
+
+def test_a_deployment_that_moved_meanwhile_is_not_overwritten(here: World, browse: Browse) -> None:
+    live = here.kubernetes.create(
+        here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
+    )
+    world.wish(here.cluster, live, here.rita)
+    response = browse(here.ada).post("/deployments/prod/barge/edit", {**DEPLOYMENT, "resource_version": "0"})
+    assert response.status_code == 409
+    assert 'href="/deployments/prod/barge"' in text_of(response)
+    assert here.kubernetes.objects["barge"]["spec"] == world.spec()
+
+
+def test_pausing_needs_a_reason_and_deleting_the_name(here: World, browse: Browse) -> None:
+    live = here.kubernetes.create(
+        here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
+    )
+    world.wish(here.cluster, live, here.rita)
+    for verb in ("update", "delete"):
+        here.kubernetes.allow("ada", verb)
+    client = browse(here.ada)
+    assert client.post("/deployments/prod/barge/pause", {"pause": "yes"}).status_code == 422
+    assert client.post("/deployments/prod/barge/pause", {"pause": "yes", "reason": "storm"}).status_code == 302
+    assert BundleDeployment.objects.get().is_paused
+    assert client.post("/deployments/prod/barge/pause", {"pause": "no"}).status_code == 302
+    assert not BundleDeployment.objects.get().is_paused
+    assert client.post("/deployments/prod/barge/delete", {"typed": "barg"}).status_code == 422
+    assert BundleDeployment.objects.get().deletion_requested_at is None
+    assert client.post("/deployments/prod/barge/delete", {"typed": "barge"}).status_code == 302
+    assert BundleDeployment.objects.get().deletion_requested_at
+
+
+def test_the_inventory_is_filtered(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client, path = browse(here.ada), "/deployments/prod/lighthouse"
+    found = text_of(client.get(f"{path}?search=berth-11"))
+    assert ("berth-11" in found, "berth-3" in found) == (True, False)
+    found = text_of(client.get(f"{path}?health=InProgress"))
+    assert ("berth-5" in found, "berth-1<" in found) == (True, False)
+
+
+def test_a_policy_is_saved_and_then_saved_again(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    assert client.post("/policies/new", POLICY)["Location"] == "/policies/of/calm"
+    assert Policy.objects.get().names == ["har*", "buoy"]
+    changed = {**POLICY, "name": "other", "mode": "enforce"}
+    assert client.post("/policies/of/calm/edit", changed).status_code == 302
+    policy = Policy.objects.get()
+    assert (policy.name, policy.mode, policy.version) == ("calm", "enforce", 2)
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        pytest.param({"expression": "worst =="}, "the expression does not hold", id="not CEL"),
+        pytest.param({"expression": "nothing == 1"}, "the expression does not hold", id="an unknown fact"),
+        pytest.param({"expression": ""}, "This field is required", id="no expression"),
+        pytest.param({"name": "Bad Name"}, "expected small letters", id="a bad name"),
+        pytest.param({"name": "routine"}, "is there already", id="the name of another"),
+        pytest.param({"labels": "x"}, "has no =", id="a label without value"),
+        pytest.param({"kind": "other"}, "Select a valid choice", id="another kind"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_shown_again_with_what_is_wrong(
+    form: dict[str, str], words: str, here: World, browse: Browse
+) -> None:
+    scene.policy(here.cluster, here.ada)
+    response = browse(here.ada).post("/policies/new", {**POLICY, **form})
+    assert response.status_code == 422
+    assert words in text_of(response)
+    assert Policy.objects.count() == 1
+
+
+def test_a_policy_needs_an_author_who_may_approve(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("bert", "get")
+    response = browse(here.bert).post("/policies/new", POLICY)
+    assert (response.status_code, Policy.objects.count()) == (403, 0)
+    assert "kind: ClusterRole" in text_of(response)
+
+
+def test_a_token_is_shown_once_and_revoked(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    text = text_of(client.post("/me/tokens", {"name": "ci", "days": "7"}))
+    shown = text.partition("prq_")[2].partition("<")[0].strip()
+    token = ApiToken.objects.get()
+    assert token.digest == digest(f"prq_{shown}")
+    assert "prq_" not in text_of(client.get("/me"))
+    assert browse(here.rita).post(f"/me/tokens/{token.pk}/revoke").status_code == 404
+    assert client.post(f"/me/tokens/{token.pk}/revoke").status_code == 302
+    assert not ApiToken.objects.exists()
+
+
+@pytest.mark.parametrize("days", ["0", "366", "x", ""])
+def test_a_token_of_any_other_length_is_refused(days: str, here: World, browse: Browse) -> None:
+    assert browse(here.ada).post("/me/tokens", {"name": "ci", "days": days}).status_code == 422
+    assert not ApiToken.objects.exists()
+
+
+def test_a_chat_account_is_linked_by_its_code_and_unlinked(here: World, browse: Browse) -> None:
+    code = services.issue_link_code(tool="slack", tenant="T1", account="U1", name="ada")
+    client = browse(here.ada)
+    assert client.post("/me/chat", {"code": "wrong"}).status_code == 422
+    assert client.post("/me/chat", {"code": code}).status_code == 302
+    account = ChatAccount.objects.get()
+    assert account.user == here.ada
+    assert browse(here.rita).post(f"/me/chat/{account.pk}/unlink").status_code == 404
+    assert client.post(f"/me/chat/{account.pk}/unlink").status_code == 302
+    assert not ChatAccount.objects.exists()
+
+
+def test_the_audit_is_filtered_and_says_whether_the_chain_is_whole(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    client = browse(here.ada)
+    text = text_of(client.get("/audit?deployment=tugboat&via=browser&actor=ada"))
+    assert ("The chain is whole" in text, "review given" in text, "harbour" in text) == (True, True, False)
+
+
+def test_the_audit_says_where_the_chain_is_broken(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    last = AuditEntry.objects.first()
+    assert last is not None
+    AuditEntry.objects.create(
+        number=last.number + 2, at=timezone.now() + timedelta(1), verb="x", actor="x", via="x", hash="0" * 64
+    )
+    assert "The chain is broken" in text_of(browse(here.ada).get("/audit"))
+
+
+@pytest.mark.django_db
+def test_healthz_answers_without_asking_anybody() -> None:
+    assert Client().get("/healthz").json() == {"status": "ok"}
+
+
+@pytest.mark.django_db
+def test_readyz_names_what_is_missing(settings: Any, tmp_path: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "REDIS_URL": "redis://:secret@127.0.0.1:1/0"}
+    response = Client().get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["checks"]["database"] == response.json()["checks"]["migrations"] == "ok"
+    assert response.json()["checks"]["redis"] == "Redis does not answer: see PRATIQUE_REDIS_URL"
+    assert "secret" not in text_of(response)
+
+
+def test_readyz_is_ready_with_its_queue(db: None, redis: str, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "REDIS_URL": redis}
+    response = Client().get("/readyz")
+    assert (response.status_code, response.json()["status"]) == (200, "ok")
+
+
+@pytest.mark.django_db
+def test_a_page_that_does_not_exist_says_so() -> None:
+    response = Client().get("/nowhere")
+    assert response.status_code == 404
+    assert "There is no such page" in text_of(response)
+
+
+def test_a_page_that_fails_says_so_without_telling_code(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise RuntimeError("the secret of the code")
+
+    monkeypatch.setattr("approvals.selectors.lists.policies", fail)
+    client = browse(here.ada)
+    client.raise_request_exception = False
+    response = client.get("/policies")
+    assert response.status_code == 500
+    assert ("This page failed" in text_of(response), "secret of the code" in text_of(response)) == (True, False)
+    assert "Request id" in text_of(response)

@@ -1,0 +1,334 @@
+"""Deciding in the browser: what was on the screen, by whom, and what the page says when it may not be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from approvals.models import KubernetesIdentity, Outcome, Request, Review
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+
+Browse = Callable[[User], Client]
+DELETED = [
+    "delete ConfigMap shop/b",
+    "delete CustomResourceDefinition.apiextensions.k8s.io orders.shop.example.com",
+    "delete PersistentVolumeClaim shop/data",
+]
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def decide(client: Client, request: Request, **form: Any) -> Any:
+    facts = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "", **form}
+    return client.post(f"/requests/{request.uid}/review", facts)
+
+
+def test_an_approval_is_kept_with_its_channel_and_digest(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    serious = afternoon["serious"]
+    response = decide(browse(here.ada), serious, reason="we waited for it", typed="harbour")
+    assert response["Location"] == f"/requests/{serious.uid}"
+    review = Review.objects.get(request=serious)
+    assert (review.decision, review.channel, review.user, review.reason) == (
+        "Approve",
+        "browser",
+        here.ada,
+        "we waited for it",
+    )
+    assert review.subject_digest == serious.subject_digest
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        pytest.param({"reason": "why not"}, "type the name harbour", id="no name typed"),
+        pytest.param({"reason": "why not", "typed": "Harbour"}, "type the name harbour", id="another name typed"),
+        pytest.param({"typed": "harbour"}, "say why you approve it", id="no reason"),
+        pytest.param({"typed": "harbour", "reason": " \n"}, "say why you approve it", id="a blank reason"),
+        pytest.param({"decision": "Maybe"}, "expected Approve or Deny", id="no decision"),
+    ],
+)
+def test_a_serious_approval_without_its_words_is_shown_again(
+    form: dict[str, str], words: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    response = decide(browse(here.ada), afternoon["serious"], **form)
+    assert response.status_code == 422
+    assert words in text_of(response)
+    assert form.get("reason", "").strip() in text_of(response)
+    assert not Review.objects.filter(request=afternoon["serious"]).exists()
+
+
+def test_a_denial_needs_no_name_typed(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    assert decide(browse(here.ada), afternoon["serious"], decision="Deny").status_code == 302
+    assert Review.objects.get(request=afternoon["serious"]).decision == "Deny"
+
+
+def test_a_routine_approval_needs_neither_name_nor_reason(here: World, browse: Browse) -> None:
+    request = world.in_review(scene.asked(here.cluster, "barge", here.rita))
+    client = browse(here.ada)
+    assert "To approve, type" not in text_of(client.get(f"/requests/{request.uid}"))
+    assert decide(client, request).status_code == 302
+
+
+@pytest.mark.parametrize("digest", ["", f"sha256:{'9' * 64}", "<b>"], ids=["none", "another", "markup"])
+def test_a_decision_on_another_digest_says_what_moved(
+    digest: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    serious = afternoon["serious"]
+    response = decide(browse(here.ada), serious, subject_digest=digest, typed="harbour", reason="yes")
+    assert response.status_code == 409
+    text = text_of(response)
+    assert serious.subject_digest in text
+    assert f'href="/requests/{serious.uid}"' in text
+    assert "<b>" not in text
+    assert not Review.objects.filter(request=serious).exists()
+
+
+def test_deletions_have_to_be_ticked_one_by_one(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    deleting, client = afternoon["deleting"], browse(here.ada)
+    page = text_of(client.get(f"/requests/{deleting.uid}"))
+    assert all(f'value="{one}"' in page for one in DELETED)
+    form = {"typed": "buoy", "reason": "yes"}
+    response = decide(client, deleting, acknowledges=DELETED[:1], **form)
+    assert response.status_code == 422
+    assert DELETED[2] in text_of(response)
+    assert decide(client, deleting, acknowledges=DELETED, **form).status_code == 302
+    assert Review.objects.get(request=deleting).acknowledges == DELETED
+
+
+def test_very_many_deletions_are_ticked_by_kind_and_kept_one_by_one(here: World, browse: Browse) -> None:
+    body = scene.report_of("data-is-deleted")
+    action = next(one for one in body["plan"]["actions"] if one["action"] == "delete")
+    body["plan"]["actions"] = [
+        {**action, "ref": {**action["ref"], "kind": kind, "name": f"n{number}"}}
+        for kind in ("ConfigMap", "Service")
+        for number in range(400)
+    ]
+    request = scene.reported(scene.asked(here.cluster, "fleet", here.rita), body)
+    client, form = browse(here.ada), {"typed": "fleet", "reason": "yes"}
+    assert text_of(client.get(f"/requests/{request.uid}")).count('name="acknowledges"') == 2
+    assert decide(client, request, acknowledges=["delete ConfigMap"], **form).status_code == 422
+    both = ["delete ConfigMap", "delete Service"]
+    assert decide(client, request, acknowledges=both, **form).status_code == 302
+    assert len(Review.objects.get(request=request).acknowledges) == 800
+
+
+def test_who_asked_may_deny_but_not_approve(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    here.kubernetes.allow("rita", "approve")
+    client = browse(here.rita)
+    text = text_of(client.get(f"/requests/{afternoon['serious'].uid}"))
+    assert "You asked for this change" in text
+    assert 'value="Approve"' not in text
+    assert 'value="Deny"' in text
+    response = decide(client, afternoon["serious"], typed="harbour", reason="mine")
+    assert (response.status_code, Review.objects.filter(request=afternoon["serious"]).count()) == (403, 0)
+
+
+def test_who_may_not_approve_sees_the_rule_that_would_allow_it(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.allow("bert", "get")
+    text = text_of(browse(here.bert).get(f"/requests/{afternoon['serious'].uid}"))
+    assert "verbs: [&quot;approve&quot;], resourceNames: [&quot;harbour&quot;]" in text
+    assert 'name="decision"' not in text
+
+
+def test_old_groups_decide_nothing(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    KubernetesIdentity.objects.update(groups_seen_at=timezone.now() - timedelta(days=3))
+    client = browse(here.ada)
+    assert "sign in again" in text_of(client.get(f"/requests/{afternoon['serious'].uid}"))
+    assert decide(client, afternoon["serious"], typed="harbour", reason="yes").status_code == 403
+
+
+def test_a_second_decision_is_refused_and_said_before(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client = browse(here.ada)
+    assert "You have decided: Approve" in text_of(client.get(f"/requests/{afternoon['quiet'].uid}"))
+    assert decide(client, afternoon["quiet"]).status_code == 409
+
+
+def test_a_requester_withdraws_and_nobody_else(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    path = f"/requests/{afternoon['serious'].uid}/withdraw"
+    assert browse(here.ada).post(path).status_code == 403
+    assert browse(here.rita).post(path, {"reason": "too early"}).status_code == 302
+    afternoon["serious"].refresh_from_db()
+    assert afternoon["serious"].state == "withdrawn"
+
+
+def test_needs_me_leaves_out_what_was_decided_or_asked_by_the_viewer(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.allow("rita", "approve")
+    ada, rita = text_of(browse(here.ada).get("/")), text_of(browse(here.rita).get("/"))
+    assert ("harbour" in ada, "buoy" in ada, "tugboat" in ada) == (True, True, False)
+    assert "Nothing waits for you" in rita
+
+
+def test_needs_me_holds_what_may_be_approved_by_name_only(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("bert", "approve", "buoy")
+    text = text_of(browse(here.bert).get("/"))
+    assert ("buoy" in text, "harbour" in text) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "query", ["tab=nonsense", "page=999", "page=x", "cluster=nowhere", "search=%00'%22", "tab=all&page=-1"]
+)
+def test_the_inbox_survives_any_query(query: str, here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    assert browse(here.ada).get(f"/?{query}").status_code == 200
+
+
+def test_live_values_are_hidden_from_who_may_not_get_the_object(here: World, browse: Browse) -> None:
+    here.kubernetes.allowed = {("ada", "get", ""), ("ada", "approve", "*")}
+    body = scene.report_of("image-same-tag-other-bytes")
+    action = body["plan"]["actions"][0]
+    action["before"] = {"apiVersion": "v1", "kind": "Deployment", "spec": {"note": "live-value-of-others"}}
+    body["findings"][0].update(ref=action["ref"], evidence={"was": "live-value-of-others"})
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    client = browse(here.ada)
+    pages = [text_of(client.get(f"/requests/{request.uid}{rest}")) for rest in ("", "/objects", "/objects/0")]
+    assert not any("live-value-of-others" in page for page in pages)
+    assert "exists, hidden from you" in pages[0]
+    assert "hidden from you" in pages[2]
+    here.kubernetes.allow("ada", "get", action["ref"]["name"])
+    from django.core.cache import cache
+
+    cache.clear()
+    assert "live-value-of-others" in text_of(client.get(f"/requests/{request.uid}/objects/0"))
+
+
+def test_the_values_of_a_secret_are_never_shown(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    actions = afternoon["serious"].reports.get().body["plan"]["actions"]
+    position = next(number for number, one in enumerate(actions) if one["ref"]["kind"] == "Secret")
+    text = text_of(browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/objects/{position}"))
+    assert "data:" in text
+    assert "hunter" not in text
+    assert "hidden" in text or "changed" in text
+
+
+@pytest.mark.parametrize("position", ["999", "99999999999999999999"])
+def test_an_object_that_is_not_in_the_plan_is_not_found(
+    position: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    assert browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/objects/{position}").status_code == 404
+
+
+def test_an_object_is_a_fragment_for_htmx(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    path = f"/requests/{afternoon['serious'].uid}/objects/0"
+    fragment = text_of(browse(here.ada).get(path, headers={"HX-Request": "true"}))
+    assert "<html" not in fragment
+    assert "line-minus" in fragment
+
+
+@pytest.mark.parametrize(
+    ("state", "trigger"),
+    [
+        ("preparing", "every 2s"),
+        ("in_review", "every 10s"),
+        ("approved", "every 2s"),
+        ("applying", "every 2s"),
+        ("stale", "every 2s"),
+        *((state, "") for state in ("applied", "failed", "denied", "superseded", "expired", "withdrawn")),
+    ],
+)
+def test_progress_asks_again_until_it_is_settled(
+    state: str, trigger: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    Request.objects.filter(pk=afternoon["serious"].pk).update(state=state)
+    text = text_of(browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/progress"))
+    assert ("hx-trigger" in text) is bool(trigger)
+    assert trigger in text
+
+
+@pytest.mark.parametrize(
+    ("seen", "refreshes", "tells"),
+    [
+        pytest.param("in_review-1", False, False, id="nothing moved"),
+        pytest.param("in_review-2", False, True, id="another round while deciding"),
+        pytest.param("preparing-1", True, True, id="the report is there"),
+    ],
+)
+def test_progress_tells_that_the_page_is_old(
+    seen: str, refreshes: bool, tells: bool, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    ada = User.objects.get(username="ada")
+    response = browse(ada).get(f"/requests/{afternoon['serious'].uid}/progress?seen={seen}")
+    assert ("HX-Refresh" in response, "has changed since" in text_of(response)) == (refreshes, tells)
+
+
+def test_progress_counts_objects_and_opens_on_a_failure(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    serious = afternoon["serious"]
+    Request.objects.filter(pk=serious.pk).update(state="applying")
+    for position, state in enumerate(["done", "failed"]):
+        Outcome.objects.create(
+            request=serious,
+            position=position,
+            object=f"ConfigMap shop/{position}",
+            action="create",
+            state=state,
+            message="quota exceeded" if state == "failed" else "",
+            at=timezone.now(),
+        )
+    text = text_of(browse(here.ada).get(f"/requests/{serious.uid}/progress"))
+    assert "2 of 6 objects" in text
+    assert "1 failed" in text
+    assert "quota exceeded" in text
+
+
+def test_a_failed_request_says_what_failed(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    failed = Request.objects.get(deployment__name="ferry")
+    text = text_of(browse(here.ada).get(f"/requests/{failed.uid}"))
+    assert "the registry did not answer" in text
+    assert "unreachable" in text
+
+
+def test_a_request_without_a_report_says_that_it_is_being_made(here: World, browse: Browse) -> None:
+    request = scene.asked(here.cluster, "new-one", here.rita)
+    client = browse(here.ada)
+    assert "The report is being made" in text_of(client.get(f"/requests/{request.uid}"))
+    assert client.get(f"/requests/{request.uid}/objects").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("safe\u202egnp.exe", "safe\\u202egnp.exe", id="bidi"),
+        pytest.param("zero\u200bwidth", "zero\\u200bwidth", id="zero width"),
+        pytest.param("bell\x07", "bell\\x07", id="control"),
+        pytest.param("p\u0430ypal", "p\\u0430ypal", id="look-alike"),
+        pytest.param("line\u2028break", "line\\u2028break", id="line separator"),
+        pytest.param("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;", id="markup"),
+        pytest.param("`<img src=x>`", "<code>&lt;img src=x&gt;</code>", id="markup in backticks"),
+    ],
+)
+def test_text_of_others_is_made_visible_on_every_page(name: str, shown: str, here: World, browse: Browse) -> None:
+    body = scene.report_of("image-latest")
+    body["headline"] = [f"about {name}"]
+    body["findings"][0].update(message=f"found {name}", evidence={"name": name})
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    client = browse(here.ada)
+    for path in (f"/requests/{request.uid}", "/?tab=all"):
+        text = text_of(client.get(path))
+        assert shown in text
+        assert name not in text or name in shown
+
+
+def test_a_reason_with_hidden_characters_is_shown_escaped(here: World, browse: Browse) -> None:
+    request = world.in_review(scene.asked(here.cluster, "barge", here.rita))
+    client = browse(here.ada)
+    decide(client, request, reason="fine\u202e, denied")
+    text = text_of(client.get(f"/requests/{request.uid}"))
+    assert "\u202e" not in text
+    assert "fine\\u202e, denied" in text

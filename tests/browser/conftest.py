@@ -1,0 +1,92 @@
+"""A live site with the world of the page tests. The append-only triggers are real, and let go only for the flush."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import playwright.sync_api as pw
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from pytest_django.live_server_helper import LiveServer
+from pytest_django.plugin import DjangoDbBlocker
+
+from approvals.project.celery import app
+from tests.approvals.core.conftest import here
+from tests.approvals.web.conftest import afternoon
+
+__all__ = ["afternoon", "here"]
+
+PASSWORD = "correct horse battery staple"
+append_only = importlib.import_module("approvals.migrations.0002_append_only")
+SignIn = Callable[[User], pw.Page]
+
+
+@pytest.fixture
+def triggers_afterwards(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Put the triggers back once the database is flushed."""
+    yield
+    with django_db_blocker.unblock(), connection.schema_editor() as editor:
+        append_only.create(None, editor)
+
+
+@pytest.fixture
+def transactional_db(triggers_afterwards: None, transactional_db: None) -> Iterator[None]:
+    """pytest-django empties the tables after such a test, which the triggers would refuse."""
+    yield
+    with connection.schema_editor() as editor:
+        append_only.drop(None, editor)
+
+
+@pytest.fixture(autouse=True)
+def queue(redis: str) -> Iterator[None]:
+    """The site's queue: without one, whatever commits waits for the connection to fail."""
+    before = app.conf.broker_url
+    app.conf.broker_url = redis
+    yield
+    app.conf.broker_url = before
+
+
+@pytest.fixture
+def sign_in(page: pw.Page, live_server: LiveServer) -> SignIn:
+    """Sign a person in by the form, with a local password."""
+
+    def enter(person: User) -> pw.Page:
+        person.set_password(PASSWORD)
+        person.save()
+        page.goto(f"{live_server.url}/sign-in")
+        page.get_by_text("With a local account").click()
+        page.get_by_label("Username").fill(person.username)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in with the password").click()
+        page.wait_for_url(f"{live_server.url}/")
+        return page
+
+    return enter
+
+
+@pytest.fixture
+def site(live_server: LiveServer, afternoon: dict[str, Any]) -> dict[str, str]:
+    """URLs of every page, by a name."""
+    serious = afternoon["serious"].uid
+    paths = {
+        "inbox": "/",
+        "all-requests": "/?tab=all",
+        "request": f"/requests/{serious}",
+        "reviewed-request": f"/requests/{afternoon['quiet'].uid}",
+        "deletion": f"/requests/{afternoon['deleting'].uid}",
+        "object": f"/requests/{serious}/objects/0",
+        "objects": f"/requests/{serious}/objects",
+        "deployments": "/deployments",
+        "deployment": "/deployments/prod/lighthouse",
+        "deployment-form": "/deployments/new",
+        "clusters": "/clusters",
+        "policies": "/policies",
+        "policy": "/policies/of/routine",
+        "policy-form": "/policies/of/routine/edit",
+        "audit": "/audit",
+        "me": "/me",
+    }
+    return {name: live_server.url + path for name, path in paths.items()}

@@ -1,0 +1,195 @@
+"""The pages in a real browser: read, decide, by keyboard, in light and dark, on a telephone, by everybody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import playwright.sync_api as pw
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.db import transaction
+
+from approvals.models import Outcome, Request, Review
+from tests.approvals.core.conftest import World
+from tests.browser.conftest import SignIn
+
+# The content of the closed parts is looked at as well.
+OPEN_ALL = "() => document.querySelectorAll('details').forEach((one) => { one.open = true })"
+CHECKED = [
+    "inbox",
+    "all-requests",
+    "request",
+    "reviewed-request",
+    "deletion",
+    "object",
+    "objects",
+    "deployments",
+    "deployment",
+    "deployment-form",
+    "clusters",
+    "policies",
+    "policy",
+    "policy-form",
+    "audit",
+    "me",
+]
+
+
+def complaints(page: pw.Page) -> list[str]:
+    """What axe finds, each with the element that it finds it in."""
+    found = Axe().run(page).response["violations"]
+    return [f"{one['id']}: {node['html'][:200]}" for one in found for node in one["nodes"]]
+
+
+def listen(page: pw.Page) -> list[str]:
+    """What the page will complain of: script errors, and what the content security policy stopped."""
+    heard: list[str] = []
+    page.on("console", lambda message: heard.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    return heard
+
+
+def test_somebody_signs_in_and_approves_by_clicking(
+    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+) -> None:
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.get_by_role("link", name="harbour").click()
+    page.get_by_label("Reason").fill("announced last week")
+    page.get_by_role("button", name="Approve").click()
+    pw.expect(page.get_by_role("alert")).to_contain_text("type the name harbour")
+    pw.expect(page.get_by_label("Reason")).to_have_value("announced last week")
+    page.get_by_label("To approve, type").fill("harbour")
+    page.get_by_role("button", name="Approve").click()
+    pw.expect(page.get_by_text("You have decided: Approve")).to_be_visible()
+    review = Review.objects.get(request=afternoon["serious"])
+    assert (review.user, review.channel, review.reason) == (here.ada, "browser", "announced last week")
+    assert [one for one in heard if "422" not in one] == []
+
+
+def test_deletions_are_ticked_and_denied_or_approved(
+    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+) -> None:
+    page = sign_in(here.ada)
+    page.goto(site["deletion"])
+    boxes = page.get_by_role("group", name="An approval has to name these").get_by_role("checkbox")
+    assert boxes.count() == 3
+    for number in range(3):
+        boxes.nth(number).check()
+    page.get_by_label("Reason").fill("moved away")
+    page.get_by_label("To approve, type").fill("buoy")
+    page.get_by_role("button", name="Approve").click()
+    pw.expect(page.get_by_text("You have decided: Approve")).to_be_visible()
+
+
+def test_a_page_that_was_open_too_long_says_what_moved(
+    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+) -> None:
+    page = sign_in(here.ada)
+    page.goto(site["request"])
+    Request.objects.filter(pk=afternoon["serious"].pk).update(subject_digest=f"sha256:{'e' * 64}")
+    page.get_by_role("button", name="Deny").click()
+    pw.expect(page.get_by_role("heading", level=1)).to_have_text("This has changed since you opened it")
+    page.get_by_role("link", name="Look at it again").click()
+    pw.expect(page.get_by_text("sha256:eeeeeeeeeeee")).to_be_visible()
+
+
+def test_the_lines_of_an_object_are_fetched_where_it_is_opened(
+    here: World, site: dict[str, str], sign_in: SignIn
+) -> None:
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(site["request"])
+    page.locator("summary", has_text="Deployment.apps shop/app").click()
+    pw.expect(page.locator(".line-plus").first).to_be_visible()
+    assert heard == []
+
+
+def test_progress_moves_by_itself_and_ends(
+    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+) -> None:
+    serious = afternoon["serious"]
+    Request.objects.filter(pk=serious.pk).update(state="applying")
+    page = sign_in(here.ada)
+    page.goto(site["request"])
+    pw.expect(page.get_by_text("0 of 6 objects")).to_be_visible()
+    with transaction.atomic():
+        Outcome.objects.create(
+            request=serious,
+            position=0,
+            object="Deployment.apps shop/app",
+            action="update",
+            state="done",
+            at=serious.created_at,
+        )
+    pw.expect(page.get_by_text("1 of 6 objects")).to_be_visible()
+    Request.objects.filter(pk=serious.pk).update(state="applied")
+    pw.expect(page.locator("#progress .label", has_text="applied")).to_be_visible()
+    assert page.locator("#progress[hx-get]").count() == 0
+
+
+def test_lists_are_walked_by_keys(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(here.ada)
+    for key in ("j", "j", "Enter"):
+        page.keyboard.press(key)
+    pw.expect(page.get_by_role("heading", level=1)).to_contain_text("harbour")
+
+
+def test_forms_work_without_scripts(here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn) -> None:
+    signed_in = sign_in(here.ada)
+    context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
+    page = context.new_page()
+    page.goto(site["request"])
+    page.locator("summary", has_text="Deployment.apps shop/app").click()
+    page.locator("details[open] .object-lines").get_by_role("link", name="Show what changes").click()
+    pw.expect(page.locator(".line-plus").first).to_be_visible()
+    page.goto(site["request"])
+    page.get_by_role("button", name="Deny").click()
+    pw.expect(page.get_by_text("You have decided: Deny")).to_be_visible()
+    context.close()
+
+
+def test_light_and_dark_are_chosen_and_kept(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(here.ada)
+    page.emulate_media(color_scheme="dark")
+    page.get_by_role("button", name="Light").click()
+    page.goto(site["audit"])
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(242, 242, 242)"
+    page.get_by_role("button", name="Dark").click()
+    assert page.url == site["audit"]
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(21, 21, 21)"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_can_be_used_by_everybody(scheme: str, here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    for verb in ("update", "delete"):
+        here.kubernetes.allow("ada", verb)
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
+    found = {}
+    for name in CHECKED:
+        page.goto(site[name])
+        page.evaluate(OPEN_ALL)
+        found[name] = complaints(page)
+    assert {name: what for name, what in found.items() if what} == {}
+    assert heard == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_signing_in_can_be_used_by_everybody(scheme: str, here: World, live_server: Any, page: pw.Page) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
+    page.goto(f"{live_server.url}/sign-in")
+    page.evaluate(OPEN_ALL)
+    assert complaints(page) == []
+
+
+def test_no_page_is_wider_than_a_telephone(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(here.ada)
+    page.set_viewport_size({"width": 390, "height": 800})
+    widths = {}
+    for name in CHECKED:
+        page.goto(site[name])
+        page.evaluate(OPEN_ALL)
+        widths[name] = page.evaluate("document.documentElement.scrollWidth")
+    assert {name: width for name, width in widths.items() if width > 390} == {}
