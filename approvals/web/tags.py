@@ -122,18 +122,19 @@ def field_path(path: list[str | int]) -> str:
 
 @register.filter
 def facts(value: Any) -> str:
-    """A fact for people: text as it is, lists with commas, the rest as JSON."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(one, str | int) for one in value):
-        return ", ".join(str(one) for one in value)
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    """A fact for people: one line for each entry of a list of lists or maps, else words with commas."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {facts(one)}" for key, one in pairs(value))
+    if not isinstance(value, list):
+        return value if isinstance(value, str) else json.dumps(value)
+    is_long = any(isinstance(one, list | Mapping) for one in value)
+    return ("\n" if is_long else ", ").join(facts(one) for one in value)
 
 
 @register.filter
 def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
-    """Sorted items. Django's own `.items` would find a key of that name first."""
-    return sorted((values or {}).items())
+    """Sorted items that say something. Django's own `.items` would find a key of that name first."""
+    return sorted((key, value) for key, value in (values or {}).items() if value not in ("", None, [], {}))
 
 
 @register.filter

@@ -57,6 +57,7 @@ def fetch(source: GitSource, *, egress: EgressPolicy, credentials: Credentials |
             objects, wanted = _objects(source, remote, max_bytes)
         except (*NONSENSE, GitProtocolError, NotGitRepository, OSError) as exc:
             client.deadline.check(where)
+            remote.check_refusal()
             raise _problem(exc, where, remote) from exc
         except BadBundle as exc:
             raise type(exc)(f"{where}: {exc}") from exc

@@ -56,15 +56,23 @@ class Remote:
         return pack.getvalue()
 
     def last_words(self) -> str:
-        """What the transport itself has to say about a failure; "" if nothing."""
-        return self._counter.last_words()
+        """What ssh itself has to say about a failure, after a blank; "" if nothing."""
+        words = self._counter.last_words()
+        return f" (ssh: {words!r})" if words else ""
+
+    def check_refusal(self) -> None:
+        """Raise BadSource if ssh refused the host, or the host our key: trying again gives the same answer."""
+        words = self._counter.last_words()
+        if words.startswith("Host key verification failed"):
+            raise BadSource(f"{self.shown}: the host shows another key than the one that was given as known")
+        if "Permission denied" in words:
+            raise BadSource(f"{self.shown}: the host does not accept the given private key")
 
 
 class Counter:
     """The bytes that a server may send in all, references and progress included."""
 
-    def __init__(self, where: str, max_bytes: int):
-        self._where = where
+    def __init__(self, max_bytes: int):
         self._max_bytes = max_bytes
         self._seen = 0
         self._latest = b""
@@ -76,9 +84,7 @@ class Counter:
             self._seen += len(data)
             self._latest = (self._latest + data[-LONGEST_LAST_WORDS:])[-LONGEST_LAST_WORDS:]
             if self._seen > self._max_bytes:
-                raise BundleTooLarge(
-                    f"{self._where}: sends more than {self._max_bytes} bytes (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)"
-                )
+                raise BundleTooLarge(f"sends more than {self._max_bytes} bytes (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)")
             return data
 
         return counted
@@ -89,12 +95,11 @@ class Counter:
         return found[1].decode("utf-8", "replace").strip() if found else ""
 
     def last_words(self) -> str:
-        """What the ssh program logged; "" if nothing."""
-        words = ""
-        if self.log is not None:
-            with suppress(OSError):
-                words = self.log.read_bytes()[-LONGEST_LAST_WORDS:].decode("utf-8", "replace").strip()
-        return f" (ssh: {words!r})" if words else ""
+        """What the ssh program logged last, as one line; "" if nothing."""
+        if self.log is None or not self.log.exists():
+            return ""
+        lines = self.log.read_bytes()[-4096:].decode("utf-8", "replace").split("\n")
+        return next((line.strip()[:LONGEST_LAST_WORDS] for line in reversed(lines) if line.strip()), "")
 
 
 class _NothingYet:
@@ -121,7 +126,7 @@ def shown_repository(repository: str) -> str:
 def connected(repository: str, client: Client, credentials: Credentials | None, max_bytes: int) -> Iterator[Remote]:
     """The remote that a repository's URL means; raises BadSource for a kind of URL that is not fetched from."""
     where = shown_repository(repository)
-    counter = Counter(where, max_bytes)
+    counter = Counter(max_bytes)
     scp = SCP_LIKE.fullmatch(repository)
     url = f"ssh://{scp['user']}@{scp['host']}/{scp['path']}" if scp else repository
     if urlsplit(url).scheme != "ssh":

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import time
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
@@ -49,8 +49,9 @@ def form(payload: object) -> bytes:
 
 
 def post_slack(body: bytes, headers: dict[str, str], url: str = SLACK_URL) -> HttpResponse:
-    answer: HttpResponse = Client().post(url, body, content_type="application/x-www-form-urlencoded", headers=headers)
-    return answer
+    return cast(
+        HttpResponse, Client().post(url, body, content_type="application/x-www-form-urlencoded", headers=headers)
+    )
 
 
 def press(request: Request, decision: str = "Approve", **more: Any) -> HttpResponse:
@@ -59,8 +60,8 @@ def press(request: Request, decision: str = "Approve", **more: Any) -> HttpRespo
     return post_slack(body, slack_headers(body))
 
 
-def decision_body(request: Request, **changes: Any) -> bytes:
-    wish = {"request": str(request.uid), "subjectDigest": request.subject_digest, "decision": "Approve"}
+def decision_body(about: Request, /, **changes: Any) -> bytes:
+    wish = {"request": str(about.uid), "subjectDigest": about.subject_digest, "decision": "Approve"}
     return json.dumps({**wish, **changes}).encode()
 
 
@@ -74,5 +75,4 @@ def webhook_headers(
 
 
 def post_webhook(body: bytes, headers: dict[str, str]) -> HttpResponse:
-    answer: HttpResponse = Client().post(WEBHOOK_URL, body, content_type="application/json", headers=headers)
-    return answer
+    return cast(HttpResponse, Client().post(WEBHOOK_URL, body, content_type="application/json", headers=headers))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import signing
+from django.test import Client
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from approvals import services
@@ -75,8 +77,8 @@ def test_a_lost_message_is_found_by_the_sweep(here: World, asked: Request, link:
     link(here.ada, "UADA")
     press(asked)
     row = ChatDelivery.objects.get()
-    early = row.received_at + (inbox.timedelta(seconds=inbox.OVERDUE_SECONDS - 1))
-    late = row.received_at + (inbox.timedelta(seconds=inbox.OVERDUE_SECONDS + 1))
+    early = row.received_at + timedelta(seconds=inbox.OVERDUE_SECONDS - 1)
+    late = row.received_at + timedelta(seconds=inbox.OVERDUE_SECONDS + 1)
     assert (inbox.overdue(early), inbox.overdue(late)) == ([], [row.pk])
     inbox.act(row.pk)
     assert inbox.overdue(late) == []
@@ -342,7 +344,8 @@ def test_somebody_switched_off_decides_nothing_and_gets_no_code(
     here.ada.save()
     press(asked, reply_to=listener.url)
     assert "switched off" in act().words
-    assert not (Review.objects.exists() or LinkCode.objects.exists())
+    assert not Review.objects.exists()
+    assert not LinkCode.objects.exists()
 
 
 def test_promise_4_a_cluster_that_does_not_answer_means_no(here: World, asked: Request, link: Linker) -> None:
@@ -463,8 +466,6 @@ def test_an_answer_that_cannot_be_delivered_changes_nothing(
 
 
 def test_a_callback_needs_no_session_and_takes_no_get(configured: Settings, here: World) -> None:
-    from django.test import Client
-
     assert Client(enforce_csrf_checks=True).get(SLACK_URL).status_code == 405
     assert Client(enforce_csrf_checks=True).post(SLACK_URL).status_code == 401
     assert Client().post("/chat/teams/decisions").status_code == 404

@@ -175,7 +175,7 @@ def test_a_folder_that_is_not_there_is_said_so(repository: Repository, directory
 
 def test_a_file_is_no_folder(repository: Repository) -> None:
     repository.commit(FILES)
-    with pytest.raises(UnsafePath, match="README.md is a file; expected a folder"):
+    with pytest.raises(UnsafePath, match=r"README.md is a file; expected a folder"):
         clone(repository, directory="README.md")
 
 

@@ -1,0 +1,76 @@
+"""The words and shapes in which pages show severities, times, versions and facts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals.selectors.pages import version_words
+from approvals.web import tags
+from provisioner.values import Severity
+
+
+def test_every_severity_has_a_word_and_a_shape_of_its_own() -> None:
+    assert set(tags.SHAPES) == set(Severity)
+    assert len(set(tags.SHAPES.values())) == len(Severity)
+    assert all(word in tags.severity(word) and tags.SHAPES[word] in tags.severity(word) for word in tags.SHAPES)
+
+
+def test_a_severity_that_nobody_knows_is_shown_as_unknown() -> None:
+    assert 'class="severity severity-unknown"' in tags.severity("<b>")
+    assert "<b>" not in tags.severity("<b>")
+
+
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [
+        (timedelta(seconds=59), "just now"),
+        (timedelta(seconds=61), "1 min ago"),
+        (timedelta(hours=2, minutes=59), "2 h ago"),
+        (timedelta(days=40), "40 d ago"),
+        (-timedelta(hours=3, minutes=1), "in 3 h"),
+    ],
+    ids=str,
+)
+def test_a_time_is_relative_with_the_exact_one_beside(gap: timedelta, words: str) -> None:
+    at = timezone.now() - gap
+    assert f">{words}</time>" in tags.ago(at)
+    assert f'title="{at:%Y-%m-%dT%H:%M:%SZ}"' in tags.ago(at)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"kind": "image", "image": {"ref": "reg.example:5000/a/b:1.2"}}, "1.2"),
+        ({"kind": "image", "image": {"ref": "reg.example:5000/a/b"}}, "latest"),
+        ({"kind": "image", "image": {"ref": f"a/b@sha256:{'a' * 64}"}}, "sha256:aaaaaaaaaaaa"),
+        ({"kind": "git", "git": {"repository": "https://x", "ref": {"tag": "v2"}}}, "v2"),
+        ({"kind": "git", "git": {"repository": "https://x", "ref": {"commit": "b" * 40}}}, "b" * 12),
+        ({"kind": "http", "http": {"url": "https://x/app-1.0.tar.gz?token=s"}}, "app-1.0"),
+        ({"kind": "configMap", "configMap": {"name": "local"}}, "local"),
+        ({}, ""),
+    ],
+    ids=["tag", "no tag", "digest", "git tag", "commit", "archive", "config map", "nothing"],
+)
+def test_a_version_is_what_people_call_it(source: dict[str, Any], words: str) -> None:
+    assert version_words({"sources": [source]}) == words
+    assert version_words({"sources": [source, source]}) == f"{words} +1"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("text", "text"),
+        (3, "3"),
+        (True, "true"),
+        (["a", "b"], "a, b"),
+        ([["spec", "x"], ["y"]], "spec, x\ny"),
+        ([{"b": 1, "a": "x", "none": []}], "a x, b 1"),
+    ],
+    ids=str,
+)
+def test_a_fact_is_shown_in_words(value: Any, words: str) -> None:
+    assert tags.facts(value) == words
