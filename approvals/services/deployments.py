@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from approvals import access
-from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound
+from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, TooMany
 from approvals.ledger import pivots
 from approvals.ledger.pivots import Writer
-from approvals.models import BundleDeployment, Cluster
+from approvals.lifecycle import OPEN
+from approvals.models import BundleDeployment, Cluster, Request
 from provisioner.errors import (
     AlreadyExists,
     Forbidden,
@@ -36,6 +38,7 @@ def create_deployment(
     if not NAME.fullmatch(name):
         raise InvalidInput(f"the name is {name!r}; expected at most 52 small letters, digits and dashes", field="name")
     identity = _identity(by, cluster)
+    _check_quota(cluster)
     obj = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -83,6 +86,14 @@ def delete_deployment(*, by: User, deployment: BundleDeployment, via: str) -> Bu
         pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
         return deployment
     return pivots.see(cluster=deployment.cluster, obj=live, writer=Writer(identity, via, by))
+
+
+def _check_quota(cluster: Cluster) -> None:
+    """A cluster takes so many open requests at a time (S25)."""
+    limit = settings.PRATIQUE["MAX_OPEN_REQUESTS"]
+    waiting = Request.objects.filter(deployment__cluster=cluster, state__in=OPEN).count()
+    if waiting >= limit:
+        raise TooMany(f"cluster {cluster.name} has {waiting} open requests; the limit is {limit}")
 
 
 def _identity(by: User, cluster: Cluster) -> Identity:

@@ -19,6 +19,13 @@ from provisioner.errors import PratiqueError, TryLater
 
 logger = logging.getLogger(__name__)
 
+
+class Crashed(TryLater):
+    """A bug of ours; the log has it in full, with the request's id."""
+
+    code = "crashed"
+
+
 STEPS: dict[str, Callable[[Request, str], None]] = {
     State.PREPARING: prepare.run,
     State.STALE: prepare.run,
@@ -57,6 +64,9 @@ def _take_step(request: Request, worker: str) -> None:
         _try_later(request, exc)
     except PratiqueError as exc:
         _fail(request, exc)
+    except Exception as exc:
+        logger.exception("a step crashed", extra={"request_id": request.pk, "state": request.state})
+        _try_later(request, Crashed(f"a step failed in a way that nobody foresaw ({type(exc).__name__})"))
 
 
 @transaction.atomic(durable=True)

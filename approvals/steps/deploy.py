@@ -215,6 +215,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         plan,
         inventory=DatabaseInventory(request.deployment, revision),
         deadline_seconds=max(1.0, (deadline - timezone.now()).total_seconds()),
+        before_phase=lambda _: _check_again(request, api),
     )
     for outcome in outcomes:
         if not claims.renew(request.pk, worker):
@@ -223,6 +224,13 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         if outcome.state == OutcomeState.FAILED:
             failed.append(outcome)
     _finish(request, failed)
+
+
+def _check_again(request: Request, api: Api) -> None:
+    """Before each phase (S25): the same wish, not paused, and everybody who approved still may."""
+    if _live_deployment(request, api).get("spec", {}).get("paused"):
+        raise Waiting(f"{request.deployment.name} was paused while it was applied: it goes on once somebody resumes it")
+    _check_reviewers(request)
 
 
 def _note(request: Request, outcome: Done) -> None:

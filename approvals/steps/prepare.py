@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -24,7 +25,7 @@ from approvals.steps import inventory
 from approvals.steps.sources import egress, limits, secrets_of, sources_of
 from provisioner import pipeline, render
 from provisioner.cluster.api import Cluster as Api
-from provisioner.errors import BadSource, Forbidden, PreconditionFailed, TryLater
+from provisioner.errors import BadSource, BundleTooLarge, Forbidden, PreconditionFailed, TryLater
 from provisioner.review.record import to_record
 from provisioner.values import AccessRequest, Content, GroupKind, Identity, ObjectRef, Report, Severity
 
@@ -131,9 +132,8 @@ def _nothing(request: Request) -> Content:
 
 def _fetched(request: Request, api: Api, format_name: str) -> Content:
     spec = request.spec
-
     served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
-    return pipeline.prepare(
+    content = pipeline.prepare(
         sources_of(spec),
         options=pipeline.PrepareOptions(
             format=format_name,
@@ -146,6 +146,10 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
         limits=limits(),
         is_namespaced=served.get,
     )
+    most = settings.PRATIQUE["MAX_OBJECTS"]
+    if len(content.manifests) > most:
+        raise BundleTooLarge(f"the bundle has {len(content.manifests)} objects; PRATIQUE_MAX_OBJECTS allows {most}")
+    return content
 
 
 @transaction.atomic(durable=True)

@@ -156,9 +156,13 @@ def _is_secret(obj: JsonObject) -> bool:
 
 
 def _values(secret: JsonObject) -> dict[str, str]:
-    """A Secret's values in the stored form, `stringData` laid over `data` as the server does."""
-    written = {str(key): str(value) for key, value in (secret.get("data") or {}).items()}
-    plain = secret.get("stringData") or {}
+    """A Secret's values in the stored form, `stringData` laid over `data` as the server does.
+
+    What is no map there holds no values that anybody could read; the API server refuses it.
+    """
+    data, plain = secret.get("data") or {}, secret.get("stringData") or {}
+    written = {str(key): str(value) for key, value in data.items()} if isinstance(data, Mapping) else {}
+    plain = plain if isinstance(plain, Mapping) else {}
     return written | {str(key): b64encode(str(value).encode()).decode() for key, value in plain.items()}
 
 

@@ -8,6 +8,7 @@ from approvals import services
 from approvals.audit import verify_chain
 from approvals.errors import NotAllowed
 from approvals.models import AuditEntry, InventoryItem, Request, Review, Revision
+from approvals.steps import deploy
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
@@ -186,3 +187,29 @@ def test_the_history_says_who_did_what(station: Station, registry: Registry) -> 
         ("request.finish", "pratique"),
         ("revision.recorded", "pratique"),
     ]
+
+
+def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = station.wish("midway", bundles.image(registry, "midway", bundles.app("midway", "1")))
+    station.work()
+    noted = deploy._note
+
+    def pause_after_the_first(request: Request, outcome: object) -> None:
+        noted(request, outcome)  # type: ignore[arg-type]  # passed on as it came
+        if request.outcomes.count() == 1:
+            services.pause_deployment(
+                by=station.people["rita"], deployment=deployment, is_paused=True, reason="stop", via="browser"
+            )
+
+    monkeypatch.setattr(deploy, "_note", pause_after_the_first)
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("applying", "waiting")
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "midway")) is None
+    services.pause_deployment(
+        by=station.people["rita"], deployment=deployment, is_paused=False, reason="", via="browser"
+    )
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem

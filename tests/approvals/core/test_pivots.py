@@ -1,8 +1,12 @@
 """From seen specs to requests."""
 
+from typing import Any
+
 import pytest
 from django.db import IntegrityError, transaction
 
+from approvals import services
+from approvals.errors import TooMany
 from approvals.ledger import pivots
 from approvals.models import AuditEntry, Request
 from tests.approvals.core import world
@@ -135,3 +139,11 @@ def test_promise_7_every_state_change_has_an_audit_row(here: World) -> None:
         "request.supersede",
         "request.made",
     ]
+
+
+def test_S25_a_cluster_takes_so_many_open_requests(here: World, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS": 1}
+    wish = {"by": here.rita, "cluster": here.cluster, "spec": world.spec(), "labels": {}, "via": "browser"}
+    services.create_deployment(name="first", **wish)
+    with pytest.raises(TooMany):
+        services.create_deployment(name="second", **wish)
