@@ -4,39 +4,57 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from approvals.api.parsing import BodyTooLarge
 from approvals.errors import Refused
 
 CONTENT_TYPE = "application/problem+json"
+KEPT_HEADERS = ("WWW-Authenticate", "Retry-After")
+
+
+class Ambiguous(Refused):
+    """The address names several rows."""
+
+    code = "ambiguous"
+    status = 409
 
 
 def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
     """Django REST framework's EXCEPTION_HANDLER: None lets what is nobody's fault become a 500."""
     if isinstance(exc, Refused):
         return problem(exc.status, exc.code, str(exc), **exc.facts)
-    if isinstance(exc, Http404):
-        return problem(404, "not-found", "there is nothing at this address, or you may not see it")
-    answer = exception_handler(exc, context)
-    if answer is None or not isinstance(exc, exceptions.APIException):
+    shaped = _of_framework(exc)
+    answer = exception_handler(shaped, context)
+    if answer is None or not isinstance(shaped, exceptions.APIException):
         return answer
-    code = exc.get_codes()
-    is_simple = isinstance(code, str)
-    shaped = problem(
-        answer.status_code,
-        code.replace("_", "-") if isinstance(code, str) else "invalid-input",
-        str(exc.detail) if is_simple else "the body is not as expected",
-        **({} if is_simple else {"errors": answer.data}),
-    )
-    for name in ("WWW-Authenticate", "Retry-After"):
+    made = _shaped(shaped, answer)
+    for name in KEPT_HEADERS:
         if name in answer:
-            shaped[name] = answer[name]
-    return shaped
+            made[name] = answer[name]
+    return made
 
 
 def problem(status: int, code: str, detail: str, **facts: object) -> Response:
     body = {"type": "about:blank", "title": code.replace("-", " "), "status": status, "code": code, "detail": detail}
     return Response({**facts, **body}, status=status, content_type=CONTENT_TYPE)
+
+
+def _of_framework(exc: Exception) -> Exception:
+    if isinstance(exc, Http404):
+        return exceptions.NotFound("there is nothing at this address, or you may not see it")
+    if isinstance(exc, PermissionDenied):
+        return exceptions.PermissionDenied()
+    if isinstance(exc, RequestDataTooBig):
+        return BodyTooLarge()
+    return exc
+
+
+def _shaped(exc: exceptions.APIException, answer: Response) -> Response:
+    if isinstance(exc, exceptions.ValidationError):
+        return problem(422, "invalid-input", "the input is not as expected: see errors", errors=answer.data)
+    return problem(answer.status_code, str(exc.get_codes()).replace("_", "-"), str(exc.detail))

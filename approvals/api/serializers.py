@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from approvals.models import AuditEntry, BundleDeployment, Cluster, Finding, Outcome, Policy, Request, Review, Revision
+from approvals.models import AuditEntry, BundleDeployment, Cluster, Outcome, Policy, Request, Review, Revision
 
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
@@ -18,6 +18,7 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
     content_digest = serializers.CharField(source="content_id")
     request = serializers.UUIDField(source="request.uid")
+    state = serializers.CharField(help_text=f"one of {', '.join(Revision.State.values)}")
 
     class Meta:
         model = Revision
@@ -127,12 +128,6 @@ class RequestDetailSerializer(RequestSerializer):
 
     class Meta(RequestSerializer.Meta):
         fields = [*RequestSerializer.Meta.fields, "spec", "reviews"]
-
-
-class FindingSerializer(serializers.ModelSerializer[Finding]):
-    class Meta:
-        model = Finding
-        fields = ["rule", "section", "severity", "message", "object", "fingerprint", "is_new"]
 
 
 class OutcomeSerializer(serializers.ModelSerializer[Outcome]):

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import django_filters
 from django.contrib.auth.models import User
+from django.core.exceptions import MultipleObjectsReturned
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404
+from django.middleware.http import ConditionalGetMiddleware
+from django.utils.decorators import decorator_from_middleware, method_decorator
+from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins, status, viewsets
+from rest_framework import status, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
 
 from approvals import access, services
+from approvals.access import Permission
 from approvals.api import serializers as shapes
+from approvals.api.parsing import BoundedJson
+from approvals.api.problems import Ambiguous
+from approvals.api.sight import visible_report
+from approvals.errors import CouldNotAsk
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
-from provisioner.values import ObjectRef
 
 VIA = "rest"
 
@@ -30,21 +38,65 @@ def person(http: Http) -> User:
     return http.user
 
 
+@method_decorator(decorator_from_middleware(ConditionalGetMiddleware), name="dispatch")
 class Readable(viewsets.GenericViewSet[Any]):
-    """Knows the caller's clusters; a single object carries an ETag."""
+    """Knows the caller's clusters. Every answer to a GET carries an ETag; a known one is a 304."""
+
+    parser_classes = [BoundedJson]
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        # What one may see is one's own, and asked anew.
+        return {**super().default_response_headers, "Cache-Control": "private, no-cache"}
+
+    @cached_property
+    def answers(self) -> list[tuple[Cluster, Permission]]:
+        """Whether the caller may read, for each cluster where they are somebody."""
+        if getattr(self, "swagger_fake_view", False):
+            return []
+        known = Cluster.objects.filter(identities__user=person(self.request)).order_by("name")
+        return [(cluster, access.may_read(person(self.request), cluster)) for cluster in known]
 
     def clusters(self) -> list[Cluster]:
-        return [] if getattr(self, "swagger_fake_view", False) else access.readable_clusters(person(self.request))
+        return [cluster for cluster, permission in self.answers if permission.allowed]
+
+    def get_object(self) -> Any:
+        """The row at this address; 404 where there is none or the caller may not read it, which looks the same.
+
+        503 while a cluster of the caller's cannot be asked: nobody can then tell (promise 4).
+        """
+        try:
+            return super().get_object()
+        except MultipleObjectsReturned:
+            raise Ambiguous("several clusters have an object of this uid: add ?cluster=") from None
+        except Http404:
+            self.check_all_answered()
+            raise
+
+    def list(self, request: Http, *args: Any, **kwargs: Any) -> Response:
+        """A page; the header Pratique-Could-Not-Ask names the clusters whose rows may be missing."""
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        answer = self.get_paginated_response(self.get_serializer(page, many=True).data)
+        if self.silent_clusters():
+            answer["Pratique-Could-Not-Ask"] = ",".join(self.silent_clusters())
+        return answer
 
     def retrieve(self, request: Http, *args: Any, **kwargs: Any) -> Response:
-        data = self.get_serializer(self.get_object()).data
-        tag = f'"{hashlib.sha256(repr(data).encode()).hexdigest()[:32]}"'
-        if tag in request.headers.get("If-None-Match", ""):
-            return Response(status=status.HTTP_304_NOT_MODIFIED, headers={"ETag": tag})
-        return Response(data, headers={"ETag": tag})
+        return Response(self.get_serializer(self.get_object()).data)
+
+    def silent_clusters(self) -> tuple[str, ...]:
+        return tuple(cluster.name for cluster, permission in self.answers if not permission.could_ask)
+
+    def check_all_answered(self) -> None:
+        silent = self.silent_clusters()
+        if silent:
+            raise CouldNotAsk(f"could not ask Kubernetes what you may read on {', '.join(silent)}", clusters=silent)
+
+    def paged(self, rows: QuerySet[Any], shape: type[BaseSerializer[Any]]) -> Response:
+        return self.get_paginated_response(shape(self.paginate_queryset(rows), many=True).data)
 
 
-class ClusterViewSet(mixins.ListModelMixin, Readable):
+class ClusterViewSet(Readable):
     serializer_class = shapes.ClusterSerializer
     lookup_field = "name"
 
@@ -58,7 +110,7 @@ class DeploymentFilter(django_filters.FilterSet):
     health = django_filters.CharFilter()
 
 
-class DeploymentViewSet(mixins.ListModelMixin, Readable):
+class DeploymentViewSet(Readable):
     serializer_class = shapes.DeploymentSerializer
     filterset_class = DeploymentFilter
     lookup_field = "uid"
@@ -76,6 +128,7 @@ class DeploymentViewSet(mixins.ListModelMixin, Readable):
         wish = _valid(shapes.DeploymentInput(data=request.data))
         cluster = next((it for it in self.clusters() if it.name == wish["cluster"]), None)
         if cluster is None:
+            self.check_all_answered()
             raise Http404
         made = services.create_deployment(
             by=person(request), cluster=cluster, name=wish["name"], spec=wish["spec"], labels=wish["labels"], via=VIA
@@ -104,11 +157,7 @@ class DeploymentViewSet(mixins.ListModelMixin, Readable):
     @action(detail=True)
     def revisions(self, request: Http, **_: Any) -> Response:
         rows = Revision.objects.filter(deployment=self.get_object()).select_related("request")
-        return self._paged(rows, shapes.RevisionSerializer)
-
-    def _paged(self, rows: QuerySet[Any], shape: type[BaseSerializer[Any]]) -> Response:
-        page = self.paginate_queryset(rows)
-        return self.get_paginated_response(shape(page, many=True).data)
+        return self.paged(rows, shapes.RevisionSerializer)
 
 
 class RequestFilter(django_filters.FilterSet):
@@ -118,7 +167,7 @@ class RequestFilter(django_filters.FilterSet):
     purpose = django_filters.CharFilter()
 
 
-class RequestViewSet(mixins.ListModelMixin, Readable):
+class RequestViewSet(Readable):
     filterset_class = RequestFilter
     lookup_field = "uid"
 
@@ -146,8 +195,7 @@ class RequestViewSet(mixins.ListModelMixin, Readable):
     @extend_schema(responses=shapes.OutcomeSerializer(many=True))
     @action(detail=True)
     def outcomes(self, request: Http, **_: Any) -> Response:
-        page = self.paginate_queryset(self.get_object().outcomes.all())
-        return self.get_paginated_response(shapes.OutcomeSerializer(page, many=True).data)
+        return self.paged(self.get_object().outcomes.all(), shapes.OutcomeSerializer)
 
     @extend_schema(request=shapes.ReviewInput, responses={201: shapes.ReviewSerializer})
     @action(detail=True, methods=["post"])
@@ -167,7 +215,7 @@ class RequestViewSet(mixins.ListModelMixin, Readable):
         return Response(self.get_serializer(self.get_object()).data)
 
 
-class PolicyViewSet(mixins.ListModelMixin, Readable):
+class PolicyViewSet(Readable):
     serializer_class = shapes.PolicySerializer
     lookup_field = "name"
 
@@ -182,7 +230,7 @@ class AuditFilter(django_filters.FilterSet):
     via = django_filters.CharFilter()
 
 
-class AuditViewSet(mixins.ListModelMixin, Readable):
+class AuditViewSet(Readable):
     serializer_class = shapes.AuditSerializer
     filterset_class = AuditFilter
     lookup_field = "number"
@@ -192,27 +240,13 @@ class AuditViewSet(mixins.ListModelMixin, Readable):
         return AuditEntry.objects.filter(cluster__in=names).order_by("-number")
 
 
-def visible_report(user: User, request: Request, report: Report) -> dict[str, Any]:
-    """The report's record without what this user may not see: `before` of an object that they may not get (S09)."""
-    cluster = request.deployment.cluster
-    body: dict[str, Any] = report.body
-    actions = []
-    for planned in body["plan"]["actions"]:
-        ref = planned["ref"]
-        wanted = ObjectRef(ref["group"], ref["version"], ref["kind"], ref["namespace"], ref["name"])
-        is_live = planned.get("before") is not None
-        is_open = not is_live or access.may_see_object(user, cluster, wanted).allowed
-        actions.append(planned if is_open else {**planned, "before": None, "after": None, "hidden": True})
-    hidden = {_key(planned["ref"]) for planned in actions if planned.get("hidden")}
-    findings = [
-        {**finding, "evidence": {"hidden": True}} if finding.get("ref") and _key(finding["ref"]) in hidden else finding
-        for finding in body["findings"]
-    ]
-    return {**body, "findings": findings, "plan": {**body["plan"], "actions": actions}}
+@extend_schema(exclude=True)
+class NoSuchAddress(APIView):
+    """Every other address under /api/v1: its 404 has the shape of all others."""
 
-
-def _key(ref: dict[str, str]) -> tuple[str, ...]:
-    return (ref["group"], ref["kind"], ref["namespace"], ref["name"])
+    def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        raise Http404
 
 
 def _valid(shape: BaseSerializer[Any]) -> dict[str, Any]:
