@@ -228,8 +228,9 @@ class Controllers(threading.Thread):
             "namespace": key[2],
             "uid": _uid(key, self._store.version),
             "creationTimestamp": now(),
-            "generation": 1,
         }
+        if key[0] == "apps" or key[1] == "pods":
+            meta["generation"] = 1
         if owner:
             reference = {
                 "apiVersion": owner["apiVersion"],

@@ -20,6 +20,12 @@ VERSION = {
 }
 
 
+_SUB_GROUPS = {
+    "Scale": {"group": "autoscaling", "version": "v1"},
+    "TokenRequest": {"group": "authentication.k8s.io", "version": "v1"},
+}
+
+
 def resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, Any]:
     resources: list[dict[str, Any]] = []
     for kind in kinds:
@@ -39,8 +45,9 @@ def resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, 
                     "name": f"{kind.plural}/{name}",
                     "singularName": "",
                     "namespaced": kind.is_namespaced,
+                    **_SUB_GROUPS.get(sub, {}),
                     "kind": sub,
-                    "verbs": ["get", "patch", "update"],
+                    "verbs": ["create"] if name == "token" else ["get", "patch", "update"],
                 }
                 for name, sub in _subresources(kind)
             ]
@@ -63,7 +70,7 @@ def groups(kinds: Iterable[Kind]) -> dict[str, list[str]]:
     for group, version in [(kind.group, kind.version) for kind in kinds] + [(it[0], "v1") for it in REVIEWS]:
         if version not in found.setdefault(group, []):
             found[group].append(version)
-    return {group: sorted(versions, key=_by_stability) for group, versions in found.items()}
+    return {group: sorted(versions, key=by_stability) for group, versions in found.items()}
 
 
 def group_list(kinds: list[Kind]) -> dict[str, Any]:
@@ -122,8 +129,8 @@ def _aggregated(kind: Kind) -> dict[str, Any]:
         "subresources": [
             {
                 "subresource": name,
-                "responseKind": {"group": kind.group, "version": kind.version, "kind": sub},
-                "verbs": ["get", "patch", "update"],
+                "responseKind": {"group": kind.group, "version": kind.version, **_SUB_GROUPS.get(sub, {}), "kind": sub},
+                "verbs": ["create"] if name == "token" else ["get", "patch", "update"],
             }
             for name, sub in _subresources(kind)
         ],
@@ -146,7 +153,7 @@ def _subresources(kind: Kind) -> list[tuple[str, str]]:
     return found + ([("token", "TokenRequest")] if (kind.group, kind.plural) == ("", "serviceaccounts") else [])
 
 
-def _by_stability(version: str) -> tuple[int, int, str]:
+def by_stability(version: str) -> tuple[int, int, str]:
     """Kubernetes' order: v2, v1, v1beta1, v1alpha1."""
     digits = "".join(one if one.isdigit() else " " for one in version).split()
     rank = 2 if "alpha" in version else 1 if "beta" in version else 0

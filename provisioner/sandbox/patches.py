@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from provisioner.sandbox.fields import built_in, item_key
+from provisioner.sandbox.fields import ATOMIC, SET, Topology, item_key
 from provisioner.sandbox.status import Refusal, bad_request
 
 MAX_OPERATIONS = 10_000
@@ -25,7 +25,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def strategic(target: Any, patch: Any, path: tuple[str, ...] = ()) -> Any:
+def strategic(target: Any, patch: Any, topology: Topology, path: tuple[str, ...] = ()) -> Any:
     """Kubernetes' strategic merge: list maps by their keys, `$patch: delete|replace`, `$deleteFromPrimitiveList/…`."""
     if not isinstance(patch, dict):
         return patch
@@ -42,26 +42,30 @@ def strategic(target: Any, patch: Any, path: tuple[str, ...] = ()) -> Any:
         elif value is None:
             merged.pop(key, None)
         elif isinstance(value, list):
-            merged[key] = _merged_list(merged.get(key), value, (*path, key))
+            merged[key] = _merged_list(merged.get(key), value, topology, (*path, key))
         else:
-            merged[key] = strategic(merged.get(key), value, (*path, key))
+            merged[key] = strategic(merged.get(key), value, topology, (*path, key))
     return merged
 
 
-def _merged_list(target: Any, patch: list[Any], path: tuple[str, ...]) -> list[Any]:
+def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[str, ...]) -> list[Any]:
     plain = [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
-    kind = built_in(path, plain or target or [])
-    if not isinstance(kind, tuple) or not isinstance(target, list):
-        if kind == "set" and isinstance(target, list):
-            return target + [item for item in patch if item not in target]
+    kind = topology(path, patch)
+    if kind == SET and isinstance(target, list):
+        return target + [item for item in patch if item not in target]
+    is_replaced = any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch)
+    if kind in (ATOMIC, SET) or not isinstance(target, list) or is_replaced:
         return plain
-    merged = {item_key(item, kind): item for item in target}
+    keys = kind[:1]
+    merged = {item_key(item, keys): item for item in target}
     for item in patch:
-        if isinstance(item, dict) and item.get("$patch") == "delete":
-            merged.pop(item_key(item, kind), None)
+        if not isinstance(item, dict) or keys[0] not in item:
+            raise bad_request(f"map: {item} does not contain declared merge key: {keys[0]}")
+        key = item_key(item, keys)
+        if item.get("$patch") == "delete":
+            merged.pop(key, None)
         else:
-            key = item_key(item, kind)
-            merged[key] = strategic(merged.get(key), item, path)
+            merged[key] = strategic(merged.get(key), item, topology, path)
     return list(merged.values())
 
 
@@ -80,7 +84,7 @@ def _step(document: Any, operation: dict[str, Any]) -> Any:
     try:
         if kind == "test":
             if _at(document, path) != operation.get("value"):
-                raise Refusal(422, "Invalid", f"the server rejected our request due to an error: test {path} failed")
+                raise _rejected()
             return document
         if kind == "remove":
             return _edit(document, path, _removed)
@@ -93,8 +97,12 @@ def _step(document: Any, operation: dict[str, Any]) -> Any:
             document = _edit(document, source, _removed) if kind == "move" else document
             return _edit(document, path, lambda holder, key: _added(holder, key, value, is_new=True))
     except (KeyError, IndexError, TypeError, ValueError) as exc:
-        raise Refusal(422, "Invalid", f"the server rejected our request due to an error: {path} is not there") from exc
+        raise _rejected() from exc
     raise bad_request(f"unknown JSON patch operation {kind!r}")
+
+
+def _rejected() -> Refusal:
+    return Refusal(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
 def _pointer(text: str) -> list[str]:
