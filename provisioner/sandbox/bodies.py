@@ -30,7 +30,7 @@ def declared(kind: Kind, obj: dict[str, Any], writing: Writing) -> dict[str, Any
     if reading.wrong:
         raise Refusal(400, "BadRequest", f"{_handled(kind)}: {_decoding(kind, reading)}")
     _note(kind, reading.undeclared, writing)
-    return dict(reading.after)
+    return _without_empty_metadata(reading.after)
 
 
 def patched(kind: Kind, obj: dict[str, Any], patch: Any, writing: Writing) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def patched(kind: Kind, obj: dict[str, Any], patch: Any, writing: Writing) -> di
     if said and writing.validation == "Strict":
         raise _unpatchable(patch, f"strict decoding error: {', '.join(said)}")
     _say(kind, said, writing)
-    return dict(reading.after)
+    return _without_empty_metadata(reading.after)
 
 
 def applied(kind: Kind, obj: dict[str, Any], schema: dict[str, Any] | None) -> dict[str, Any]:
@@ -124,6 +124,12 @@ def _read(kind: Kind, obj: dict[str, Any]) -> Reading:
     reading = builtin_types.read_metadata(obj.get("metadata") or {})
     reading.after = {**obj, "metadata": reading.after}
     return reading
+
+
+def _without_empty_metadata(obj: dict[str, Any]) -> dict[str, Any]:
+    """Labels, annotations and the like that hold nothing are not there."""
+    meta = {key: value for key, value in (obj.get("metadata") or {}).items() if value not in ({}, [])}
+    return {**obj, "metadata": meta}
 
 
 def _handled(kind: Kind) -> str:

@@ -20,6 +20,19 @@ VERSION = {
 }
 
 
+# What `kubectl get all` shows.
+_IN_ALL = {
+    "pods",
+    "replicationcontrollers",
+    "services",
+    "daemonsets.apps",
+    "deployments.apps",
+    "replicasets.apps",
+    "statefulsets.apps",
+    "jobs.batch",
+    "cronjobs.batch",
+    "horizontalpodautoscalers.autoscaling",
+}
 _SUB_GROUPS = {
     "Scale": {"group": "autoscaling", "version": "v1"},
     "TokenRequest": {"group": "authentication.k8s.io", "version": "v1"},
@@ -38,6 +51,7 @@ def resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, 
                     "kind": kind.kind,
                     "verbs": list(VERBS),
                     **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
+                    **({"categories": ["all"]} if kind.resource in _IN_ALL else {}),
                 }
             )
             resources += [
@@ -126,6 +140,7 @@ def _aggregated(kind: Kind) -> dict[str, Any]:
         "singularResource": kind.kind.lower(),
         "verbs": list(VERBS),
         **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
+        **({"categories": ["all"]} if kind.resource in _IN_ALL else {}),
         "subresources": [
             {
                 "subresource": name,

@@ -117,10 +117,22 @@ class Writes:
                 waiting["status"] = {**(live.get("status") or {}), "phase": "Terminating"}
             if writing.is_dry_run:
                 return waiting
+            if policy == "Orphan":
+                self._let_go(live["metadata"]["uid"])
             if is_held:
                 return self.store.put(target.key, waiting)
             self.store.remove(target.key)
             return live
+
+    def _let_go(self, uid: str) -> None:
+        """Take this owner from all that it owns, so that they outlive it."""
+        for key in self.store.all_keys():
+            owned = self.store.get(key)
+            owners = owned["metadata"].get("ownerReferences") or [] if owned else []
+            others = [it for it in owners if it.get("uid") != uid]
+            if owned and others != owners:
+                meta = {name: value for name, value in owned["metadata"].items() if name != "ownerReferences"}
+                self.store.put(key, {**owned, "metadata": {**meta, **({"ownerReferences": others} if others else {})}})
 
     # On the way
 
