@@ -7,7 +7,7 @@ import logging
 from typing import Any
 from urllib.parse import unquote
 
-from provisioner.sandbox import bodies, custom, discovery, options, reading, tables
+from provisioner.sandbox import bodies, custom, discovery, openapi, options, reading, tables
 from provisioner.sandbox.access import RBAC, Access
 from provisioner.sandbox.calls import Answer, Call, Target, Writing
 from provisioner.sandbox.kinds import BUILT_IN, REVIEWS, Kind
@@ -318,7 +318,7 @@ class Api:
         if parts[0] in ("healthz", "readyz", "livez"):
             return "ok"
         if parts[0] == "openapi":
-            return discovery.openapi(kinds, parts[1:])
+            return openapi.document(kinds, parts[1:], lambda kind: custom.schema(self._store, kind))
         if parts == ["api"] and not is_aggregated:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         if parts in (["api"], ["apis"]) and is_aggregated:

@@ -7,6 +7,7 @@ What a list is (a map by keys, a set, atomic) the classes do not say; that table
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import re
 from dataclasses import dataclass, field
@@ -163,7 +164,35 @@ def _fields(name: str) -> dict[str, str] | None:
     return {alias: found.openapi_types[own] for own, alias in found.attribute_map.items()}
 
 
-def undeclared(kind: Kind, obj: dict[str, Any]) -> str:
-    """The first field that the kind does not declare, as `.spec.wrong`; "" where all are declared."""
-    found = read(kind, obj).undeclared
-    return "." + re.sub(r"\[\d+\]", "", found[0]) if found else ""
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field as its class describes it; `form` is its type in the words of the class: `str`, `List[V1Container]`."""
+
+    name: str
+    form: str
+    description: str
+    is_required: bool
+
+
+def described(name: str) -> tuple[str, list[Field]] | None:
+    """(what the class is, its fields by name); None for what is no class, or free-form."""
+    forms = _fields(name)
+    if forms is None:
+        return None
+    model = getattr(models, name)
+    about = inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0].strip()
+    found = []
+    for own, alias in model.attribute_map.items():
+        info = model.model_fields.get(own)
+        is_required = bool(info and info.is_required())
+        found.append(Field(alias, forms[alias], (info.description if info else "") or "", is_required))
+    return about, sorted(found, key=lambda it: it.name)
+
+
+def unwrapped(form: str) -> tuple[str, str]:
+    """("list" | "map" | "", the form inside) of a form."""
+    for word, pattern in (("list", _LIST), ("map", _MAP)):
+        inner = pattern.match(form)
+        if inner:
+            return word, inner["inner"]
+    return "", form
