@@ -301,6 +301,8 @@ class Api:
     # Documents
 
     def _documents(self, parts: list[str], call: Call) -> Answer:
+        if parts == ["openapi", "v2"]:
+            return Answer(200, openapi.NOTHING, content_type=openapi.NOTHING_TYPE)
         is_aggregated = "as=APIGroupDiscoveryList" in call.header("accept") and "v=v2;" in call.header("accept")
         found = self._document(parts, is_aggregated=is_aggregated)
         if found is None:

@@ -25,8 +25,10 @@ _PLAIN: dict[str, Schema] = {
 }
 _CLASS = re.compile(r"(?P<group>[A-Z][a-z]+)?(?P<version>V\d+(?:(?:alpha|beta)\d+)?)(?P<kind>.+)")
 _META = "V1ObjectMeta"
-# kubectl asks whether it may leave the List in which it reads several objects to the server; it never sends one.
-_LIST = Kind("", "v1", "lists", "List", False)
+# An OpenAPI v2 document in protobuf that says nothing. kubectl checks each item of a List against it by itself, and
+# lets pass what it does not know; the server looks at the items when they come.
+NOTHING = ""
+NOTHING_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
 def document(kinds: list[Kind], parts: list[str], schema_of: Callable[[Kind], Schema | None]) -> dict[str, Any] | None:
@@ -41,7 +43,7 @@ def document(kinds: list[Kind], parts: list[str], schema_of: Callable[[Kind], Sc
     place = "/".join(parts[1:])
     if parts[:1] != ["v3"] or place not in places:
         return None
-    chosen = [kind for kind in (*kinds, _LIST) if _place(kind) == place]
+    chosen = [kind for kind in kinds if _place(kind) == place]
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},

@@ -26,26 +26,34 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def strategic(target: Any, patch: Any, topology: Topology, path: tuple[str, ...] = ()) -> Any:
-    """Kubernetes' strategic merge: list maps by their keys, `$patch: delete|replace`, `$deleteFromPrimitiveList/…`."""
+    """Kubernetes' strategic merge: list maps by their keys, and what its directives (`$patch` and others) say."""
     if not isinstance(patch, dict):
         return patch
-    directive = patch.get("$patch")
-    if directive == "replace":
+    if patch.get("$patch") == "replace":
         return {key: value for key, value in patch.items() if key != "$patch"}
-    merged = dict(target) if isinstance(target, dict) else {}
+    merged = _kept(target, patch)
     for key, value in patch.items():
-        if key.startswith("$setElementOrder/") or key in ("$patch", "$retainKeys"):
+        if key.startswith("$"):
             continue
-        if key.startswith("$deleteFromPrimitiveList/"):
-            name = key.partition("/")[2]
-            merged[name] = [item for item in merged.get(name) or [] if item not in value]
-        elif value is None:
+        if value is None or (isinstance(value, dict) and value.get("$patch") == "delete"):
             merged.pop(key, None)
         elif isinstance(value, list):
             merged[key] = _merged_list(merged.get(key), value, topology, (*path, key))
         else:
             merged[key] = strategic(merged.get(key), value, topology, (*path, key))
     return merged
+
+
+def _kept(target: Any, patch: dict[str, Any]) -> dict[str, Any]:
+    """What `$retainKeys` and `$deleteFromPrimitiveList/…` leave of the target."""
+    kept = dict(target) if isinstance(target, dict) else {}
+    if "$retainKeys" in patch:
+        kept = {key: value for key, value in kept.items() if key in patch["$retainKeys"]}
+    for key, gone in patch.items():
+        directive, _, name = key.partition("/")
+        if directive == "$deleteFromPrimitiveList":
+            kept[name] = [item for item in kept.get(name) or [] if item not in gone]
+    return kept
 
 
 def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[str, ...]) -> list[Any]:

@@ -90,6 +90,14 @@ def test_client_side_apply_takes_a_container_away(server: Server) -> None:
     assert container["name"] == "web"
 
 
+def test_client_side_apply_changes_one_of_a_kind_for_another(server: Server) -> None:
+    wish = web()
+    server.ctl("apply", "-n", server.namespace, "-f", "-", given=wish)
+    wish["spec"]["strategy"] = {"type": "Recreate"}
+    server.ctl("apply", "-n", server.namespace, "-f", "-", given=wish)
+    assert server.get("deployment", "web")["spec"]["strategy"] == {"type": "Recreate"}
+
+
 def test_objects_that_are_no_longer_listed_are_pruned(server: Server) -> None:
     first, second = config("first", a="1"), config("second", a="1")
     for obj in (first, second):
@@ -238,6 +246,42 @@ def test_the_kinds_of_the_cluster_are_listed(server: Server) -> None:
     ):
         assert name in names
     assert "apps/v1" in server.ctl("api-versions").split()
+
+
+def test_a_list_of_several_is_applied_by_the_server_too(server: Server) -> None:
+    words = ("apply", "--server-side", "-n", server.namespace, "-f", "-")
+    server.ctl(*words, given=_manifest(config("first", a="1"), config("second", a="1")))
+    wrong = config("third")
+    wrong["dat"] = {}
+    refused = server.run(*words, given=_manifest(wrong))
+    assert refused.returncode != 0
+    assert server.run("get", "configmap", "third", "-n", server.namespace).returncode != 0
+
+
+def test_what_is_wrong_in_a_manifest_is_said(server: Server) -> None:
+    wrong = web()
+    wrong["spec"]["template"]["spec"]["containers"][0]["imagee"] = "x"
+    refused = server.run("apply", "-n", server.namespace, "-f", "-", given=json.dumps(wrong))
+    assert refused.returncode != 0
+    assert 'unknown field "spec.template.spec.containers[0].imagee"' in refused.stderr
+
+
+def test_events_and_logs_do_not_break(server: Server) -> None:
+    server.ctl("get", "events", "-n", server.namespace)
+    server.apply(web())
+    server.ctl("rollout", "status", "deployment/web", "-n", server.namespace, "--timeout=30s")
+    assert "web" in server.ctl("describe", "pods", "-l", "app=web", "-n", server.namespace)
+    assert "Replicas:" in server.ctl("describe", "replicasets", "-l", "app=web", "-n", server.namespace)
+
+
+def test_an_object_is_edited_by_hand(server: Server) -> None:
+    server.ctl("apply", "-n", server.namespace, "-f", "-", given=config(a="1"))
+    patch = '[{"op":"replace","path":"/data/a","value":"2"}]'
+    server.ctl("patch", "configmap", "settings", "-n", server.namespace, "--type=json", "-p", patch)
+    assert server.get("configmap", "settings")["data"] == {"a": "2"}
+    wrong = '[{"op":"replace","path":"/data/none/x","value":"2"}]'
+    refused = server.run("patch", "configmap", "settings", "-n", server.namespace, "--type=json", "-p", wrong)
+    assert "the server rejected our request due to an error in our request" in refused.stderr
 
 
 def test_a_replace_needs_what_is_replaced(server: Server) -> None:
