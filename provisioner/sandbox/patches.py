@@ -68,7 +68,7 @@ def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[
     merged = {item_key(item, keys): item for item in target}
     for item in patch:
         if not isinstance(item, dict) or keys[0] not in item:
-            raise bad_request(f"map: {item} does not contain declared merge key: {keys[0]}")
+            raise Refusal(500, "", f"map: {item} does not contain declared merge key: {keys[0]}")
         key = item_key(item, keys)
         if item.get("$patch") == "delete":
             merged.pop(key, None)
@@ -79,7 +79,8 @@ def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[
 
 def json_patch(target: Any, operations: Any) -> Any:
     """RFC 6902; raises Refusal 422 where a test fails or a place is not there."""
-    if not isinstance(operations, list) or len(operations) > MAX_OPERATIONS:
+    is_list = isinstance(operations, list) and all(isinstance(it, dict) for it in operations)
+    if not is_list or len(operations) > MAX_OPERATIONS:
         raise bad_request("expected a list of JSON patch operations")
     document = copy.deepcopy(target)
     for operation in operations:
@@ -106,7 +107,7 @@ def _step(document: Any, operation: dict[str, Any]) -> Any:
             return _edit(document, path, lambda holder, key: _added(holder, key, value, is_new=True))
     except (KeyError, IndexError, TypeError, ValueError) as exc:
         raise _rejected() from exc
-    raise bad_request(f"unknown JSON patch operation {kind!r}")
+    raise _rejected()
 
 
 def _rejected() -> Refusal:

@@ -205,7 +205,7 @@ def test_a_body_that_is_no_such_object_is_a_bad_request(server: Server, body: An
         ({"finalizers": ["mine"]}, "name is neither a standard finalizer name nor is it fully qualified"),
         (
             {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x"}]},
-            "metadata.ownerReferences.uid: Invalid value: : must not be empty",
+            'metadata.ownerReferences.uid: Invalid value: "": must not be empty',
         ),
         ({"name": "Not A Name"}, 'metadata.name: Invalid value: "Not A Name"'),
     ],
