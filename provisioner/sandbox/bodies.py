@@ -29,7 +29,7 @@ def declared(kind: Kind, obj: dict[str, Any], writing: Writing) -> dict[str, Any
     reading = _read(kind, obj)
     if reading.wrong:
         raise Refusal(400, "BadRequest", f"{_handled(kind)}: {_decoding(kind, reading)}")
-    _note(kind, reading.undeclared, writing)
+    note_unknown(kind, reading.undeclared, writing)
     return _without_empty_metadata(reading.after)
 
 
@@ -88,9 +88,9 @@ def _untyped_fields(schema: Mapping[str, Any], value: dict[str, Any], at: str) -
             yield f"{at}.{key}: field not declared in schema"
 
 
-def note_pruned(kind: Kind, paths: list[str], writing: Writing) -> None:
-    """What a custom resource's schema does not know."""
-    _note(kind, paths, writing)
+def note_unknown(kind: Kind, paths: list[str], writing: Writing) -> None:
+    """Refuse (400) or warn of fields that the kind does not have, as the writing asks."""
+    _say(kind, [f'unknown field "{path}"' for path in paths], writing)
 
 
 def note_repeated(kind: Kind, body: bytes, writing: Writing) -> None:
@@ -144,10 +144,6 @@ def _decoding(kind: Kind, reading: Reading) -> str:
 def _unpatchable(patch: Any, words: str) -> Refusal:
     causes = [("patch", f"Invalid value: {json.dumps(json.dumps(patch))}: {words}")]
     return invalid("", "", causes)
-
-
-def _note(kind: Kind, paths: list[str], writing: Writing) -> None:
-    _say(kind, [f'unknown field "{path}"' for path in paths], writing)
 
 
 def _say(kind: Kind, said: list[str], writing: Writing) -> None:

@@ -131,10 +131,10 @@ def _read_list(reading: Reading, form: str, value: Any, at: str) -> Any:
 
 
 def _read_in_map(reading: Reading, form: str, value: Any, at: str, key: str) -> Any:
-    name = at.rpartition(".")[2]
-    return _read_plain(reading, form, value, f"{at}.{key}", is_quantity=name in _QUANTITIES) if form in _PLAIN else (
-        _read(reading, form, value, f"{at}.{key}")
-    )  # fmt: skip
+    place = f"{at}.{key}"
+    if form not in _PLAIN:
+        return _read(reading, form, value, place)
+    return _read_plain(reading, form, value, place, is_quantity=at.rpartition(".")[2] in _QUANTITIES)
 
 
 def _read_plain(reading: Reading, form: str, value: Any, at: str, *, is_quantity: bool = False) -> Any:

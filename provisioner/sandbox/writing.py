@@ -273,7 +273,7 @@ class Writes:
         kind = target.kind
         if kind.is_custom:
             after, pruned = custom.admitted(self.store, kind, obj, live)
-            bodies.note_pruned(kind, pruned, writing)
+            bodies.note_unknown(kind, pruned, writing)
             admission.check_metadata(kind, after, live)
             return after
         admission.check_metadata(kind, obj, live)
