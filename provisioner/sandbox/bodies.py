@@ -56,7 +56,8 @@ def applied(kind: Kind, obj: dict[str, Any], schema: dict[str, Any] | None) -> d
         path, _, _, expected, value = reading.wrong
         found = f".{path}: expected {expected}, got &value.valueUnstructured{{Value:{json.dumps(value)}}}"
     if found:
-        meta = obj.get("metadata") or {}
+        given = obj.get("metadata")
+        meta = given if isinstance(given, dict) else {}
         group_version = kind.api_version if kind.group else f"/{kind.version}"
         place = f"({meta.get('namespace') or ''}/{meta.get('name') or ''}; {group_version}, Kind={kind.kind})"
         raise Refusal(500, "", f"failed to create typed patch object {place}: {found}")

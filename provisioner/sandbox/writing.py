@@ -32,13 +32,14 @@ class Writes:
 
     def create(self, target: Target, obj: dict[str, Any], writing: Writing) -> dict[str, Any]:
         """POST. Raises Refusal in the API server's words."""
-        meta = dict(obj.get("metadata") or {})
+        sent = bodies.declared(target.kind, obj, writing)
+        meta = dict(sent["metadata"])
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = f"{meta['generateName']}{secrets.token_hex(3)[:5]}"
         if meta.get("resourceVersion"):
             raise Refusal(500, "", "resourceVersion should not be set on objects to be created")
         named = Target(target.kind, target.namespace, str(meta.get("name") or ""))
-        wish = self._placed(named, bodies.declared(target.kind, {**obj, "metadata": meta}, writing))
+        wish = self._placed(named, {**sent, "metadata": meta})
         with self.store.lock:
             if self.store.get(named.key) is not None:
                 raise already_exists(target.kind.resource, named.name)

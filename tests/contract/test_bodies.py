@@ -196,6 +196,23 @@ def test_a_body_that_is_no_such_object_is_a_bad_request(server: Server, body: An
 
 
 @pytest.mark.parametrize(
+    "meta",
+    ["text", ["a"], 1, {"name": 1}, {"name": "settings", "labels": "x"}, {"name": "settings", "labels": {"a": 1}}],
+    ids=["text", "list", "number", "name", "labels", "label"],
+)
+def test_metadata_of_a_wrong_type_is_a_bad_request(server: Server, meta: Any) -> None:
+    refused = server.ask("POST", server.place(), {**config(), "metadata": meta})
+    assert refused.code == 400
+    assert UNMARSHALLED in refused.message
+
+
+@pytest.mark.parametrize("meta", ["text", {"labels": {"a": 1}}], ids=["metadata", "label"])
+def test_metadata_of_a_wrong_type_is_an_internal_error_of_an_apply(server: Server, meta: Any) -> None:
+    refused = server.apply_to(server.place(name="settings"), {**config(a="1"), "metadata": meta})
+    assert refused.code == 500
+
+
+@pytest.mark.parametrize(
     ("meta", "said"),
     [
         ({"labels": {"a b": "c"}}, 'metadata.labels: Invalid value: "a b"'),
