@@ -17,9 +17,11 @@ from provisioner.rbac.effective import (
 from provisioner.rbac.escalation import EscalationCheck, is_escalation, may_write_binding, may_write_role
 from provisioner.rbac.risks import Risk, risks
 from provisioner.rbac.rules import FULL_AUTHORITY, Coverage, PolicyRule, allows, breakdown, compact, covers
+from provisioner.values import AccessRequest
 
 __all__ = [
     "FULL_AUTHORITY",
+    "AccessRequest",
     "Coverage",
     "EffectiveRules",
     "EscalationCheck",

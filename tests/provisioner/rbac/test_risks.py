@@ -205,3 +205,24 @@ def test_cluster_admin_is_named_and_what_it_implies_is_marked() -> None:
     assert {it.id for it in held if not it.implied_by} >= {"RB-01", "RB-03"}
     assert all(it.implied_by == "RB-01" for it in held if it.id == "RB-11")
     assert [it.severity.rank for it in held] == sorted(it.severity.rank for it in held)
+
+
+@pytest.mark.parametrize(
+    ("entries", "namespace", "sentences"),
+    [
+        pytest.param(
+            [rule("*", "*", group="*"), rule("*", urls="*")], "", ["can do everything in the whole cluster"], id="all"
+        ),
+        pytest.param(
+            [rule("*", "*")], "", ["can do everything in the core group in the whole cluster"], id="the core group"
+        ),
+        pytest.param([rule("*", "*", group="*")], "app", ["can do everything in namespace app"], id="in a namespace"),
+    ],
+)
+def test_the_power_over_everything_is_said_once(
+    entries: list[dict[str, Any]], namespace: str, sentences: list[str]
+) -> None:
+    objects = (cluster_role("r", *entries), bound("r", account("robot", "app"), namespace=namespace))
+    held = [it for it in risks(effective_rules(ROBOT, objects)) if it.id in ("RB-01", "RB-02")]
+    assert [it.sentence for it in held] == sentences
+    assert all(not it.implied_by for it in held)
