@@ -16,6 +16,7 @@ from provisioner.rbac.catalogue import (
     Power,
 )
 from provisioner.rbac.effective import CLUSTER, EffectiveRules, Grant
+from provisioner.rbac.resources import nowhere
 from provisioner.rbac.rules import ANY, PolicyRule
 from provisioner.values import Severity
 
@@ -233,6 +234,9 @@ def _why_dead(rule: PolicyRule) -> str:
         return f"{rule.resources[0]} matches no resource"
     if rule.resource_names and set(rule.verbs) <= UNNAMED_VERBS:
         return "requests of these verbs carry no name"
+    if (absent := nowhere(rule)) and len(absent) == len(rule.resources):
+        groups = " or ".join(group or "the core group" for group in rule.api_groups)
+        return f"Kubernetes has no {', '.join(absent)} in {groups}"
     unknown = [verb for verb in rule.verbs if verb not in KNOWN_VERBS and verb != verb.lower()]
     return f"{unknown[0]} is no verb" if len(unknown) == len(rule.verbs) else ""
 

@@ -9,9 +9,11 @@ from typing import Any
 from provisioner import rbac
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import EffectiveRules, Grant, PermissionDiff, PolicyRule, RbacObjects, ScopedRule, Subject
+from provisioner.review.accounts import account_ref, bound_accounts, exposed_accounts, moved_bindings, of_accounts
 from provisioner.review.facts import Check, Facts, Rule, mapping, said
+from provisioner.review.pods_of import runs_pods
 from provisioner.review.sides import GROUP, Sides, sides_of
-from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import Action, Content, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
 
 _GAINED = Rule("RB-DIFF", Section.PERMISSIONS, Severity.NOTABLE)
 _LOST = Rule("RB-LESS", Section.PERMISSIONS, Severity.SAFE)
@@ -28,6 +30,8 @@ MAX_RULES = 60
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
+    yield from moved_bindings(facts)
+    yield from _of_exposed_accounts(facts)
     if not _is_concerned(facts):
         return
     sides = sides_of(facts)
@@ -45,6 +49,21 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         yield from _of_problems(subject, new)
     if not differs and _touches_roles(facts):
         yield _SAME.at(None, "Roles or bindings are written anew, and nobody may do anything else than before")
+
+
+def _of_exposed_accounts(facts: Facts) -> Iterator[Finding]:
+    if not any(runs_pods(one.ref.group_kind) for one in facts.plan.actions):
+        return
+    sides = sides_of(facts)
+    known = {one.fingerprint for one in exposed_accounts(facts.previous_state(), sides.before)}
+    for one in exposed_accounts(facts.state(), sides.after):
+        yield replace(one, is_new=one.fingerprint not in known)
+
+
+def _wants(content: Content, _: Plan) -> Iterator[ObjectRef]:
+    bodies = tuple(one.body for one in content.manifests)
+    own = {ObjectRef.of(body) for body in bodies}
+    yield from sorted({account_ref(subject) for _, subject in bound_accounts(bodies)} - own)
 
 
 def _is_concerned(facts: Facts) -> bool:
@@ -231,4 +250,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group == GROUP or planned.ref.kind == "ServiceAccount"
 
 
-CHECK = Check("permissions", changes=_changes, claims=_claims)
+CHECK = Check("permissions", changes=_changes, standing=of_accounts, claims=_claims, wants=_wants)

@@ -93,6 +93,8 @@ def found(*entries: dict[str, Any], namespace: str = "", sensitive: tuple[str, .
         ([rule("get", urls="/logs/*")], "RB-04", MEDIUM),
         ([rule("get", "pods/*")], "RB-47", LOW),
         ([rule("create", "pods", names="x")], "RB-47", LOW),
+        ([rule("get", "cronjobs")], "RB-47", LOW),
+        ([rule("get", "deployments/scale ingresses", group="extensions")], "RB-47", LOW),
     ],
     ids=lambda it: it if isinstance(it, str) else None,
 )
@@ -110,6 +112,9 @@ def test_a_risky_permission_is_found(entries: list[dict[str, Any]], rule_id: str
         pytest.param([rule("get", "secrets", group="apps")], "RB-11", id="Secrets of another group"),
         pytest.param([rule("create", "pods/*")], "RB-15", id="pods/* matches nothing"),
         pytest.param([rule("list", "pods")], "RB-14", id="reading pods"),
+        pytest.param([rule("get", "cronjobs pods")], "RB-47", id="one of two resources exists"),
+        pytest.param([rule("get", "orders", group="shop.example.com")], "RB-47", id="a group that nobody here knows"),
+        pytest.param([rule("approve", "signers", group="certificates.k8s.io")], "RB-47", id="what only RBAC knows"),
         pytest.param([rule("get", urls="/healthz")], "RB-04", id="a harmless URL"),
     ],
 )
