@@ -233,7 +233,7 @@ def _why_dead(rule: PolicyRule) -> str:
     if all(resource.endswith(f"/{ANY}") for resource in rule.resources):
         return f"{rule.resources[0]} matches no resource"
     if rule.resource_names and set(rule.verbs) <= UNNAMED_VERBS:
-        return "requests of these verbs carry no name"
+        return "requests of these verbs carry no name, but for a server-side apply, which needs patch as well"
     if (absent := nowhere(rule)) and len(absent) == len(rule.resources):
         groups = " or ".join(group or "the core group" for group in rule.api_groups)
         return f"Kubernetes has no {', '.join(absent)} in {groups}"
