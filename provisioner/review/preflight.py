@@ -108,6 +108,10 @@ class Walk:
     _supposed: list[Grant] = field(default_factory=list)
 
     @property
+    def _made(self) -> set[str]:
+        return {one.ref.name for one in self.facts.manifests if one.ref.group_kind == _NAMESPACE}
+
+    @property
     def held(self) -> EffectiveRules:
         """What the account holds here: by the cluster, by earlier objects, by the rules that were missing so far."""
         if self._held is None:
@@ -122,7 +126,12 @@ class Walk:
         self._held = None
 
     def lacks(self, scope: str, rule: PolicyRule, reason: str) -> None:
-        """`rule` is missing; from here on it is supposed to be there."""
+        """`rule` is missing; from here on it is supposed to be there.
+
+        In a namespace that the bundle itself makes nothing can be granted before, but for the whole cluster.
+        """
+        if scope and scope not in (self.facts.namespaces or ()) and scope in self._made:
+            scope, reason = "", f"{reason} (in the whole cluster, for its namespace comes with the bundle)"
         self.missing.append(Missing(scope, rule, reason))
         missing = ObjectRef(RBAC, "v1", "RoleBinding" if scope else "ClusterRoleBinding", scope, "(missing)")
         self._supposed.append(Grant(rule, scope, self.facts.account, missing, missing, missing, 0))

@@ -219,6 +219,15 @@ def test_a_namespace_has_to_exist_or_to_come_first() -> None:
     assert not {"PRE-05", "PRE-08"} & ids(found(space, far, held=WRITER))
 
 
+def test_what_is_missing_in_a_namespace_that_does_not_exist_yet_is_granted_where_it_can_be() -> None:
+    space, inside = an_object("v1", "Namespace", "new"), an_object("v1", "ConfigMap", "a", "new")
+    answer = found(space, inside)
+    assert {one.scope for one in answer.missing} == {""}
+    assert any("comes with the bundle" in reason for one in answer.missing for reason in one.reasons)
+    exists = found(space, inside, namespaces=frozenset({"new"}))
+    assert {one.scope for one in exists.missing} == {"", "new"}
+
+
 def test_a_kind_has_to_be_served_or_to_be_defined_before() -> None:
     assert "PRE-07" in ids(found(ORDER, held=WRITER))
     assert "PRE-07" in ids(found(definition(served=False), ORDER, held=WRITER))
