@@ -35,6 +35,7 @@ from provisioner.render import IsNamespaced, Rendering, content_digest, render_c
 from provisioner.review.difference import mask_secret
 from provisioner.review.facts import Facts, Gap
 from provisioner.review.frame import report, wanted
+from provisioner.review.permission_report import PermissionReport, permission_report
 from provisioner.review.preflight import Kind, PreflightFacts
 from provisioner.review.preflight_answer import Preflight, questions
 from provisioner.review.preflight_answer import preflight as answer_preflight
@@ -167,6 +168,17 @@ def look(
     live, gaps = _live_objects(readers, wanted(content, plan))
     roles, more = _live_rbac(readers)
     return report(Facts(content, plan, previous, live, roles, (*gaps, *more)))
+
+
+def permissions(cluster: Cluster | None, content: Content, previous: Content | None) -> PermissionReport:
+    """Who may do what with `content` in place of `previous` that they could not before, by RBAC alone.
+
+    With a cluster its other roles and bindings count; without one, only those of the two bundles are known.
+    """
+    roles, gaps = _live_rbac((cluster,)) if cluster else (None, [])
+    facts = Facts(content, _plan_offline(content, previous), previous, live_rbac=roles, is_offline=True)
+    found = permission_report(facts)
+    return replace(found, problems=(*found.problems, *(f"{gap.what}: {gap.why}" for gap in gaps)))
 
 
 def look_offline(content: Content, previous: Content | None) -> Report:

@@ -1,4 +1,4 @@
-"""`pratique preflight`: whether an account may install a bundle, and what it would need."""
+"""`pratique rbac`, what a bundle does to everybody's rights, and `pratique preflight`, whether it may be installed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from provisioner import pipeline
 from provisioner.cli.review import (
+    DEFAULT_NAMESPACE,
     FINDINGS,
     OK,
     UNKNOWN,
@@ -21,7 +22,8 @@ from provisioner.cli.review import (
     scopes_of,
 )
 from provisioner.rbac import Subject
-from provisioner.review import preflight_text
+from provisioner.review import permission_text, preflight_text
+from provisioner.review.permission_words import files_of
 from provisioner.values import Severity
 
 _PREFLIGHT_EPILOG = """\
@@ -33,6 +35,44 @@ exit status
   1  something is missing or stands in the way
   2  could not find out
 """
+
+
+_RBAC_EPILOG = """\
+exit status
+  0  nobody gains anything dangerous
+  1  somebody does
+  2  could not find out: an error, or a role that nobody here knows
+"""
+
+
+# rbac
+
+
+def _add_rbac(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", metavar="BUNDLE", help="what shall run; as for `pratique review`")
+    parser.add_argument("--old", metavar="BUNDLE", help="what runs now: only what is new beside it counts")
+    parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="count the roles of this cluster, too")
+    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    add_bundle_options(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.set_defaults(service_account="")
+
+
+def _run_rbac(options: argparse.Namespace) -> int:
+    cluster = cluster_of(options)
+    is_namespaced = scopes_of(cluster)
+    content = content_of(options.bundle, options, is_namespaced)
+    old = content_of(options.old, options, is_namespaced) if options.old else None
+    found = pipeline.permissions(cluster, content, old)
+    files = files_of(content)
+    if options.output == "json":
+        sys.stdout.write(json.dumps(permission_text.to_record(found, files), indent=2, sort_keys=True) + "\n")
+    else:
+        sys.stdout.write(permission_text.as_text(found, files))
+    if found.worst is Severity.UNKNOWN:
+        return UNKNOWN
+    return FINDINGS if found.worst.is_at_least(Severity.DANGEROUS) else OK
 
 
 # preflight
@@ -77,6 +117,13 @@ def _account(words: str) -> Subject:
 
 
 COMMANDS: tuple[Command, ...] = (
+    Command(
+        "rbac",
+        "who could do what that they could not do before, whatever the roles are called",
+        _add_rbac,
+        _run_rbac,
+        _RBAC_EPILOG,
+    ),
     Command(
         "preflight",
         "whether a ServiceAccount may install a bundle, and the rules that it lacks",
