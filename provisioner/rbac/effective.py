@@ -175,6 +175,21 @@ def role_rules(objects: Iterable[JsonObject] | RbacObjects, role: JsonObject) ->
     return found
 
 
+def written_rules(role: JsonObject) -> list[PolicyRule]:
+    """The rules as they stand in `role`, aggregated or not; unreadable ones raise InvalidManifest."""
+    problems: list[str] = []
+    found = [entry.rule for entry in _own_rules(role, problems)]
+    if problems:
+        raise InvalidManifest("; ".join(problems))
+    return found
+
+
+def role_ref(binding: JsonObject) -> tuple[str, str]:
+    """The kind and the name of the role that `binding` names, "" where it names none."""
+    wanted = _mapping(binding.get("roleRef"))
+    return str(wanted.get("kind", "")), str(wanted.get("name", ""))
+
+
 def allows_in(effective: EffectiveRules, request: AccessRequest) -> bool:
     """Whether the identity may do what `request` asks, by RBAC alone."""
     return any(allows_by(grant.rule, request) for grant in _that_count(effective, request))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from provisioner import rbac
 from provisioner.rbac import RbacObjects, Subject
-from provisioner.review.facts import Facts, Rule, State, mapping, maps, said
+from provisioner.review.facts import Facts, Rule, State, items, mapping, maps, said
 from provisioner.review.pods_of import PodSpec, pod_specs
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
@@ -76,7 +76,7 @@ def _wildcards(state: State) -> Iterator[Finding]:
             continue
         for index, entry in enumerate(maps(obj.get("rules"))):
             groups = entry.get("apiGroups")
-            if "*" in (entry.get("resources") or ()) and isinstance(groups, list) and "*" not in groups:
+            if "*" in items(entry.get("resources")) and isinstance(groups, list) and "*" not in groups:
                 yield _of_wildcard(ref, index, [str(group) for group in groups], defined)
 
 
@@ -155,11 +155,15 @@ def _exposure(pod: PodSpec, objects: tuple[JsonObject, ...]) -> Iterator[str]:
 
 def _reaches(service: JsonObject, pod: PodSpec, objects: tuple[JsonObject, ...]) -> bool:
     ref, spec = ObjectRef.of(service), mapping(service.get("spec"))
-    if ref.group_kind != _SERVICE or spec.get("type") not in {"LoadBalancer", "NodePort"}:
+    if ref.group_kind != _SERVICE or spec.get("type") not in ("LoadBalancer", "NodePort"):
         return False
     selector = mapping(spec.get("selector"))
     labels = _labels(next((obj for obj in objects if ObjectRef.of(obj) == pod.ref), {}), pod)
-    return bool(selector) and ref.namespace == pod.ref.namespace and selector.items() <= labels.items()
+    return (
+        bool(selector)
+        and ref.namespace == pod.ref.namespace
+        and all(labels.get(key) == value for key, value in selector.items())
+    )
 
 
 def _labels(obj: JsonObject, pod: PodSpec) -> dict[str, object]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner import rbac
-from provisioner.errors import AlreadyExists, InvalidObject
+from provisioner.errors import AlreadyExists, InvalidManifest, InvalidObject
 from provisioner.rbac import BUILT_IN_RESOURCES, EffectiveRules, Grant, PolicyRule, RbacObjects, Subject, plural_of
 from provisioner.review.facts import Gap, ObjectIdentity, Rule, mapping, maps, said
 from provisioner.values import (
@@ -223,7 +223,9 @@ def _of_verbs(found: Walk, ref: ObjectRef, kind: Kind, verbs: tuple[str, ...]) -
     for request in denied:
         found.lacks(ref.namespace, rule_of(request), f"needed to {purpose} {said(ref)}")
     lacking = [request.verb for request in denied]
-    message = f"{who(found.facts.account)} may not {_listed(lacking)} {said(ref)}"
+    is_known = found.facts.roles is not None or found.facts.answers
+    lack = f"may not {_listed(lacking, 'or')}" if is_known else f"has to be allowed to {_listed(lacking, 'and')}"
+    message = f"{who(found.facts.account)} {lack} {said(ref)}"
     evidence = {"verbs": lacking, "said": [_answer(found.facts, request) for request in denied]}
     yield _NO_VERB.at(ref, message, evidence=evidence, key=lacking)
 
@@ -311,7 +313,10 @@ def _count_as_used(found: Walk, ref: ObjectRef, role: JsonObject, by_right: Acce
     if rbac.allows_in(found.held, by_right):
         found.used.append((ref.namespace, rule_of(by_right)))
         return
-    found.used += [(ref.namespace, rule) for rule in rbac.role_rules(found.roles, role)]
+    try:
+        found.used += [(ref.namespace, rule) for rule in rbac.role_rules(found.roles, role)]
+    except InvalidManifest:
+        return  # an aggregated role that collects a broken one: its own rules were what counted
 
 
 def _of_place(
@@ -373,8 +378,8 @@ def _answer(facts: PreflightFacts, request: AccessRequest) -> str:
     return f"{request}: the API server says no{f' ({answer.reason})' if answer.reason else ''}"
 
 
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+def _listed(words: list[str], last: str) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def _some(rules: tuple[PolicyRule, ...]) -> str:
