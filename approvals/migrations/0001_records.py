@@ -26,6 +26,8 @@ class Migration(migrations.Migration):
                 ('version', models.CharField(blank=True, max_length=60)),
                 ('reached_at', models.DateTimeField(blank=True, null=True)),
                 ('problem', models.TextField(blank=True)),
+                ('watched_by', models.CharField(blank=True, max_length=100)),
+                ('watched_until', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField()),
             ],
             options={
@@ -178,6 +180,7 @@ class Migration(migrations.Migration):
                 ('problem', models.TextField(blank=True)),
                 ('claimed_by', models.CharField(blank=True, max_length=100)),
                 ('claimed_until', models.DateTimeField(blank=True, null=True)),
+                ('is_woken', models.BooleanField(default=False, help_text='a wake came while somebody held the claim')),
                 ('attempts', models.PositiveIntegerField(default=0)),
                 ('look_again_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField()),

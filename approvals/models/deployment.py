@@ -14,6 +14,8 @@ class Cluster(models.Model):
     version = models.CharField(max_length=60, blank=True)
     reached_at = models.DateTimeField(null=True, blank=True)
     problem = models.TextField(blank=True)
+    watched_by = models.CharField(max_length=100, blank=True)
+    watched_until = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
 
     class Meta:
