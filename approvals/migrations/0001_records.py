@@ -119,6 +119,7 @@ class Migration(migrations.Migration):
                 ('spec', models.JSONField()),
                 ('labels', models.JSONField(default=dict)),
                 ('options_digest', models.CharField(max_length=80)),
+                ('asked_again', models.CharField(blank=True, help_text="the annotation's value when it was last seen", max_length=100)),
                 ('is_paused', models.BooleanField(default=False)),
                 ('problem', models.TextField(blank=True)),
                 ('health', models.CharField(blank=True, max_length=20)),

@@ -8,11 +8,12 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from approvals import access
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, TooMany
 from approvals.ledger import pivots
-from approvals.ledger.pivots import Writer
+from approvals.ledger.pivots import ASK_AGAIN, Writer
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, Request
 from provisioner.errors import (
@@ -74,6 +75,20 @@ def pause_deployment(
         "spec": {**live["spec"], "paused": is_paused},
     }
     return _replace(deployment, paused, Writer(identity, via, by))
+
+
+def ask_again(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:
+    """Ask for the same spec once more as `by`: its sources are looked at anew, and a new request is made.
+
+    For a request that failed, expired or was denied, and for a branch or tag that has moved. Raises Changed where a
+    request is still open.
+    """
+    if deployment.requests.filter(state__in=OPEN).exists():
+        raise Changed(f"{deployment.name} has an open request: decide it or withdraw it first")
+    live, identity = _live(by, deployment)
+    annotations = {**(live["metadata"].get("annotations") or {}), ASK_AGAIN: timezone.now().isoformat()}
+    asked = {**live, "metadata": {**live["metadata"], "annotations": annotations}}
+    return _replace(deployment, asked, Writer(identity, via, by))
 
 
 def delete_deployment(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:

@@ -102,6 +102,18 @@ def pause(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 
 @require_POST
 @of_deployment
+def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """The same wish once more; the new request is where to look next."""
+    services.ask_again(by=person(http), deployment=deployment, via=VIA)
+    made = lists.open_request(deployment=deployment)
+    if made is None:
+        return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+    messages.success(http, "Asked again: the sources are looked at anew.")
+    return redirect("request", uid=made.uid)
+
+
+@require_POST
+@of_deployment
 def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Ask for deletion; its objects stay until that request is approved."""
     if http.POST.get("typed", "").strip() != deployment.name:
