@@ -71,7 +71,7 @@ def new(http: HttpRequest) -> HttpResponse:
 @of_deployment
 def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Change the spec in the cluster as the viewer, if it is still the one that the form was made from."""
-    form = SpecForm(http.POST or None, initial=initial_of(deployment.spec, deployment.resource_version))
+    form = SpecForm(http.POST or None, initial=initial_of(deployment.spec, deployment.generation))
     if http.method == "GET" or not form.is_valid():
         return _form(http, form, deployment)
     try:
@@ -79,7 +79,7 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
             by=person(http),
             deployment=deployment,
             spec=form.spec(deployment.spec),
-            resource_version=form.cleaned_data["resource_version"],
+            generation=form.cleaned_data["generation"],
             via=VIA,
         )
     except InvalidInput as refusal:

@@ -51,7 +51,7 @@ class Station:
         known = BundleDeployment.objects.filter(cluster=self.cluster, name=name, gone_at__isnull=True).first()
         if known:
             return services.change_deployment(
-                by=self.people["rita"], deployment=known, spec=spec, resource_version="", via="browser"
+                by=self.people["rita"], deployment=known, spec=spec, generation=known.generation, via="browser"
             )
         return services.create_deployment(
             by=self.people["rita"], cluster=self.cluster, name=name, spec=spec, labels={}, via="browser"

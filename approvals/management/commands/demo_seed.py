@@ -92,7 +92,7 @@ class Command(BaseCommand):
                 )
             elif known.requests.count() == 1:
                 services.change_deployment(
-                    by=people["rita"], deployment=known, spec=wish, resource_version="", via="shell"
+                    by=people["rita"], deployment=known, spec=wish, generation=known.generation, via="shell"
                 )
         for name in CHANGES:
             deployment = BundleDeployment.objects.get(cluster=cluster, name=name, gone_at__isnull=True)

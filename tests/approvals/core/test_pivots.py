@@ -1,5 +1,6 @@
 """From seen specs to requests."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -196,3 +197,25 @@ def test_a_request_that_failed_before_its_writer_was_known_is_made_again(here: W
     world.wish(here.cluster, obj, here.rita)
     latest = Request.objects.get(number=2)
     assert (latest.state, latest.is_requester_known) == ("preparing", True)
+
+
+@pytest.mark.parametrize(("conflicts", "is_written"), [(4, True), (5, False)], ids=["passing", "for ever"])
+def test_a_status_written_in_between_does_not_stop_a_change(here: World, conflicts: int, is_written: bool) -> None:
+    made = services.create_deployment(
+        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    here.kubernetes.conflicts = conflicts
+    change = {"by": here.rita, "deployment": made, "spec": world.spec("2.0.0"), "via": "browser"}
+    with nullcontext() if is_written else pytest.raises(Changed):
+        services.change_deployment(generation=1, **change)
+    assert (here.kubernetes.objects["strimzi"]["spec"] == world.spec("2.0.0")) is is_written
+
+
+def test_a_spec_that_somebody_else_changed_is_not_overwritten(here: World) -> None:
+    made = services.create_deployment(
+        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    change = {"by": here.rita, "deployment": made, "via": "browser"}
+    services.change_deployment(generation=1, spec=world.spec("2.0.0"), **change)
+    with pytest.raises(Changed, match="since you opened it"):
+        services.change_deployment(generation=1, spec=world.spec("3.0.0"), **change)
