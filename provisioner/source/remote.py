@@ -122,22 +122,31 @@ def shown_repository(repository: str) -> str:
     return repository if SCP_LIKE.fullmatch(repository) else shown(repository)
 
 
+def place_of_repository(repository: str) -> Place:
+    """Where the repository is: what its credentials belong to. Raises BadSource for a URL that is not fetched from."""
+    return place_of(_url_of(repository), ("https", "http", "ssh"))
+
+
+def _url_of(repository: str) -> str:
+    scp = SCP_LIKE.fullmatch(repository)
+    return f"ssh://{scp['user']}@{scp['host']}/{scp['path']}" if scp else repository
+
+
 @contextmanager
 def connected(repository: str, client: Client, credentials: Credentials | None, max_bytes: int) -> Iterator[Remote]:
     """The remote that a repository's URL means; raises BadSource for a kind of URL that is not fetched from."""
     where = shown_repository(repository)
     counter = Counter(max_bytes)
-    scp = SCP_LIKE.fullmatch(repository)
-    url = f"ssh://{scp['user']}@{scp['host']}/{scp['path']}" if scp else repository
-    if urlsplit(url).scheme != "ssh":
-        place = place_of(url, ("https", "http", "ssh"))
+    url, place = _url_of(repository), place_of_repository(repository)
+    if place.scheme != "ssh":
         http = _HttpRemote(client, place, credentials, counter)
         yield Remote(http, urlsplit(url).path, where, counter)
         return
     with tempfile.TemporaryDirectory(prefix="pratique-ssh-") as folder:
-        ssh = _Ssh(client, place_of(url, ("ssh",)), Path(folder), counter)
+        ssh = _Ssh(client, place, Path(folder), counter)
         ssh.write_keys(credentials)
-        path = urlsplit(url).path.removeprefix("/") if scp else urlsplit(url).path
+        # As git itself has it: without a scheme the path begins at the user's home.
+        path = urlsplit(url).path if url == repository else urlsplit(url).path.removeprefix("/")
         try:
             yield Remote(ssh.remote(urlsplit(url).username or "git", path), path, where, counter)
         finally:
@@ -152,7 +161,7 @@ class _HttpRemote(Urllib3HttpGitClient):
         super().__init__(f"{place.scheme}://{place}", pool_manager=PoolManager(), thin_packs=False)
         self._ours = client
         self._place = place
-        self._secret = credentials.basic_for(place) if credentials else {}
+        self._secret = credentials.authorization_for(place) if credentials else {}
         self._counter = counter
 
     def _http_request(
