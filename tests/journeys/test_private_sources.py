@@ -118,7 +118,7 @@ def test_a_secret_that_opens_nothing_is_said_by_its_keys(
     if given:
         secret(station, "pull", **given)
     let_requesters_get(station, "secrets", "pull")
-    request = wished(station, "wrong", locked_image(registry_with_auth, "wrong"))
+    request = wished(station, f"wrong-{station.namespace}", locked_image(registry_with_auth, "wrong"))
     assert (request.state, request.problem_code) == ("failed", "bad-source")
     assert words.format(ns=station.namespace) in request.problem
     assert not any(word in request.problem for word in ("shh", "c2ho"))
