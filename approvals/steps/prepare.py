@@ -167,7 +167,11 @@ def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
     """Reads as the person who asked, so that the service needs no right of its own to anybody's Secrets (S08)."""
 
     def read(ref: ObjectRef) -> JsonObject:
-        found = api.acting_as(_identity_of(request.requesters[0])).get(ref)
+        person = _identity_of(request.requesters[0])
+        try:
+            found = api.acting_as(person).get(ref)
+        except Forbidden as exc:
+            raise Forbidden(f"{ref} cannot be read as {person.username}, who may get it: {exc}") from exc
         if found is None:
             raise BadSource(f"{ref} does not exist; spec.sources names it")
         return found

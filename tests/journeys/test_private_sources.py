@@ -8,8 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import yaml
 
+from approvals import services
+from approvals.access.port import connect
 from approvals.models import AuditEntry, Request
+from approvals.steps import prepare
+from provisioner.errors import Forbidden
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
@@ -17,6 +22,7 @@ from tests.services.registry import CREDENTIALS, Registry
 
 USER, PASSWORD = CREDENTIALS
 PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+PLAIN: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}, "data": {"a": "b"}}
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -28,6 +34,11 @@ def secret(station: Station, name: str, type_: str, **values: str) -> None:
 def docker_config(station: Station, host: str, name: str = "pull") -> None:
     text = json.dumps({"auths": {host: {"auth": PAIR}}})
     secret(station, name, "kubernetes.io/dockerconfigjson", **{".dockerconfigjson": text})
+
+
+def config_map(station: Station, name: str, **more: Any) -> None:
+    meta = {"name": name, "namespace": station.namespace}
+    station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **more})
 
 
 def let_requesters_get(station: Station, resource: str, name: str) -> None:
@@ -100,6 +111,39 @@ def test_S08_nothing_is_read_for_a_requester_whom_nobody_knows(station: Station,
     assert f"Secret {station.namespace}/pull, and nobody knows who asked" in request.problem
 
 
+def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(station: Station) -> None:
+    config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    let_requesters_get(station, "configmaps", "bundle")
+    request = wished(station, "leaving", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    assert station.approve(request.deployment).state == "applied"
+    station.look_after(request.deployment)
+    station.ctl("delete", "rolebinding", "get-bundle", "-n", station.namespace)
+    services.delete_deployment(by=station.people["rita"], deployment=request.deployment, via="browser")
+    station.work()
+    assert station.approve(request.deployment).state == "applied"
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
+
+
+def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(station: Station) -> None:
+    config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    let_requesters_get(station, "configmaps", "bundle")
+    request = wished(station, "late", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    station.ctl("delete", "rolebinding", "get-bundle", "-n", station.namespace)
+    assert station.approve(request.deployment).state == "approved"
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
+
+
+def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
+    station: Station,
+) -> None:
+    config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    deployment = station.wish("stale-rights", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    request = station.latest(deployment)
+    api = connect(station.cluster)
+    with pytest.raises(Forbidden, match=r"bundle cannot be read as rita, who may get it: .*cannot get resource"):
+        prepare._reader(request, api)(ObjectRef("", "v1", "ConfigMap", station.namespace, "bundle"))
+
+
 SECRETS = {
     "none": (None, "Secret {ns}/pull does not exist"),
     "another type": ({"type_": "kubernetes.io/tls", "tls.crt": "shh", "tls.key": "shh"}, "of type kubernetes.io/tls"),
@@ -122,11 +166,6 @@ def test_a_secret_that_opens_nothing_is_said_by_its_keys(
     assert (request.state, request.problem_code) == ("failed", "bad-source")
     assert words.format(ns=station.namespace) in request.problem
     assert not any(word in request.problem for word in ("shh", "c2ho"))
-
-
-def config_map(station: Station, name: str, **more: Any) -> None:
-    meta = {"name": name, "namespace": station.namespace}
-    station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **more})
 
 
 def test_a_config_map_is_a_bundle_from_wish_to_revision(station: Station) -> None:
