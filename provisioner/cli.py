@@ -104,8 +104,9 @@ BUNDLE is one of
 
 private registries
   are asked without credentials, unless --docker-config or --docker-login says
-  where to take them from. Each entry of `auths` goes to the registry that it is
-  written for. Programs that keep passwords (credsStore, credHelpers) are not run.
+  where to take them from. Each entry of `auths` goes to the registry that it
+  is written for. Programs that keep passwords (credsStore, credHelpers) are
+  not run.
 
 exit status
   0  nothing at or above --fail-on
