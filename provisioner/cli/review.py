@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from provisioner.review.as_text import as_text, crds_as_text
 from provisioner.review.crd_diff import crds_of, differences
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.record import to_record
-from provisioner.source import EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
+from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import Limits
 from provisioner.values import Content, GroupKind, Identity, Report, Severity
 
@@ -63,6 +64,12 @@ BUNDLE is one of
   a git repository: git+https://HOST/PATH@REF#FOLDER, where REF is a branch,
     a version tag (v1.2.3), refs/tags/TAG or a commit; #FOLDER may be left out
   an archive by http: https://HOST/PATH.tar.gz#sha256:...
+
+private registries
+  are asked without credentials, unless --docker-config or --docker-login says
+  where to take them from. Each entry of `auths` goes to the registry that it
+  is written for. Programs that keep passwords (credsStore, credHelpers) are
+  not run.
 
 exit status
   0  nothing at or above --fail-on
@@ -106,6 +113,15 @@ def add_bundle_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", default="plain", choices=format_names(), help="default: %(default)s")
     parser.add_argument("--subfolders", action="store_true", help="plain: read manifests in subfolders, too")
     parser.add_argument("--config", metavar="FILE", type=Path, help="options of the format, as JSON (Helm values)")
+    login = parser.add_mutually_exclusive_group()
+    login.add_argument(
+        "--docker-config", metavar="FILE", type=Path, help="open registries with the auths of this config.json"
+    )
+    login.add_argument(
+        "--docker-login",
+        action="store_true",
+        help="the same with the config.json of `docker login`: in the folder DOCKER_CONFIG, or else in ~/.docker",
+    )
 
 
 def _run_review(options: argparse.Namespace) -> int:
@@ -182,10 +198,18 @@ def content_of(bundle: str, options: argparse.Namespace, is_namespaced: IsNamesp
         [source_of(bundle)],
         options=prepared,
         egress=EVERYWHERE,
-        credentials=None,
+        credentials=_credentials(options),
         limits=Limits(),
         is_namespaced=is_namespaced,
     )
+
+
+def _credentials(options: argparse.Namespace) -> Credentials | None:
+    """Those of a docker configuration, only where one was asked for."""
+    file = options.docker_config
+    if options.docker_login:
+        file = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
+    return Credentials(docker_config=_text_of(file)) if file else None
 
 
 # Whoever runs the command line asks for what they type, from where they sit: no service is led astray by it.
