@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from provisioner.cluster import apply as applying
+from provisioner.cluster import evidence
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.health import health_of
@@ -30,8 +31,9 @@ from provisioner.cluster.plan import plan_digest
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, UnknownKind
 from provisioner.render import IsNamespaced, Rendering, content_digest, render_content
 from provisioner.review.difference import mask_secret
-from provisioner.review.facts import Facts, Gap
-from provisioner.review.frame import report, wanted
+from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap, Kind, Listed, Listing, Surroundings
+from provisioner.review.frame import listings, mentioned, report, wanted
+from provisioner.review.offline import untried_kinds
 from provisioner.source import Credentials, EgressPolicy, Source, fetch, pinned
 from provisioner.unpack import Limits, unpack
 from provisioner.values import (
@@ -146,19 +148,22 @@ def look(
     previous: Content | None,
     inventory: Mapping[ObjectIdentity, str],
     as_account: Identity | None = None,
+    own_namespace: str = OWN_NAMESPACE,
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
     The plan is made as `as_account`, who will apply it; everything else is read as the identity of `cluster`, and as
     the account only where that one may not. `previous` is what runs, `inventory` what is ours: the uid by identity.
-    Raises TryLater where the API server does not answer; what it refuses becomes a finding.
+    `own_namespace` is where Pratique itself runs. Raises TryLater where the API server does not answer; what it refuses
+    becomes a finding.
     """
     account = cluster.acting_as(as_account) if as_account else cluster
     plan = make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
     readers = (cluster, account) if as_account else (cluster,)
     live, gaps = _live_objects(readers, wanted(content, plan))
     roles, more = _live_rbac(readers)
-    return report(Facts(content, plan, previous, live, roles, (*gaps, *more)))
+    facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=_kinds(cluster, own_namespace))
+    return report(replace(facts, around=_surroundings(readers, facts)))
 
 
 def look_offline(content: Content, previous: Content | None) -> Report:
@@ -244,6 +249,29 @@ def _read(readers: tuple[Cluster, ...], ref: ObjectRef) -> JsonObject | ClusterE
         except ClusterError as exc:
             refusal = refusal or exc
     return refusal
+
+
+def _kinds(cluster: Cluster, own_namespace: str) -> Surroundings:
+    served = cluster.served()
+    kinds = tuple(Kind(one.group, one.version, one.kind, one.plural, one.verbs) for one in served.resources)
+    unanswered = frozenset(group for group, _ in served.unknown)
+    return Surroundings(kinds, unanswered, own_namespace=own_namespace, version=cluster.version())
+
+
+def _surroundings(readers: tuple[Cluster, ...], facts: Facts) -> Surroundings:
+    """What checks ask to see beyond the objects that change; what could not be read says why."""
+    queries = {_query(listing): listing for listing in listings(facts)}
+    lists = {
+        queries[query]: Listed(sample.objects, sample.total, sample.resource_version, sample.problem)
+        for query, sample in evidence.samples(readers, queries).items()
+    }
+    exists = {ref.identity: answer for ref, answer in evidence.existing(readers, mentioned(facts)).items()}
+    schemas = evidence.published_schemas(readers, untried_kinds(facts))
+    return replace(facts.around, lists=lists, exists=exists, schemas=schemas)
+
+
+def _query(listing: Listing) -> evidence.Query:
+    return evidence.Query(listing.group, listing.version, listing.kind, listing.namespace, listing.metadata_only)
 
 
 def _section_of(ref: ObjectRef) -> Section:

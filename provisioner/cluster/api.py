@@ -18,7 +18,7 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config_from_dict
 
 from provisioner.cluster.answers import Applied, Excerpt, Snapshot, Watch, named
-from provisioner.cluster.discovery import AGGREGATED, Discovery, Resource
+from provisioner.cluster.discovery import AGGREGATED, Discovery, Resource, Served
 from provisioner.cluster.failures import Doing
 from provisioner.cluster.kubeconfig import read_kubeconfig
 from provisioner.cluster.transport import APPLY, Answer, Call, Transport
@@ -133,7 +133,11 @@ class Cluster:
         return str(self._send(Call("GET", "/version", Doing("read", "/version"))).body.get("gitVersion") or "")
 
     def resources(self) -> tuple[Resource, ...]:
-        return self._discovery.served().resources
+        return self.served().resources
+
+    def served(self) -> Served:
+        """What discovery says, with the groups whose own servers did not answer."""
+        return self._discovery.served()
 
     def forget_discovery(self) -> None:
         self._discovery.forget()

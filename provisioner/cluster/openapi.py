@@ -12,13 +12,17 @@ from typing import Any
 _REFERENCE = "#/components/schemas/"
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _GVK = "x-kubernetes-group-version-kind"
-# What only documents, and what built-in kinds say of lists by rules that differ from those of custom resources.
-_LEFT_OUT = frozenset(
-    {"description", "example", "title", _GVK, "x-kubernetes-unions", "x-kubernetes-patch-strategy"}
-    | {"x-kubernetes-patch-merge-key", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"}
-)
-# JSONSchemaProps holds itself; what lies deeper than any object of a person is taken as it is.
-DEEPEST = 40
+_WORDS = frozenset({"description", "example", "title", _GVK})
+# What built-in kinds say of lists and defaults by rules that differ from those of custom resources.
+_LEFT_OUT = _WORDS | {
+    "default",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-patch-merge-key",
+    "x-kubernetes-patch-strategy",
+    "x-kubernetes-unions",
+}
 
 
 def schema_of_kind(document: Mapping[str, Any], group: str, version: str, kind: str) -> dict[str, Any] | None:
@@ -33,7 +37,7 @@ def schema_of_kind(document: Mapping[str, Any], group: str, version: str, kind: 
             return None
         # Of a custom resource the defaults are the CRD's own; those of built-in kinds are zero values of Go.
         is_custom = _REFERENCE not in str(properties)
-        inlined = _Inliner(schemas, is_custom).inlined({**schema, "properties": properties}, 0)
+        inlined = _Inliner(schemas, is_custom).inlined({**schema, "properties": properties}, frozenset())
         return {**inlined, "type": "object"}
     return None
 
@@ -41,33 +45,31 @@ def schema_of_kind(document: Mapping[str, Any], group: str, version: str, kind: 
 class _Inliner:
     def __init__(self, schemas: Mapping[str, Any], keeps_defaults: bool):
         self._schemas = schemas
-        self._left_out = _LEFT_OUT if keeps_defaults else _LEFT_OUT | {"default"}
-        if keeps_defaults:
-            self._left_out = frozenset({"description", "example", "title", _GVK})
+        self._left_out = _WORDS if keeps_defaults else _LEFT_OUT
 
-    def inlined(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        node = self._resolved(schema)
-        if depth > DEEPEST or node is None:
+    def inlined(self, schema: Mapping[str, Any], above: frozenset[str]) -> dict[str, Any]:
+        """`above` are the references that led here: what holds itself (JSONSchemaProps) is taken as it is."""
+        name = _reference(schema)
+        node = self._schemas.get(name) if name else schema
+        if name in above or not isinstance(node, Mapping):
             return {_PRESERVE: True}
+        below = above | {name} if name else above
         if node.get("format") == "int-or-string":
             return {"x-kubernetes-int-or-string": True}
         found = {key: value for key, value in node.items() if key not in self._left_out}
         if isinstance(found.get("properties"), Mapping):
-            found["properties"] = {key: self.inlined(one, depth + 1) for key, one in found["properties"].items()}
+            found["properties"] = {key: self.inlined(one, below) for key, one in found["properties"].items()}
         for key in ("items", "additionalProperties"):
             if isinstance(found.get(key), Mapping):
-                found[key] = self.inlined(found[key], depth + 1)
+                found[key] = self.inlined(found[key], below)
         return found if _is_described(found) else {**found, _PRESERVE: True}
 
-    def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The schema that stands behind a reference, which Kubernetes also writes as an allOf of one."""
-        branches = schema.get("allOf")
-        inner = branches[0] if isinstance(branches, list) and len(branches) == 1 else schema
-        reference = str(inner.get("$ref") or "")
-        if not reference:
-            return schema
-        found = self._schemas.get(reference.removeprefix(_REFERENCE))
-        return found if isinstance(found, Mapping) else None
+
+def _reference(schema: Mapping[str, Any]) -> str:
+    """The name of the schema that is meant, "" for none; Kubernetes also writes a reference as an allOf of one."""
+    branches = schema.get("allOf")
+    inner = branches[0] if isinstance(branches, list) and len(branches) == 1 else schema
+    return str(inner.get("$ref") or "").removeprefix(_REFERENCE)
 
 
 def _is_described(node: Mapping[str, Any]) -> bool:

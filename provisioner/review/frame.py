@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import PurePath
 from typing import TypeVar
 
-from provisioner.review.checks import content, crds, images, network, objects, own, permissions, pods, webhooks
+from provisioner.review.checks import content, crds, images, live, network, objects, own, permissions, pods, webhooks
 from provisioner.review.facts import SECRET, Check, Facts, Gap, Listing, Rule, fingerprint, said
 from provisioner.review.headline import headline
 from provisioner.values import (
@@ -38,6 +38,7 @@ CHECKS: tuple[Check, ...] = (
     objects.CHECK,
     permissions.CHECK,
     crds.CHECK,
+    live.CHECK,
     pods.CHECK,
     webhooks.CHECK,
     network.CHECK,
@@ -96,7 +97,9 @@ def mentioned(facts: Facts, checks: Sequence[Check] | None = None) -> list[Objec
 def listings(facts: Facts, checks: Sequence[Check] | None = None) -> list[Listing]:
     """The lists that checks want to see, sorted; of Secrets never more than their metadata."""
     asked = _asked((check.lists for check in checks or installed_checks()), facts)
-    return sorted({replace(one, metadata_only=True) if one.kind == SECRET.kind and not one.group else one for one in asked})
+    return sorted(
+        {replace(one, metadata_only=True) if one.kind == SECRET.kind and not one.group else one for one in asked}
+    )
 
 
 def _asked(questions: Iterable[Callable[[Facts], Iterable[_T]]], facts: Facts) -> set[_T]:

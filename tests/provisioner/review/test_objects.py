@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from provisioner.errors import (
@@ -12,6 +14,7 @@ from provisioner.errors import (
     UnknownKind,
 )
 from provisioner.review.checks import objects
+from provisioner.review.facts import Surroundings
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.provisioner.review.bundles import an_object, config_map, content_with, facts, planned
@@ -117,6 +120,63 @@ def test_what_the_server_could_not_be_asked_is_unknown_and_says_why() -> None:
     unknown = next(one for one in found if one.severity is Severity.UNKNOWN)
     assert "the namespace shop comes with this bundle" in unknown.message
     assert unknown.ref == ObjectRef.of(MAP)
+
+
+def in_new_namespace(obj: dict[str, Any], schema: dict[str, Any] | None) -> list[Finding]:
+    namespace = an_object("v1", "Namespace", "shop")
+    schemas = {("", "v1", "ConfigMap"): schema} if schema else {}
+    actions = planned(namespace, Action.CREATE), planned(obj, Action.CREATE, is_proved=False)
+    return found_by(*actions, around=Surroundings(schemas=schemas))
+
+
+PUBLISHED = {
+    "type": "object",
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "data": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("obj", "rule", "severity"),
+    [
+        pytest.param(MAP, "OBJ-03", Severity.NOTABLE, id="fits"),
+        pytest.param({**MAP, "data": {"a": 1}}, "OBJ-07", Severity.BREAKING, id="wrong type"),
+        pytest.param({**MAP, "dta": {"a": "b"}}, "OBJ-07", Severity.BREAKING, id="unknown field"),
+    ],
+)
+def test_a_first_install_is_held_against_the_schemas_that_the_cluster_publishes(
+    obj: dict[str, Any], rule: str, severity: Severity
+) -> None:
+    found = in_new_namespace(obj, PUBLISHED)
+    assert [one.severity for one in found if one.rule == rule] == [severity]
+    assert not [one for one in found if one.severity is Severity.UNKNOWN]
+
+
+def test_what_fits_a_schema_is_said_once_with_what_no_schema_knows() -> None:
+    (fits,) = [one for one in in_new_namespace(MAP, PUBLISHED) if one.rule == "OBJ-03"]
+    assert "could not be tried" in fits.message
+    assert "admission webhooks" in fits.message
+
+
+def test_what_a_webhook_would_not_let_be_tried_stays_unknown_whatever_its_schema_says() -> None:
+    around = Surroundings(schemas={("", "v1", "ConfigMap"): PUBLISHED})
+    found = found_by(planned(MAP, Action.CREATE, is_proved=False), around=around)
+    assert Severity.UNKNOWN in [one.severity for one in found]
+
+
+def test_S09_a_refused_secret_keeps_its_values() -> None:
+    secret = an_object("v1", "Secret", "a", "shop", data={"k": {"x": "Pl4nted"}})
+    schema = {"type": "object", "properties": {"data": {"type": "object", "additionalProperties": {"type": "string"}}}}
+    actions = (
+        planned(an_object("v1", "Namespace", "shop"), Action.CREATE),
+        planned(secret, Action.CREATE, is_proved=False),
+    )
+    found = found_by(*actions, around=Surroundings(schemas={("", "v1", "Secret"): schema}))
+    assert "OBJ-07" in [one.rule for one in found]
+    assert "Pl4nted" not in str(found)
 
 
 def test_a_custom_resource_of_the_same_bundle_is_tried_on_its_schema_and_marked() -> None:

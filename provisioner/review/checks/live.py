@@ -1,0 +1,43 @@
+"""What a changed CRD does to what exists: its objects, who writes them, and what else in the cluster counts on it.
+
+The check of CRDs compares two schemas; this one tries the objects and says the findings of the other again by what it
+saw (`settles`): a change that could break objects and breaks none is not breaking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from provisioner.review.facts import Check, Facts, Listing
+from provisioner.review.live_findings import live_findings
+from provisioner.review.live_scene import Scene, changed, objects_of, scenes
+from provisioner.review.references import AUTOSCALERS, SEEKERS, of_references, scaled
+from provisioner.review.settling import settled
+from provisioner.schema.crd import Crd
+from provisioner.values import Content, Finding, ObjectRef, Plan, Section
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    for scene in scenes(facts):
+        yield from live_findings(scene)
+        yield from of_references(scene, facts)
+
+
+def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
+    known: dict[ObjectRef, Scene] = {scene.ref: scene for scene in scenes(facts)}
+    for finding in findings:
+        scene = known.get(finding.ref) if finding.ref is not None and finding.section is Section.CRDS else None
+        if scene is None:
+            yield finding
+        else:
+            yield scaled(finding, scene, facts) if finding.rule == "CRD-31" else settled(finding, scene)
+
+
+def _lists(facts: Facts) -> Iterator[Listing]:
+    """The objects of every CRD that changes, and what may count on a version or a scale that goes."""
+    for _, old, _ in changed(facts):
+        yield objects_of(Crd(old))
+        yield from (*AUTOSCALERS, *SEEKERS)
+
+
+CHECK = Check("live", changes=_changes, lists=_lists, settles=_settles)

@@ -1,0 +1,85 @@
+"""One changed CRD with what is known of its objects: what the checks of live objects judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from provisioner.review.facts import Facts, Listed, Listing
+from provisioner.review.stored import Fate, fates, triable_versions
+from provisioner.review.writers import managers_by_version
+from provisioner.schema.crd import Crd
+from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, PlannedAction
+
+CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_CHANGING = frozenset({Action.UPDATE, Action.REPLACE})
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A CRD before and after, and its objects as they were read by the version `read_as`."""
+
+    ref: ObjectRef
+    old: Crd
+    new: Crd
+    read_as: str
+    listed: Listed
+
+    @cached_property
+    def by_version(self) -> dict[str, list[Fate]]:
+        return fates(self.old, self.new, self.read_as, self.listed.objects)
+
+    @cached_property
+    def managers(self) -> dict[str, Counter[str]]:
+        return managers_by_version(self.listed.objects)
+
+    @property
+    def kind(self) -> str:
+        return str(self.old.names.get("kind") or "")
+
+    @property
+    def untried(self) -> list[str]:
+        """Versions that will be served, and at which nobody knows what an object looks like."""
+        tried = {one.name for one in triable_versions(self.old, self.new, self.read_as)}
+        return [one.name for one in self.new.served_versions if one.name not in tried]
+
+    @property
+    def quality(self) -> str:
+        """How good the evidence is, in words."""
+        count, total = len(self.listed.objects), self.listed.total
+        if self.listed.problem:
+            return f"no object was checked: {self.listed.problem}"
+        if self.listed.is_whole:
+            return f"{count:,} of {total:,} objects checked"
+        many = f"{total:,}" if total is not None else "more"
+        return f"only the first {count:,} of {many} objects checked, in the order of namespace and name"
+
+
+def changed(facts: Facts) -> Iterator[tuple[PlannedAction, JsonObject, JsonObject]]:
+    """(action, CRD as it is, CRD as it will be) of each CRD that changes and whose present state is known."""
+    if facts.is_offline:
+        return
+    wished = {one.ref.identity: one.body for one in facts.content.manifests if one.ref.group_kind == CRD}
+    for planned in facts.plan.actions:
+        old, new = facts.live.get(planned.ref.identity), wished.get(planned.ref.identity)
+        if planned.ref.group_kind == CRD and planned.action in _CHANGING and old is not None and new is not None:
+            yield planned, old, new
+
+
+def scenes(facts: Facts) -> Iterator[Scene]:
+    """A scene for each changed CRD; one whose objects nobody read says so."""
+    for planned, before, after in changed(facts):
+        old, new = Crd(before), Crd(after)
+        listing = objects_of(old)
+        unread = Listed(total=None, problem="nobody read them")
+        yield Scene(planned.ref, old, new, listing.version, facts.around.lists.get(listing, unread))
+
+
+def objects_of(crd: Crd, *, metadata_only: bool = False) -> Listing:
+    """The list of all objects of a CRD: by the version they are stored in, where that is served."""
+    served = [one.name for one in crd.served_versions]
+    storage = crd.storage_version
+    version = storage.name if storage is not None and storage.is_served else (served[0] if served else "")
+    return Listing(crd.group, version, str(crd.names.get("kind") or ""), metadata_only=metadata_only)

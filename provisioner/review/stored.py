@@ -1,0 +1,194 @@
+"""What a changed CRD does to the objects that are stored already: each is tried at every version that will be served.
+
+Only what the change makes worse counts: what an object loses or is refused for under the present CRD as well is left
+out. No value of an object leaves this module, only its shape: who may see findings about a CRD need not be allowed to
+read its objects (S09).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.review.facts import mapping
+from provisioner.schema import FieldError, admit
+from provisioner.schema.crd import Crd, CrdVersion
+from provisioner.schema.fields import same_json
+from provisioner.schema.pruning import copied
+from provisioner.values import JsonObject, ObjectRef
+
+Parts = tuple[str, ...]
+ITEMS, VALUES = "[]", "{}"
+_JUNCTORS = frozenset({"allOf", "anyOf", "oneOf", "not"})
+_PART = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+NOT_EVALUATED = "could not be evaluated"
+_SHOWS_VALUE = ("Invalid value", "Unsupported value", "Duplicate value", "Too many")
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one object at one version: the paths that go, and the errors by when they bite.
+
+    `refused` stop any next write, `when_edited` only those that touch what is around them, `flipped` are the paths that
+    read another default than before.
+    """
+
+    ref: ObjectRef
+    pruned: tuple[str, ...] = ()
+    refused: tuple[FieldError, ...] = ()
+    when_edited: tuple[FieldError, ...] = ()
+    flipped: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> tuple[FieldError, ...]:
+        return (*self.refused, *self.when_edited)
+
+    @property
+    def is_unknown(self) -> bool:
+        return any(NOT_EVALUATED in one.message for one in self.errors)
+
+    @property
+    def is_untouched(self) -> bool:
+        return not (self.pruned or self.refused or self.when_edited or self.flipped)
+
+
+def fates(old: Crd, new: Crd, read_as: str, objects: Iterable[JsonObject]) -> dict[str, list[Fate]]:
+    """The fates of `objects`, which were read as version `read_as`, by each version that `new` will serve and that can
+    be tried; those that are untouched are left out. Behind a conversion webhook only `read_as` itself can be."""
+    held = list(objects)
+    found: dict[str, list[Fate]] = {}
+    for version in triable_versions(old, new, read_as):
+        before = old.version(version.name)
+        if before is not None and _is_same(old, new, before, version):
+            found[version.name] = []
+            continue
+        judged = (_fate(old, new, (before, version), obj) for obj in held)
+        found[version.name] = [one for one in judged if not one.is_untouched]
+    return found
+
+
+def triable_versions(old: Crd, new: Crd, read_as: str) -> list[CrdVersion]:
+    """The versions that will be served and whose form of a stored object is known without asking a webhook."""
+    is_converted = old.uses_webhook or new.uses_webhook
+    return [one for one in new.served_versions if not is_converted or one.name == read_as]
+
+
+def _is_same(old: Crd, new: Crd, before: CrdVersion, after: CrdVersion) -> bool:
+    return old.preserves_unknown == new.preserves_unknown and same_json(copied(before.schema), copied(after.schema))
+
+
+def _fate(old: Crd, new: Crd, versions: tuple[CrdVersion | None, CrdVersion], obj: JsonObject) -> Fate:
+    before, after = versions
+    shown = {**obj, "apiVersion": f"{new.group}/{after.name}"}
+    ref, schema = ObjectRef.of(obj), after.schema or {}
+    admission = admit(schema, shown)
+    errors = set(admission.refusals)
+    pruned = () if new.preserves_unknown else admission.pruned
+    known = admit(before.schema, shown) if before is not None and before.schema is not None else None
+    if known is not None:
+        errors -= set(known.refusals)
+        pruned = pruned if old.preserves_unknown else tuple(sorted(set(pruned) - set(known.pruned)))
+    flipped = _flipped(known.after if known is not None else shown, admission.after, ())
+    if not errors:
+        return Fate(ref, pruned, flipped=tuple(flipped))
+    biting = set(admit(schema, shown, old=shown).refusals)
+    in_order = [one for one in admission.refusals if one in errors]
+    refused = tuple(one for one in in_order if one in biting)
+    later = tuple(one for one in in_order if one not in biting)
+    return Fate(ref, pruned, refused, later, tuple(flipped))
+
+
+def _flipped(before: Any, after: Any, path: Parts) -> Iterator[str]:
+    """Paths that `after` has, by a default, with another value than `before`, or that only `before` had by one."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in after:
+            if key in before:
+                yield from _flipped(before[key], after[key], (*path, str(key)))
+            else:
+                yield ".".join((*path, str(key)))
+    elif isinstance(before, list) and isinstance(after, list):
+        for index, (one, other) in enumerate(zip(before, after, strict=False)):
+            yield from _flipped(one, other, (*path[:-1], f"{path[-1] if path else ''}[{index}]"))
+
+
+def parts_of(path: str) -> Parts:
+    """A path of the API server (`spec.list[0].a`, `spec.map[key]`) in parts, positions in lists as `[]`."""
+    if path == "<nil>":
+        return ()
+    return tuple(
+        ITEMS if inside.isdigit() else inside or plain for inside, plain in _PART.findall(path) if inside or plain
+    )
+
+
+def concerns(place: tuple[str | int, ...], path: str) -> bool:
+    """Whether `path` of an object lies at or below `place` of a schema, which holds `[]` and `{}`."""
+    wanted: list[str] = []
+    for part in place:
+        if part in _JUNCTORS:
+            break
+        wanted.append(str(part))
+    parts = parts_of(path)
+    if len(parts) < len(wanted):
+        return False
+    return all(one in {found, VALUES} for one, found in zip(wanted, parts, strict=False))
+
+
+def general(path: str) -> str:
+    """A path with the positions in its lists left out: what objects have in common."""
+    return ".".join(parts_of(path)).replace(f".{ITEMS}", ITEMS)
+
+
+def value_at(obj: object, path: str) -> object:
+    """The value at a path as `pruned` names it; None where there is none."""
+    found: object = obj
+    for inside, plain in _PART.findall(path):
+        if inside.isdigit() and isinstance(found, list):
+            found = found[int(inside)] if int(inside) < len(found) else None
+        else:
+            found = mapping(found).get(inside or plain)
+    return found
+
+
+def shape(value: object) -> str:
+    """A value as somebody may see it who may not see it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return f"a text of {len(value)} characters"
+    if isinstance(value, Mapping):
+        return f"an object with {len(value)} fields"
+    return f"a list of {len(value)}" if isinstance(value, list) else "a value"
+
+
+def masked(error: FieldError, obj: JsonObject) -> str:
+    """An error in the API server's words without the value that it quotes, at its front or, by a rule, further on."""
+    kind, _, rest = error.message.partition(": ")
+    if rest and kind in _SHOWS_VALUE:
+        rest = _without_value(rest)
+    for text in sorted(_texts(obj), key=len, reverse=True):
+        rest = rest.replace(text, "…")
+    return f"{error.path}: {kind}{f': {rest}' if rest else ''}"
+
+
+def _without_value(words: str) -> str:
+    if quoted := _QUOTED.match(words):
+        return words[quoted.end() :].removeprefix(": ")
+    _, found, detail = words.rpartition(": ") if words[:1] in "{[" else words.partition(": ")
+    return detail if found else ""
+
+
+def _texts(value: object) -> set[str]:
+    """The texts inside an object that are long enough to tell something; its names and types tell nothing new."""
+    if isinstance(value, Mapping):
+        inner = [one for key, one in value.items() if key not in {"apiVersion", "kind", "metadata"}]
+        return {text for one in inner for text in _texts(one)}
+    if isinstance(value, list):
+        return {text for one in value for text in _texts(one)}
+    return {value} if isinstance(value, str) and len(value) > 3 else set()
