@@ -141,7 +141,7 @@ def _folder(destination: str) -> str:
     return folder
 
 
-def look(
+def look(  # noqa: PLR0913 -- each by its name
     cluster: Cluster,
     content: Content,
     *,

@@ -73,8 +73,15 @@ def scenes(facts: Facts) -> Iterator[Scene]:
     for planned, before, after in changed(facts):
         old, new = Crd(before), Crd(after)
         listing = objects_of(old)
-        unread = Listed(total=None, problem="nobody read them")
-        yield Scene(planned.ref, old, new, listing.version, facts.around.lists.get(listing, unread))
+        yield Scene(planned.ref, old, new, listing.version, _listed(facts, listing))
+
+
+def _listed(facts: Facts, listing: Listing) -> Listed:
+    """What was read; where the cluster has the CRD and serves no such kind, an empty list says nothing of objects."""
+    found = facts.around.lists.get(listing, Listed(total=None, problem="nobody read them"))
+    if not found.objects and facts.around.serves(listing.group, listing.version, listing.kind) is False:
+        return Listed(total=None, problem=f"the cluster does not serve {listing.kind} as {listing.version} at present")
+    return found
 
 
 def objects_of(crd: Crd, *, metadata_only: bool = False) -> Listing:

@@ -42,7 +42,7 @@ def is_untried(planned: PlannedAction) -> bool:
 
 
 def try_offline(facts: Facts, ref: ObjectRef) -> Answer:
-    """What the schema of its kind says of the object `ref` of the content: the bundle's own CRD's, else the cluster's."""
+    """What the schema of its kind, the bundle's own or the cluster's, says of the object `ref` of the content."""
     definition = _definition(facts, ref)
     if definition is None:
         published = facts.around.schemas.get((ref.group, ref.version, ref.kind))

@@ -69,7 +69,7 @@ def _targets_of(scene: Scene, version: str, facts: Facts) -> Iterator[str]:
 
 
 def _webhooks_on(scene: Scene, version: str, facts: Facts) -> Iterator[str]:
-    """Webhooks whose rules name this version only; with matchPolicy Equivalent they are called by other versions too."""
+    """Webhooks that are called for this version only; by matchPolicy Equivalent others are called for any."""
     plural = str(scene.old.names.get("plural") or "")
     for listing in SEEKERS:
         listed = facts.around.lists.get(listing)

@@ -24,6 +24,8 @@ ITEMS, VALUES = "[]", "{}"
 _JUNCTORS = frozenset({"allOf", "anyOf", "oneOf", "not"})
 _PART = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+# Rules with it say something of updates only.
+OLD_SELF = "oldSelf"
 NOT_EVALUATED = "could not be evaluated"
 _SHOWS_VALUE = ("Invalid value", "Unsupported value", "Duplicate value", "Too many")
 
@@ -92,12 +94,12 @@ def _fate(old: Crd, new: Crd, versions: tuple[CrdVersion | None, CrdVersion], ob
         errors -= set(known.refusals)
         pruned = pruned if old.preserves_unknown else tuple(sorted(set(pruned) - set(known.pruned)))
     flipped = _flipped(known.after if known is not None else shown, admission.after, ())
-    if not errors:
-        return Fate(ref, pruned, flipped=tuple(flipped))
-    biting = set(admit(schema, shown, old=shown).refusals)
-    in_order = [one for one in admission.refusals if one in errors]
-    refused = tuple(one for one in in_order if one in biting)
-    later = tuple(one for one in in_order if one not in biting)
+    refused: tuple[FieldError, ...] = ()
+    if errors or OLD_SELF in str(schema):
+        biting = admit(schema, shown, old=shown).refusals
+        known_biting = admit(before.schema, shown, old=shown).refusals if before is not None and before.schema else ()
+        refused = tuple(one for one in biting if one not in known_biting)
+    later = tuple(one for one in admission.refusals if one in errors and one not in refused)
     return Fate(ref, pruned, refused, later, tuple(flipped))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -316,6 +317,9 @@ def test_the_objects_of_a_changed_crd_settle_what_its_schemas_suspect(
     try:
         meta = {"name": "one", "namespace": namespace}
         body = {"apiVersion": "evidence.example.com/v1", "kind": words["kind"], "metadata": meta}
+        until = time.monotonic() + 30
+        while api.resource_of("evidence.example.com", "v1", words["kind"]) is None and time.monotonic() < until:
+            time.sleep(0.2)
         api.create({**body, "spec": {"used": "Pl4nted"}}, field_manager="somebody")
         owned = uids(inventory.items().values())
         found = pipeline.look(api, after, previous=before, inventory=owned).findings

@@ -14,7 +14,7 @@ from provisioner.review.live_scene import Scene, changed, objects_of, scenes
 from provisioner.review.references import AUTOSCALERS, SEEKERS, of_references, scaled
 from provisioner.review.settling import settled
 from provisioner.schema.crd import Crd
-from provisioner.values import Content, Finding, ObjectRef, Plan, Section
+from provisioner.values import Finding, ObjectRef, Section
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:

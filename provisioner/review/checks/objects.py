@@ -228,8 +228,8 @@ def _of_fitting(refs: list[ObjectRef]) -> Finding:
     names, places = sorted(str(ref) for ref in refs), sorted({ref.namespace for ref in refs})
     which = names[0] if len(names) == 1 else f"{len(names)} objects"
     message = (
-        f"{which} of the new namespace {', '.join(places)} fit the schemas that the cluster publishes, and could not be "
-        "tried: rules that only code knows, quotas and admission webhooks are first asked at apply"
+        f"{which} of the new namespace {', '.join(places)} fit the schemas that the cluster publishes, and could "
+        "not be tried: rules that only code knows, quotas and admission webhooks are first asked at apply"
     )
     return _FIT_OFFLINE.at(refs[0] if len(refs) == 1 else None, message, evidence={"objects": names}, key=places)
 

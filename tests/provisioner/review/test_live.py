@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -159,6 +160,13 @@ def test_what_nobody_could_read_leaves_the_schemas_their_word() -> None:
     assert (found.severity, found.evidence["basis"]) == (Severity.BREAKING, "schemas")
     assert "forbidden" in found.message
     assert one_of(given, "LIV-07").severity is Severity.UNKNOWN
+
+
+def test_an_empty_list_of_a_kind_that_is_not_served_proves_nothing() -> None:
+    given = scene(crd(props(a=TEXT, b=TEXT)), crd(props(a=TEXT)))
+    given = replace(given, around=replace(given.around, kinds=()))
+    found = one_of(given, "SCH-01")
+    assert (found.severity, found.evidence["basis"]) == (Severity.BREAKING, "schemas")
 
 
 def test_a_part_of_the_objects_proves_nothing_but_a_hit_in_it_does() -> None:
