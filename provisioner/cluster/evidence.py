@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -77,12 +78,16 @@ def published_schemas(
     out."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for (group, version), members in groupby(sorted(set(kinds)), key=lambda one: one[:2]):
-        document = _first(readers, lambda reader, g=group, v=version: reader.openapi(g, v))
+        document = _first(readers, partial(_document, group, version))
         for member in members:
             schema = schema_of_kind(document, *member) if isinstance(document, dict) else None
             if schema is not None:
                 found[member] = schema
     return found
+
+
+def _document(group: str, version: str, reader: Cluster) -> dict[str, Any]:
+    return reader.openapi(group, version)
 
 
 def _sample(readers: Sequence[Cluster], query: Query, bounds: Bounds) -> Sample:

@@ -14,7 +14,21 @@ from importlib.metadata import entry_points
 from pathlib import PurePath
 from typing import TypeVar
 
-from provisioner.review.checks import content, crds, images, live, network, objects, own, permissions, pods, webhooks
+from provisioner.review.checks import (
+    apis,
+    content,
+    crds,
+    deletions,
+    images,
+    live,
+    network,
+    objects,
+    own,
+    permissions,
+    pods,
+    settings,
+    webhooks,
+)
 from provisioner.review.facts import SECRET, Check, Facts, Gap, Listing, Rule, fingerprint, said
 from provisioner.review.headline import headline
 from provisioner.values import (
@@ -43,7 +57,10 @@ CHECKS: tuple[Check, ...] = (
     webhooks.CHECK,
     network.CHECK,
     images.CHECK,
+    apis.CHECK,
+    settings.CHECK,
     content.CHECK,
+    deletions.CHECK,
 )
 
 # Built-in groups whose objects govern others: to change one unseen is worse than to change a plain object.

@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.review.facts import Facts, Listing, Rule, items, mapping, maps, said
 from provisioner.review.live_scene import Scene
-from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
+from provisioner.values import Finding, ObjectRef, Section, Severity
 
 _ADMISSION = "admissionregistration.k8s.io"
 AUTOSCALERS = (
@@ -94,12 +94,3 @@ def _names_version(webhook: Mapping[str, Any], wanted: tuple[str, str, str]) -> 
 
 def _list(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def counts_by_namespace(objects: tuple[JsonObject, ...]) -> dict[str, int]:
-    """How many objects there are in each namespace, "" for those without one."""
-    found: dict[str, int] = {}
-    for obj in objects:
-        namespace = ObjectRef.of(obj).namespace
-        found[namespace] = found.get(namespace, 0) + 1
-    return dict(sorted(found.items()))

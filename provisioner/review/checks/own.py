@@ -145,8 +145,8 @@ def _of_binding(ref: ObjectRef, binding: JsonObject, own_namespace: str) -> Iter
 def _changes(facts: Facts) -> Iterator[Finding]:
     """What the bundle takes away from Pratique, and the roles of others that it hands out."""
     for planned in facts.plan.actions:
-        before, place = planned.before or {}, facts.around.own_namespace
-        is_own = planned.ref.group == GROUP or _is_own_place(planned.ref, before, place)
+        place = facts.around.own_namespace
+        is_own = planned.ref.group == GROUP or _is_own_place(planned.ref, planned.before or {}, place)
         if planned.action is Action.DELETE and is_own:
             yield _OWN_PLACE.at(planned.ref, f"Deletes {said(planned.ref)}, a part of Pratique itself", key="delete")
     known = rbac.RbacObjects.of([*(facts.live_rbac or ()), *facts.state().objects])
