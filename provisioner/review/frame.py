@@ -15,6 +15,7 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from provisioner.review.checks import (
+    api_services,
     apis,
     content,
     crds,
@@ -22,11 +23,14 @@ from provisioner.review.checks import (
     images,
     live,
     network,
+    network_policies,
     objects,
     own,
     permissions,
     pods,
+    policies,
     settings,
+    webhook_effects,
     webhooks,
 )
 from provisioner.review.facts import SECRET, Check, Facts, Gap, Listing, Rule, fingerprint, said
@@ -55,7 +59,11 @@ CHECKS: tuple[Check, ...] = (
     live.CHECK,
     pods.CHECK,
     webhooks.CHECK,
+    webhook_effects.CHECK,
+    policies.CHECK,
     network.CHECK,
+    network_policies.CHECK,
+    api_services.CHECK,
     images.CHECK,
     apis.CHECK,
     settings.CHECK,
