@@ -174,8 +174,8 @@ class Check:
     both sides, and what the previous one had as well is no longer new. `claims` says which planned actions this check
     judges; what nobody claims is reported. `wants` names live objects to read first; Secrets are never read. `mentions`
     names objects of which only the existence matters, Secrets too. `lists`, asked when those are there, names lists.
-    `settles` is given all findings at last and says them again with what is known of the live objects; it may not drop
-    one.
+    `settles` is given all findings at last and says them again with what is known of the live objects; it may add some
+    and drop none.
     """
 
     name: str

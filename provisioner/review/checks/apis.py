@@ -142,6 +142,7 @@ def _of_mentions(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     """APIs that are gone, inside rules of webhooks and targets of autoscalers: they select or find nothing."""
     spec = mapping(obj.get("spec"))
     target = mapping(spec.get("scaleTargetRef"))
+    named: list[tuple[tuple[str, ...], str, str]]
     named = [(("spec", "scaleTargetRef"), str(target.get("apiVersion") or ""), str(target.get("kind") or ""))]
     for index, webhook in enumerate(maps(obj.get("webhooks")) if ref.group == _ADMISSION else []):
         for rule in maps(webhook.get("rules")):

@@ -10,27 +10,28 @@ from collections.abc import Iterator, Sequence
 
 from provisioner.review.facts import Check, Facts, Listing
 from provisioner.review.live_findings import live_findings
-from provisioner.review.live_scene import Scene, changed, objects_of, scenes
+from provisioner.review.live_scene import changed, objects_of, scenes
 from provisioner.review.references import AUTOSCALERS, SEEKERS, of_references, scaled
 from provisioner.review.settling import settled
 from provisioner.schema.crd import Crd
-from provisioner.values import Finding, ObjectRef, Section
-
-
-def _changes(facts: Facts) -> Iterator[Finding]:
-    for scene in scenes(facts):
-        yield from live_findings(scene)
-        yield from of_references(scene, facts)
+from provisioner.values import Finding, Section
 
 
 def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
-    known: dict[ObjectRef, Scene] = {scene.ref: scene for scene in scenes(facts)}
+    """All findings, those about changed CRDs by what was seen, and what the objects tell besides.
+
+    Both are said here because trying thousands of objects is worth doing once.
+    """
+    known = {scene.ref: scene for scene in scenes(facts)}
     for finding in findings:
         scene = known.get(finding.ref) if finding.ref is not None and finding.section is Section.CRDS else None
         if scene is None:
             yield finding
         else:
             yield scaled(finding, scene, facts) if finding.rule == "CRD-31" else settled(finding, scene)
+    for scene in known.values():
+        yield from live_findings(scene)
+        yield from of_references(scene, facts)
 
 
 def _lists(facts: Facts) -> Iterator[Listing]:
@@ -40,4 +41,4 @@ def _lists(facts: Facts) -> Iterator[Listing]:
         yield from (*AUTOSCALERS, *SEEKERS)
 
 
-CHECK = Check("live", changes=_changes, lists=_lists, settles=_settles)
+CHECK = Check("live", lists=_lists, settles=_settles)
