@@ -27,12 +27,13 @@ _NO_WAY_BACK = Rule("LIV-06", Section.CRDS, Severity.DANGEROUS)
 _WAY_BACK = Rule("LIV-06", Section.CRDS, Severity.SAFE)
 _CHECKED = Rule("LIV-07", Section.CRDS, Severity.SAFE)
 _SAMPLED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE)
+_NOT_NEEDED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE)
 _NOT_CHECKED = Rule("LIV-07", Section.CRDS, Severity.UNKNOWN)
 
 
-def live_findings(scene: Scene) -> Iterator[Finding]:
-    """Everything that the objects of a changed CRD tell."""
-    yield from _of_quality(scene)
+def live_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
+    """Everything that the objects of a changed CRD tell; `is_needed` where its schemas alone leave a question open."""
+    yield from _of_quality(scene, _NOT_CHECKED if is_needed else _NOT_NEEDED)
     bodies = {ObjectRef.of(obj): obj for obj in scene.listed.objects}
     for version, found in scene.by_version.items():
         yield from _of_refusals(scene, version, found, bodies)
@@ -42,7 +43,7 @@ def live_findings(scene: Scene) -> Iterator[Finding]:
     yield from _of_way_back(scene)
 
 
-def _of_quality(scene: Scene) -> Iterator[Finding]:
+def _of_quality(scene: Scene, unchecked: Rule) -> Iterator[Finding]:
     evidence: dict[str, Any] = {
         "checked": len(scene.listed.objects),
         "total": scene.listed.total,
@@ -53,14 +54,14 @@ def _of_quality(scene: Scene) -> Iterator[Finding]:
     message = f"{said(scene.ref)}: {scene.quality}"
     if scene.listed.problem:
         words = f"{message}; what the change does to them is judged by the schemas alone"
-        yield _NOT_CHECKED.at(scene.ref, words, evidence=evidence)
+        yield unchecked.at(scene.ref, words, evidence=evidence)
     else:
         rule = _CHECKED if scene.listed.is_whole else _SAMPLED
         yield rule.at(scene.ref, message, evidence=evidence)
     if scene.untried and not scene.listed.problem:
         names = ", ".join(scene.untried)
         words = f"{said(scene.ref)}: a webhook converts, so no object could be tried as {names}"
-        yield _NOT_CHECKED.at(scene.ref, words, evidence={"versions": scene.untried}, key=scene.untried)
+        yield unchecked.at(scene.ref, words, evidence={"versions": scene.untried}, key=scene.untried)
 
 
 def _of_refusals(

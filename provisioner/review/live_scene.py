@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from provisioner.review.facts import Facts, Listed, Listing
 from provisioner.review.stored import Fate, fates, triable_versions
 from provisioner.review.writers import managers_by_version
 from provisioner.schema.crd import Crd
+from provisioner.schema.fields import same_json
+from provisioner.schema.pruning import copied
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, PlannedAction
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -58,14 +61,30 @@ class Scene:
 
 
 def changed(facts: Facts) -> Iterator[tuple[PlannedAction, JsonObject, JsonObject]]:
-    """(action, CRD as it is, CRD as it will be) of each CRD that changes and whose present state is known."""
+    """(action, CRD as it is, CRD as it will be) of each CRD whose present state is known, and which changes in what its
+    objects meet: words and columns alone are not worth reading them."""
     if facts.is_offline:
         return
     wished = {one.ref.identity: one.body for one in facts.content.manifests if one.ref.group_kind == CRD}
     for planned in facts.plan.actions:
         old, new = facts.live.get(planned.ref.identity), wished.get(planned.ref.identity)
-        if planned.ref.group_kind == CRD and planned.action in _CHANGING and old is not None and new is not None:
+        if planned.ref.group_kind != CRD or planned.action not in _CHANGING or old is None or new is None:
+            continue
+        if not same_json(_met_by_objects(Crd(old)), _met_by_objects(Crd(new))):
             yield planned, old, new
+
+
+def _met_by_objects(crd: Crd) -> dict[str, Any]:
+    versions = {
+        one.name: [one.is_served, one.is_storage, copied(one.schema), one.has_status, copied(one.scale)]
+        for one in crd.versions
+    }
+    return {
+        "versions": versions,
+        "conversion": crd.uses_webhook,
+        "preserves": crd.preserves_unknown,
+        "scope": crd.scope,
+    }
 
 
 def scenes(facts: Facts) -> Iterator[Scene]:

@@ -29,8 +29,9 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
             yield finding
         else:
             yield scaled(finding, scene, facts) if finding.rule == "CRD-31" else settled(finding, scene)
+    open_questions = {one.ref for one in findings if one.evidence.get("live")}
     for scene in known.values():
-        yield from live_findings(scene)
+        yield from live_findings(scene, is_needed=scene.ref in open_questions)
         yield from of_references(scene, facts)
 
 

@@ -16,6 +16,7 @@ from provisioner.errors import (
 )
 from provisioner.review.changes import Change, changed_paths
 from provisioner.review.facts import SECRET, Check, Facts, Rule, mapping, maps, said
+from provisioner.review.immutable import CONSEQUENCES, never_changing
 from provisioner.review.offline import Answer, is_untried, try_offline
 from provisioner.values import (
     Action,
@@ -63,16 +64,6 @@ _CONSEQUENCE_OF_DELETION = {
     GroupKind("", "PersistentVolume"): "its data may go with it",
     GroupKind("apps", "StatefulSet"): "its pods stop, and nobody looks after its volumes",
     SECRET: "what reads it stops working, and its values cannot be brought back from here",
-}
-_CONSEQUENCE_OF_REPLACEMENT = {
-    GroupKind("apps", "Deployment"): "all its pods stop before new ones start",
-    GroupKind("apps", "DaemonSet"): "all its pods stop before new ones start",
-    GroupKind("apps", "StatefulSet"): "all its pods stop before new ones start; its volume claims stay",
-    GroupKind("batch", "Job"): "it runs again from the start",
-    GroupKind("", "Service"): "it gets another address, and connections break",
-    GroupKind("", "PersistentVolumeClaim"): "its data is lost unless the volume is kept",
-    GroupKind(_RBAC, "RoleBinding"): "its subjects are without these rights in between",
-    GroupKind(_RBAC, "ClusterRoleBinding"): "its subjects are without these rights in between",
 }
 # Kinds whose fields are all that there is to see; what they mean to pods or people other checks say.
 _PLAIN = frozenset(
@@ -126,6 +117,9 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
         else:
             key = [[list(map(str, one.path)), one.after] for one in found] if ref.group_kind != SECRET else None
             yield _CHANGED.at(ref, f"Changes {_fields(found)} of {said(ref)}", evidence=_evidence(found), key=key)
+            stuck = never_changing(ref.group_kind, found) if not planned.is_proved else []
+            if stuck:
+                yield _of_stuck(ref, stuck)
 
 
 def _of_deletion(ref: ObjectRef) -> Finding:
@@ -138,9 +132,18 @@ def _of_deletion(ref: ObjectRef) -> Finding:
 
 
 def _of_replacement(ref: ObjectRef, found: list[Change]) -> Finding:
-    consequence = _CONSEQUENCE_OF_REPLACEMENT.get(ref.group_kind, "it is gone in between")
-    message = f"Deletes {said(ref)} and creates it again, because {_fields(found)} cannot be changed: {consequence}"
+    """Proved by dry-run: the server refused for nothing but fields that never change."""
+    consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
+    fields = _fields(never_changing(ref.group_kind, found) or found)
+    message = f"Deletes {said(ref)} and creates it again, because {fields} cannot be changed: {consequence}"
     return _REPLACED.at(ref, message, evidence=_evidence(found))
+
+
+def _of_stuck(ref: ObjectRef, stuck: list[Change]) -> Finding:
+    """Not proved, but known: nobody could ask the server about this change."""
+    consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
+    message = f"{said(ref)} changes {_fields(stuck)}, which never changes: it has to be made anew; {consequence}"
+    return _REPLACED.at(ref, message, path=stuck[0].path, evidence=_evidence(stuck), key="known")
 
 
 def _fields(found: list[Change]) -> str:

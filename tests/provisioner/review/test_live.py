@@ -162,6 +162,18 @@ def test_what_nobody_could_read_leaves_the_schemas_their_word() -> None:
     assert one_of(given, "LIV-07").severity is Severity.UNKNOWN
 
 
+def test_objects_that_nobody_may_read_are_no_question_where_the_schemas_leave_none_open() -> None:
+    unread = {Listing(GROUP, "v1", "Order"): Listed(total=None, problem="list orders: forbidden")}
+    given = scene(crd(props(a=TEXT)), crd(props(a=TEXT, b=TEXT)), lists=unread)
+    assert one_of(given, "LIV-07").severity is Severity.NOTABLE
+
+
+def test_objects_are_not_read_for_words_alone() -> None:
+    old = crd(props(a=TEXT))
+    new = crd({**old["spec"]["versions"][0], "additionalPrinterColumns": [{"name": "a"}]})
+    assert listings(scene(old, new), [live.CHECK]) == []
+
+
 def test_an_empty_list_of_a_kind_that_is_not_served_proves_nothing() -> None:
     given = scene(crd(props(a=TEXT, b=TEXT)), crd(props(a=TEXT)))
     given = replace(given, around=replace(given.around, kinds=()))
@@ -274,10 +286,12 @@ def test_every_new_served_version_is_tried() -> None:
 def test_behind_a_webhook_only_the_version_that_was_read_is_tried() -> None:
     conversion = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "x"}}}
     both = [version(properties={"a": TEXT}), version("v2", storage=False, properties={"a": SIZES})]
-    given = scene(crd(*both, conversion=conversion), crd(both[0], both[1], conversion=conversion, scope="Namespaced"))
+    narrower = version("v2", storage=False, properties={"a": {**SIZES, "maximum": 3}})
+    given = scene(crd(*both, conversion=conversion), crd(both[0], narrower, conversion=conversion), order(a="x"))
     found = found_by(given)
     assert not [one for one in found if one.rule == "LIV-01" and one.evidence["version"] == "v2"]
     assert any(one.rule == "LIV-07" and one.evidence["versions"] == ["v2"] for one in found)
+    assert {one.evidence["basis"] for one in found if one.rule == "SCH-25"} == {"schemas"}
 
 
 def test_who_writes_a_version_that_goes_is_named() -> None:

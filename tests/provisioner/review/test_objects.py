@@ -195,3 +195,32 @@ def test_a_custom_resource_of_the_same_bundle_is_tried_on_its_schema_and_marked(
     found = {(one.rule, one.ref.name): one.severity for one in found_by(*actions) if one.ref}
     assert found["OBJ-03", "good"] is Severity.NOTABLE
     assert found["OBJ-07", "bad"] is Severity.BREAKING
+
+
+def stateful(name: str = "web", *, image: str = "a", service: str | None = "web") -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "main", "image": image}]}}
+    spec = {"template": template} | ({"serviceName": service} if service else {})
+    return an_object("apps/v1", "StatefulSet", name, "shop", spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "proved", "count"),
+    [
+        pytest.param(stateful(), stateful(service="new"), False, 1, id="never changes"),
+        pytest.param(stateful(), stateful(image="b"), False, 0, id="may change"),
+        pytest.param(stateful(), stateful(service=None), False, 0, id="left out: the server keeps its own"),
+        pytest.param(stateful(), stateful(service="new"), True, 0, id="the server was asked and took it"),
+    ],
+)
+def test_fields_that_never_change_are_known_where_nobody_could_be_asked(
+    before: dict[str, Any], after: dict[str, Any], proved: bool, count: int
+) -> None:
+    found = found_by(planned(after, Action.UPDATE, before=before, is_proved=proved), is_offline=not proved)
+    assert [one.path for one in found if one.rule == "IMM-01"] == [("spec", "serviceName")] * count
+
+
+def test_a_replacement_names_only_what_forces_it() -> None:
+    replaced = planned(stateful(image="b", service="new"), Action.REPLACE, before=stateful(), is_proved=False)
+    found = next(one for one in found_by(replaced) if one.rule == "IMM-01")
+    assert "spec.serviceName" in found.message
+    assert "image" not in found.message
