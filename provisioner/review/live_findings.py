@@ -34,8 +34,8 @@ _NOT_CHECKED = Rule("LIV-07", Section.CRDS, Severity.UNKNOWN)
 def live_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
     """Everything that the objects of a changed CRD tell; `is_needed` where its schemas alone leave a question open."""
     yield from _of_quality(scene, _NOT_CHECKED if is_needed else _NOT_NEEDED)
-    bodies = {ObjectRef.of(obj): obj for obj in scene.listed.objects}
     for version, found in scene.by_version.items():
+        bodies = {ObjectRef.of(obj): obj for obj in scene.read.get(version, scene.listed).objects}
         yield from _of_refusals(scene, version, found, bodies)
         yield from _of_losses(scene, version, found, bodies)
         yield from _of_defaults(scene, version, found)
@@ -60,7 +60,7 @@ def _of_quality(scene: Scene, unchecked: Rule) -> Iterator[Finding]:
         yield rule.at(scene.ref, message, evidence=evidence)
     if scene.untried and not scene.listed.problem:
         names = ", ".join(scene.untried)
-        words = f"{said(scene.ref)}: a webhook converts, so no object could be tried as {names}"
+        words = f"{said(scene.ref)}: a webhook converts, and what it makes of the objects as {names} is not known"
         yield unchecked.at(scene.ref, words, evidence={"versions": scene.untried}, key=scene.untried)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,17 +22,31 @@ _CHANGING = frozenset({Action.UPDATE, Action.REPLACE})
 
 @dataclass(frozen=True)
 class Scene:
-    """A CRD before and after, and its objects as they were read by the version `read_as`."""
+    """A CRD before and after, and its objects as they were read: by `read_as`, the version they are stored in, and,
+    where a webhook converts, by every other that is served before and after."""
 
     ref: ObjectRef
     old: Crd
     new: Crd
     read_as: str
-    listed: Listed
+    read: Mapping[str, Listed]
+
+    @property
+    def listed(self) -> Listed:
+        return self.read[self.read_as]
 
     @cached_property
     def by_version(self) -> dict[str, list[Fate]]:
-        return fates(self.old, self.new, self.read_as, self.listed.objects)
+        return fates(self.old, self.new, self.read_as, {version: one.objects for version, one in self._usable.items()})
+
+    @property
+    def _usable(self) -> dict[str, Listed]:
+        """What says something about all objects; of several lists each must be as good as the first."""
+        return {
+            version: one
+            for version, one in self.read.items()
+            if version == self.read_as or (not one.problem and len(one.objects) == len(self.listed.objects))
+        }
 
     @cached_property
     def managers(self) -> dict[str, Counter[str]]:
@@ -45,7 +59,7 @@ class Scene:
     @property
     def untried(self) -> list[str]:
         """Versions that will be served, and at which nobody knows what an object looks like."""
-        tried = {one.name for one in triable_versions(self.old, self.new, self.read_as)}
+        tried = {one.name for one in triable_versions(self.old, self.new, self._usable)}
         return [one.name for one in self.new.served_versions if one.name not in tried]
 
     @property
@@ -91,8 +105,18 @@ def scenes(facts: Facts) -> Iterator[Scene]:
     """A scene for each changed CRD; one whose objects nobody read says so."""
     for planned, before, after in changed(facts):
         old, new = Crd(before), Crd(after)
-        listing = objects_of(old)
-        yield Scene(planned.ref, old, new, listing.version, _listed(facts, listing))
+        first, *others = listings_of(old, new)
+        read = {one.version: _listed(facts, one) for one in (first, *others)}
+        yield Scene(planned.ref, old, new, first.version, read)
+
+
+def listings_of(old: Crd, new: Crd) -> list[Listing]:
+    """The lists to read of a changed CRD, the one in the stored version first."""
+    first = objects_of(old)
+    if not (old.uses_webhook and new.uses_webhook):
+        return [first]
+    kept = {one.name for one in old.served_versions} & {one.name for one in new.served_versions}
+    return [first, *(replace(first, version=name) for name in sorted(kept - {first.version}))]
 
 
 def _listed(facts: Facts, listing: Listing) -> Listed:

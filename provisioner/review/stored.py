@@ -57,25 +57,33 @@ class Fate:
         return not (self.pruned or self.refused or self.when_edited or self.flipped)
 
 
-def fates(old: Crd, new: Crd, read_as: str, objects: Iterable[JsonObject]) -> dict[str, list[Fate]]:
-    """The fates of `objects`, which were read as version `read_as`, by each version that `new` will serve and that can
-    be tried; those that are untouched are left out. Behind a conversion webhook only `read_as` itself can be."""
-    held = list(objects)
+def fates(old: Crd, new: Crd, read_as: str, read: Mapping[str, Iterable[JsonObject]]) -> dict[str, list[Fate]]:
+    """The fates of the objects by each version that `new` will serve and that can be tried; those that are untouched
+    are left out.
+
+    `read` holds the objects by the version in which they were read. Without conversion every version gets those of
+    `read_as`; where a webhook converts, a version can be tried only on what the webhook made of the objects for it.
+    """
     found: dict[str, list[Fate]] = {}
-    for version in triable_versions(old, new, read_as):
+    for version in triable_versions(old, new, read):
         before = old.version(version.name)
         if before is not None and _is_same(old, new, before, version):
             found[version.name] = []
             continue
+        held = read[version.name if _is_converted(old, new) else read_as]
         judged = (_fate(old, new, (before, version), obj) for obj in held)
         found[version.name] = [one for one in judged if not one.is_untouched]
     return found
 
 
-def triable_versions(old: Crd, new: Crd, read_as: str) -> list[CrdVersion]:
-    """The versions that will be served and whose form of a stored object is known without asking a webhook."""
-    is_converted = old.uses_webhook or new.uses_webhook
-    return [one for one in new.served_versions if not is_converted or one.name == read_as]
+def triable_versions(old: Crd, new: Crd, read: Iterable[str]) -> list[CrdVersion]:
+    """The versions that will be served and for which it is known what a stored object looks like."""
+    known = set(read)
+    return [one for one in new.served_versions if not _is_converted(old, new) or one.name in known]
+
+
+def _is_converted(old: Crd, new: Crd) -> bool:
+    return old.uses_webhook or new.uses_webhook
 
 
 def _is_same(old: Crd, new: Crd, before: CrdVersion, after: CrdVersion) -> bool:
@@ -85,7 +93,9 @@ def _is_same(old: Crd, new: Crd, before: CrdVersion, after: CrdVersion) -> bool:
 def _fate(old: Crd, new: Crd, versions: tuple[CrdVersion | None, CrdVersion], obj: JsonObject) -> Fate:
     before, after = versions
     shown = {**obj, "apiVersion": f"{new.group}/{after.name}"}
-    ref, schema = ObjectRef.of(obj), after.schema or {}
+    ref, schema = ObjectRef.of(obj), after.schema
+    if schema is None:  # takes everything
+        return Fate(ref)
     admission = admit(schema, shown)
     errors = set(admission.refusals)
     pruned = () if new.preserves_unknown else admission.pruned

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from provisioner.review.facts import Check, Facts, Listing
 from provisioner.review.live_findings import live_findings
-from provisioner.review.live_scene import changed, objects_of, scenes
+from provisioner.review.live_scene import changed, listings_of, scenes
 from provisioner.review.references import AUTOSCALERS, SEEKERS, of_references, scaled
 from provisioner.review.settling import settled
 from provisioner.schema.crd import Crd
@@ -37,8 +37,8 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
 
 def _lists(facts: Facts) -> Iterator[Listing]:
     """The objects of every CRD that changes, and what may count on a version or a scale that goes."""
-    for _, old, _ in changed(facts):
-        yield objects_of(Crd(old))
+    for _, old, new in changed(facts):
+        yield from listings_of(Crd(old), Crd(new))
         yield from (*AUTOSCALERS, *SEEKERS)
 
 

@@ -103,7 +103,7 @@ def _has_dns_elsewhere(ref: ObjectRef, state: State) -> bool:
         other.group_kind == _POLICY
         and other.namespace == ref.namespace
         and other.name != ref.name
-        and any(maps(rule.get("ports")) and _lets_names(rule) for rule in maps(mapping(obj.get("spec")).get("egress")))
+        and any(_lets_names(rule) for rule in maps(mapping(obj.get("spec")).get("egress")))
         for obj in state.objects
         for other in (ObjectRef.of(obj),)
     )

@@ -283,15 +283,39 @@ def test_every_new_served_version_is_tried() -> None:
     assert fates == {"v1": Severity.SAFE, "v2": Severity.DANGEROUS}
 
 
-def test_behind_a_webhook_only_the_version_that_was_read_is_tried() -> None:
+def behind_webhook(v2_limit: int, **lists: Any) -> Facts:
     conversion = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "x"}}}
-    both = [version(properties={"a": TEXT}), version("v2", storage=False, properties={"a": SIZES})]
-    narrower = version("v2", storage=False, properties={"a": {**SIZES, "maximum": 3}})
-    given = scene(crd(*both, conversion=conversion), crd(both[0], narrower, conversion=conversion), order(a="x"))
-    found = found_by(given)
+    first, second = version(properties={"a": TEXT}), version("v2", storage=False, properties={"a": SIZES})
+    narrower = version("v2", storage=False, properties={"a": {**SIZES, "maximum": v2_limit}})
+    return scene(
+        crd(first, second, conversion=conversion), crd(first, narrower, conversion=conversion), order(a="5"), **lists
+    )
+
+
+def test_behind_a_webhook_nothing_is_known_of_versions_that_nobody_read() -> None:
+    found = found_by(behind_webhook(3))
     assert not [one for one in found if one.rule == "LIV-01" and one.evidence["version"] == "v2"]
     assert any(one.rule == "LIV-07" and one.evidence["versions"] == ["v2"] for one in found)
     assert {one.evidence["basis"] for one in found if one.rule == "SCH-25"} == {"schemas"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "severity"),
+    [pytest.param(3, Severity.BREAKING, id="refused"), pytest.param(9, Severity.DANGEROUS, id="fits")],
+)
+def test_behind_a_webhook_each_version_is_tried_on_what_it_made_of_the_objects(limit: int, severity: Severity) -> None:
+    converted = {**order(a=5), "apiVersion": f"{GROUP}/v2"}
+    given = behind_webhook(limit, lists={Listing(GROUP, "v2", "Order"): Listed((converted,), 1)})
+    found = one_of(given, "SCH-25")
+    assert (found.severity, found.evidence["basis"]) == (severity, "objects")
+    assert Listing(GROUP, "v2", "Order") in listings(given, [live.CHECK])
+
+
+def test_a_version_without_a_schema_takes_every_object_as_it_is() -> None:
+    old, new = crd(props(a=TEXT)), crd({"name": "v1", "served": True, "storage": True})
+    found = found_by(scene(old, new, order(a="x")))
+    assert [one.severity for one in found if one.rule == "LIV-01"] == [Severity.SAFE]
+    assert not [one for one in found if one.rule == "LIV-02"]
 
 
 def test_who_writes_a_version_that_goes_is_named() -> None:

@@ -42,6 +42,11 @@ def rules_of(found: list[Finding]) -> list[str]:
         pytest.param([policy(egress=[{"to": [PEER], "ports": [{"port": 443}]}])], ["NP-04"], id="no DNS"),
         pytest.param([policy(policyTypes=["Egress"])], ["NP-04"], id="nothing goes out"),
         pytest.param(
+            [policy(policyTypes=["Egress"]), policy("out", egress=[{"to": [PEER]}])],
+            [],
+            id="another lets all ports out",
+        ),
+        pytest.param(
             [policy(policyTypes=["Egress"]), policy("dns", egress=[{"to": [PEER], **DNS}])],
             [],
             id="another lets DNS out",
