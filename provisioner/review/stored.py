@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.review.facts import mapping
-from provisioner.schema import FieldError, admit
+from provisioner.schema import Admission, FieldError, admit
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.fields import same_json
 from provisioner.schema.pruning import copied
@@ -71,8 +71,8 @@ def fates(old: Crd, new: Crd, read_as: str, read: Mapping[str, Iterable[JsonObje
             found[version.name] = []
             continue
         held = read[version.name if _is_converted(old, new) else read_as]
-        judged = (_fate(old, new, (before, version), obj) for obj in held)
-        found[version.name] = [one for one in judged if not one.is_untouched]
+        trial = _Trial(old, new, before, version, OLD_SELF in str(version.schema))
+        found[version.name] = [one for one in (trial.fate(obj) for obj in held) if not one.is_untouched]
     return found
 
 
@@ -90,27 +90,46 @@ def _is_same(old: Crd, new: Crd, before: CrdVersion, after: CrdVersion) -> bool:
     return old.preserves_unknown == new.preserves_unknown and same_json(copied(before.schema), copied(after.schema))
 
 
-def _fate(old: Crd, new: Crd, versions: tuple[CrdVersion | None, CrdVersion], obj: JsonObject) -> Fate:
-    before, after = versions
-    shown = {**obj, "apiVersion": f"{new.group}/{after.name}"}
-    ref, schema = ObjectRef.of(obj), after.schema
-    if schema is None:  # takes everything
-        return Fate(ref)
-    admission = admit(schema, shown)
-    errors = set(admission.refusals)
-    pruned = () if new.preserves_unknown else admission.pruned
-    known = admit(before.schema, shown) if before is not None and before.schema is not None else None
-    if known is not None:
-        errors -= set(known.refusals)
-        pruned = pruned if old.preserves_unknown else tuple(sorted(set(pruned) - set(known.pruned)))
-    flipped = _flipped(known.after if known is not None else shown, admission.after, ())
-    refused: tuple[FieldError, ...] = ()
-    if errors or OLD_SELF in str(schema):
-        biting = admit(schema, shown, old=shown).refusals
-        known_biting = admit(before.schema, shown, old=shown).refusals if before is not None and before.schema else ()
-        refused = tuple(one for one in biting if one not in known_biting)
-    later = tuple(one for one in admission.refusals if one in errors and one not in refused)
-    return Fate(ref, pruned, refused, later, tuple(flipped))
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Objects at one version: what `after` makes of them that `before`, if there was one, did not."""
+
+    old: Crd
+    new: Crd
+    before: CrdVersion | None
+    after: CrdVersion
+    judges_changes: bool
+
+    def fate(self, obj: JsonObject) -> Fate:
+        shown = {**obj, "apiVersion": f"{self.new.group}/{self.after.name}"}
+        ref, schema = ObjectRef.of(obj), self.after.schema
+        if schema is None:  # takes everything
+            return Fate(ref)
+        admission = admit(schema, shown)
+        known = self._known(shown)
+        errors = set(admission.refusals) - set(known.refusals if known else ())
+        flipped = tuple(_flipped(known.after if known else shown, admission.after, ()))
+        refused = self._refused(schema, shown) if errors or self.judges_changes else ()
+        later = tuple(one for one in admission.refusals if one in errors and one not in refused)
+        return Fate(ref, self._pruned(admission, known), refused, later, flipped)
+
+    def _known(self, shown: JsonObject, old: JsonObject | None = None) -> Admission | None:
+        """What the present CRD makes of the object; None where it has no such version."""
+        if self.before is None or self.before.schema is None:
+            return None
+        return admit(self.before.schema, shown, old=old)
+
+    def _pruned(self, admission: Admission, known: Admission | None) -> tuple[str, ...]:
+        if self.new.preserves_unknown:
+            return ()
+        gone_before = set(known.pruned) if known and not self.old.preserves_unknown else set()
+        return tuple(one for one in admission.pruned if one not in gone_before)
+
+    def _refused(self, schema: Mapping[str, Any], shown: JsonObject) -> tuple[FieldError, ...]:
+        """What stops a write that changes nothing."""
+        known = self._known(shown, shown)
+        before = set(known.refusals) if known else set()
+        return tuple(one for one in admit(schema, shown, old=shown).refusals if one not in before)
 
 
 def _flipped(before: Any, after: Any, path: Parts) -> Iterator[str]:
