@@ -157,13 +157,25 @@ def look(  # noqa: PLR0913 -- each by its name
     `own_namespace` is where Pratique itself runs. Raises TryLater where the API server does not answer; what it refuses
     becomes a finding.
     """
-    account = cluster.acting_as(as_account) if as_account else cluster
-    plan = make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
-    readers = (cluster, account) if as_account else (cluster,)
+    plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account)
+    readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
     live, gaps = _live_objects(readers, wanted(content, plan))
     roles, more = _live_rbac(readers)
     facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=_kinds(cluster, own_namespace))
     return report(replace(facts, around=_surroundings(readers, facts)))
+
+
+def plan_again(
+    cluster: Cluster,
+    content: Content,
+    *,
+    previous: Content | None,
+    inventory: Mapping[ObjectIdentity, str],
+    as_account: Identity | None = None,
+) -> Plan:
+    """The plan that `look` would make now, without reading what only a report needs."""
+    account = cluster.acting_as(as_account) if as_account else cluster
+    return make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
 
 
 def look_offline(content: Content, previous: Content | None) -> Report:

@@ -195,6 +195,7 @@ def test_a_bundle_is_looked_at_deployed_observed_and_removed(api: Cluster, names
     first = pipeline.look(api, content, previous=None, inventory={})
     assert {one.action for one in first.plan.actions} == {Action.CREATE}
     assert first.worst is Severity.SAFE
+    assert pipeline.plan_again(api, content, previous=None, inventory={}).digest == first.plan.digest
 
     done = list(pipeline.deploy(api, content, first.plan, inventory=inventory, deadline_seconds=60))
     assert {one.state for one in done} == {OutcomeState.DONE}
