@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from provisioner.cluster import apply as applying
+from provisioner.cluster import evidence
 from provisioner.cluster.access import ask_many, review_self
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
@@ -33,10 +34,11 @@ from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMi
 from provisioner.rbac import Subject
 from provisioner.render import IsNamespaced, Rendering, content_digest, render_content
 from provisioner.review.difference import mask_secret
-from provisioner.review.facts import Facts, Gap
-from provisioner.review.frame import report, wanted
+from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap, Kind, Listed, Listing, Surroundings
+from provisioner.review.frame import listings, mentioned, report, wanted
+from provisioner.review.offline import untried_kinds
 from provisioner.review.permission_report import PermissionReport, permission_report
-from provisioner.review.preflight import Kind, PreflightFacts
+from provisioner.review.preflight import PreflightFacts, Resource
 from provisioner.review.preflight_answer import Preflight, questions
 from provisioner.review.preflight_answer import preflight as answer_preflight
 from provisioner.source import Credentials, EgressPolicy, Source, fetch, pinned
@@ -148,26 +150,41 @@ def _folder(destination: str) -> str:
     return folder
 
 
-def look(
+def look(  # noqa: PLR0913 -- each by its name
     cluster: Cluster,
     content: Content,
     *,
     previous: Content | None,
     inventory: Mapping[ObjectIdentity, str],
     as_account: Identity | None = None,
+    own_namespace: str = OWN_NAMESPACE,
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
     The plan is made as `as_account`, who will apply it; everything else is read as the identity of `cluster`, and as
     the account only where that one may not. `previous` is what runs, `inventory` what is ours: the uid by identity.
-    Raises TryLater where the API server does not answer; what it refuses becomes a finding.
+    `own_namespace` is where Pratique itself runs. Raises TryLater where the API server does not answer; what it refuses
+    becomes a finding.
     """
-    account = cluster.acting_as(as_account) if as_account else cluster
-    plan = make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
-    readers = (cluster, account) if as_account else (cluster,)
+    plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account)
+    readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
     live, gaps = _live_objects(readers, wanted(content, plan))
     roles, more = _live_rbac(readers)
-    return report(Facts(content, plan, previous, live, roles, (*gaps, *more)))
+    facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=_kinds(cluster, own_namespace))
+    return report(replace(facts, around=_surroundings(readers, facts)))
+
+
+def plan_again(
+    cluster: Cluster,
+    content: Content,
+    *,
+    previous: Content | None,
+    inventory: Mapping[ObjectIdentity, str],
+    as_account: Identity | None = None,
+) -> Plan:
+    """The plan that `look` would make now, without reading what only a report needs."""
+    account = cluster.acting_as(as_account) if as_account else cluster
+    return make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
 
 
 def permissions(cluster: Cluster | None, content: Content, previous: Content | None) -> PermissionReport:
@@ -205,7 +222,7 @@ def preflight(
         return answer_preflight(facts)
     roles, gaps = _live_rbac((cluster,))
     namespaces, more = _namespaces(cluster)
-    kinds = {(one.group, one.version, one.kind): Kind(one.plural, one.is_namespaced) for one in cluster.resources()}
+    kinds = {(one.group, one.version, one.kind): Resource(one.plural, one.is_namespaced) for one in cluster.resources()}
     actions, unplanned = _planned(cluster, content, account, inventory or {}, previous)
     gaps = [*gaps, *more, *unplanned]
     facts = replace(facts, roles=roles, namespaces=namespaces, kinds=kinds, actions=actions, gaps=tuple(gaps))
@@ -335,6 +352,29 @@ def _read(readers: tuple[Cluster, ...], ref: ObjectRef) -> JsonObject | ClusterE
         except ClusterError as exc:
             refusal = refusal or exc
     return refusal
+
+
+def _kinds(cluster: Cluster, own_namespace: str) -> Surroundings:
+    served = cluster.served()
+    kinds = tuple(Kind(one.group, one.version, one.kind, one.plural, one.verbs) for one in served.resources)
+    unanswered = frozenset(group for group, _ in served.unknown)
+    return Surroundings(kinds, unanswered, own_namespace=own_namespace, version=cluster.version())
+
+
+def _surroundings(readers: tuple[Cluster, ...], facts: Facts) -> Surroundings:
+    """What checks ask to see beyond the objects that change; what could not be read says why."""
+    queries = {_query(listing): listing for listing in listings(facts)}
+    lists = {
+        queries[query]: Listed(sample.objects, sample.total, sample.resource_version, sample.problem)
+        for query, sample in evidence.samples(readers, queries).items()
+    }
+    exists = {ref.identity: answer for ref, answer in evidence.existing(readers, mentioned(facts)).items()}
+    schemas = evidence.published_schemas(readers, untried_kinds(facts))
+    return replace(facts.around, lists=lists, exists=exists, schemas=schemas)
+
+
+def _query(listing: Listing) -> evidence.Query:
+    return evidence.Query(listing.group, listing.version, listing.kind, listing.namespace, listing.metadata_only)
 
 
 def _section_of(ref: ObjectRef) -> Section:

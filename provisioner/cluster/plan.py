@@ -1,8 +1,7 @@
 """What apply would do, object by object, asked of the API server itself by dry-run. Nothing is changed here.
 
-What the server cannot be asked yet, because kind, namespace or role come in the same bundle, is planned offline and says
-so.
-What stands in the way of one object becomes part of the plan; only a server that does not answer is an error.
+What the server cannot be asked yet, because kind, namespace or role come along, is planned offline and says so. What
+stands in the way of one object becomes part of the plan; only a server that does not answer is an error.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _INVALID = InvalidObject.code
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Resource:
     """`plural` is the word for a kind in RBAC rules."""
 
     plural: str
@@ -66,7 +66,7 @@ class PreflightFacts:
     account: Subject
     manifests: tuple[Manifest, ...]
     roles: tuple[JsonObject, ...] | None = None
-    kinds: Mapping[tuple[str, str, str], Kind] | None = None
+    kinds: Mapping[tuple[str, str, str], Resource] | None = None
     namespaces: frozenset[str] | None = None
     actions: Mapping[ObjectIdentity, PlannedAction] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
@@ -214,7 +214,7 @@ def _verbs(planned: PlannedAction | None) -> tuple[str, ...]:
     return ("get", "patch")
 
 
-def _of_verbs(found: Walk, ref: ObjectRef, kind: Kind, verbs: tuple[str, ...]) -> Iterator[Finding]:
+def _of_verbs(found: Walk, ref: ObjectRef, kind: Resource, verbs: tuple[str, ...]) -> Iterator[Finding]:
     requests = [AccessRequest(verb, ref.group, kind.plural, "", ref.namespace, ref.name) for verb in verbs]
     denied = [request for request in requests if not found.may(request, ref)]
     if not denied:
@@ -344,7 +344,7 @@ def _of_no_kind(facts: PreflightFacts, ref: ObjectRef) -> Finding:
     return _NO_KIND.at(ref, message, path=("kind",), key=ref.api_version)
 
 
-def _kind(facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, Manifest]) -> Kind | None:
+def _kind(facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, Manifest]) -> Resource | None:
     """What the cluster serves, or an earlier CRD defines; without a cluster what Kubernetes itself has."""
     served = (facts.kinds or {}).get((ref.group, ref.version, ref.kind))
     if served is not None:
@@ -353,17 +353,17 @@ def _kind(facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, M
     if defined is not None or facts.kinds is not None:
         return defined
     plural = plural_of(ref.kind)
-    return Kind(plural, bool(ref.namespace)) if plural in BUILT_IN_RESOURCES.get(ref.group, ()) else None
+    return Resource(plural, bool(ref.namespace)) if plural in BUILT_IN_RESOURCES.get(ref.group, ()) else None
 
 
-def _definition(manifests: Any, ref: ObjectRef) -> Kind | None:
+def _definition(manifests: Any, ref: ObjectRef) -> Resource | None:
     for manifest in manifests:
         spec = mapping(manifest.body.get("spec"))
         names = mapping(spec.get("names"))
         if manifest.ref.group_kind != _CRD or (spec.get("group"), names.get("kind")) != (ref.group, ref.kind):
             continue
         if any(one.get("name") == ref.version and one.get("served") for one in maps(spec.get("versions"))):
-            return Kind(str(names.get("plural")), spec.get("scope") == "Namespaced")
+            return Resource(str(names.get("plural")), spec.get("scope") == "Namespaced")
     return None
 
 

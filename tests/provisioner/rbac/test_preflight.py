@@ -10,7 +10,7 @@ import yaml
 
 from provisioner.rbac import PolicyRule, Subject, covers
 from provisioner.review.facts import Gap
-from provisioner.review.preflight import Kind, PreflightFacts
+from provisioner.review.preflight import PreflightFacts, Resource
 from provisioner.review.preflight_answer import Preflight, preflight, questions
 from provisioner.review.preflight_text import as_text, as_yaml
 from provisioner.values import (
@@ -27,12 +27,12 @@ from tests.provisioner.review.bundles import an_object
 
 INSTALLER = Subject("ServiceAccount", "installer", "shop")
 KINDS = {
-    ("", "v1", "ConfigMap"): Kind("configmaps", True),
-    ("", "v1", "Namespace"): Kind("namespaces", False),
-    ("apps", "v1", "Deployment"): Kind("deployments", True),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): Kind("customresourcedefinitions", False),
+    ("", "v1", "ConfigMap"): Resource("configmaps", True),
+    ("", "v1", "Namespace"): Resource("namespaces", False),
+    ("apps", "v1", "Deployment"): Resource("deployments", True),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): Resource("customresourcedefinitions", False),
     **{
-        (API, "v1", kind): Kind(plural, not plural.startswith("cluster"))
+        (API, "v1", kind): Resource(plural, not plural.startswith("cluster"))
         for kind, plural in (
             ("Role", "roles"),
             ("ClusterRole", "clusterroles"),
