@@ -60,7 +60,7 @@ _RULES = {
     "RB-49": "Reading everything includes the Secrets.",
     "RB-50": "Whoever breaks into such a pod has the rights of its account.",
     "RB-51": "The account stands for an identity at the cloud provider, with rights that Kubernetes does not know.",
-    "RB-DIFF": "All that the account gains, in as few rules as can say it. What is risky in it has a finding of its own.",
+    "RB-DIFF": "All that the account gains, in as few rules as can say it. What is risky has a finding of its own.",
     "RB-LESS": "All that the account loses. What runs as it may count on these rights.",
     "POD-20": "The namespace refuses such pods. The controller is accepted and its pods are not: the rollout hangs.",
     "POD-23": "These folders hold credentials of the node, or the socket that starts containers on it.",

@@ -3,14 +3,15 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from provisioner.pipeline import look_offline
-from provisioner.review.as_html import as_html
+from provisioner.review.as_html import Fact, as_html, facts_of
 from provisioner.review.as_text import as_text
 from provisioner.review.facts import Rule
-from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity
+from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 from tests.provisioner.review.bundles import content_of
 from tests.provisioner.review.test_cases import CASES
 
@@ -89,3 +90,57 @@ def test_every_finding_is_in_every_output() -> None:
 def _is_in(finding: Finding, text: str) -> bool:
     words = " ".join(text.split())
     return " ".join(finding.message.split())[:60] in words
+
+
+@pytest.mark.parametrize(
+    ("evidence", "fact"),
+    [
+        pytest.param({"left_out": 3}, Fact("left out", "3"), id="a number"),
+        pytest.param({"keys": ["a", "b"]}, Fact("keys", "a, b"), id="a short list"),
+        pytest.param({"places": [["spec", "list", 0], ["kind"]]}, Fact("places", "spec.list[0]\nkind"), id="paths"),
+        pytest.param({"path": "spec.size"}, Fact("path", "spec.size"), id="a path that is text already"),
+        pytest.param({"counterexample": None}, Fact("counterexample", "null"), id="null refutes as well"),
+        pytest.param({"old": {"max": 3, "min": 1}}, Fact("old", "max: 3\nmin: 1"), id="a map in lines"),
+        pytest.param(
+            {"added": [{"verbs": ["get"], "scope": "", "apiGroups": [""], "resources": ["pods"]}]},
+            Fact(
+                "added", "", ("scope", "verbs", "api groups", "resources"), (("whole cluster", "get", "core", "pods"),)
+            ),
+            id="rules are a table",
+        ),
+        pytest.param(
+            {"changes": [{"path": ["spec", "a"], "before": 1, "after": {"b": 2}}]},
+            Fact("changes", "", ("path", "before", "after"), (("spec.a", "1", '{\n  "b": 2\n}'),)),
+            id="changes are a table",
+        ),
+    ],
+)
+def test_evidence_is_told_in_words_lines_and_tables(evidence: dict[str, Any], fact: Fact) -> None:
+    assert facts_of(evidence) == [fact]
+
+
+def test_evidence_that_says_nothing_is_left_out() -> None:
+    assert facts_of({"a": "", "b": [], "c": None, "table": {"Read": {}}}) == []
+
+
+def test_what_was_there_before_is_folded_apart_but_never_what_is_critical_or_unknown() -> None:
+    severities = (Severity.CRITICAL, Severity.UNKNOWN, Severity.DANGEROUS)
+    known = [
+        Finding(f"A-{one}", Section.CONTENT, one, f"known {one}", None, (), {}, {}, False, str(one))
+        for one in severities
+    ]
+    html = as_html(Report((), tuple(known), Plan((), "")), title="a")
+    shown, _, folded = html.partition("<summary>As before: 1 dangerous</summary>")
+    assert "known critical" in shown
+    assert "known unknown" in shown
+    assert "known dangerous" in folded
+
+
+def test_of_a_hidden_object_the_page_says_only_that_it_exists() -> None:
+    ref = ObjectRef("", "v1", "Secret", "shop", "key")
+    planned = PlannedAction(ref, Action.UPDATE, "u", "1", {"data": {"a": "old"}}, {"data": {"a": "new"}})
+    report = Report((), (), Plan((planned,), ""))
+    html = as_html(report, title="a", hidden={ref})
+    assert "Secret shop/key: exists, hidden from you" in html
+    assert "update" not in html
+    assert "update Secret shop/key" in as_html(report, title="a")
