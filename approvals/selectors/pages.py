@@ -20,6 +20,8 @@ MAX_WAITING = 500
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 # These stand open when the page opens.
 LOUD = (Severity.CRITICAL, Severity.BREAKING, Severity.UNKNOWN)
+# These are never folded away, not even where they were there before.
+NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,20 @@ class ReportSection:
     name: Section
     findings: list[Mapping[str, Any]]
     counts: list[tuple[str, int]]
+
+    @property
+    def to_look_at(self) -> list[Mapping[str, Any]]:
+        """What is new, and what is critical or unknown in any case."""
+        return [one for one in self.findings if one["isNew"] or one["severity"] in NEVER_FOLDED]
+
+    @property
+    def known(self) -> list[Mapping[str, Any]]:
+        """What was there before and can stay folded."""
+        return [one for one in self.findings if not one["isNew"] and one["severity"] not in NEVER_FOLDED]
+
+    @property
+    def known_counts(self) -> list[tuple[str, int]]:
+        return _counts(self.known)
 
     @property
     def is_loud(self) -> bool:
@@ -90,11 +106,20 @@ def sections_of(report: Report) -> list[ReportSection]:
     made = []
     for section in Section:
         findings = [one for one in report.body["findings"] if one["section"] == section]
-        counted = Counter(one["severity"] for one in findings)
-        counts = [(str(severity), counted[severity]) for severity in Severity if counted[severity]]
         if findings:
-            made.append(ReportSection(section, findings, counts))
+            made.append(ReportSection(section, findings, _counts(findings)))
     return made
+
+
+def severity_totals(report: Report) -> list[tuple[str, int, int]]:
+    """Every severity that the report found, worst first: its word, how many, how many of them new."""
+    new = dict(_counts([one for one in report.body["findings"] if one["isNew"]]))
+    return [(severity, count, new.get(severity, 0)) for severity, count in _counts(report.body["findings"])]
+
+
+def _counts(findings: Collection[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    counted = Counter(one["severity"] for one in findings)
+    return [(str(severity), counted[severity]) for severity in Severity if counted[severity]]
 
 
 def reviews_of(request: Request) -> list[Review]:

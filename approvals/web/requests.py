@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from csp.decorators import csp
 from django.conf import settings
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals import services
@@ -20,12 +22,14 @@ from approvals.selectors import pages
 from approvals.web import standing
 from approvals.web.doors import of_request, person
 from approvals.web.rendering import page
+from approvals.web.sharing import shared_html
 from approvals.web.sight import Sight
 from approvals.web.sight import show_object as sight_of
 
 OBJECTS_OF_PAGE = 100
 OBJECTS_PER_PAGE = 200
 MAX_OUTCOMES = 500
+FILE_POLICY = {"default-src": ["'none'"], "style-src": ["'unsafe-inline'"], "frame-ancestors": ["'none'"]}
 
 
 @require_safe
@@ -81,6 +85,17 @@ def withdraw(http: HttpRequest, request: Request) -> HttpResponse:
     return redirect("request", uid=request.uid)
 
 
+@csp(FILE_POLICY)
+@require_safe
+@of_request
+def report_file(http: HttpRequest, request: Request) -> HttpResponse:
+    """The report as one file to print or to send. Its style stands in it, and nothing else may be loaded or run."""
+    html = shared_html(person(http), request, _report_or_404(request))
+    answer = HttpResponse(html)
+    add_never_cache_headers(answer)
+    return answer
+
+
 @require_safe
 @of_request
 def objects(http: HttpRequest, request: Request) -> HttpResponse:
@@ -115,7 +130,7 @@ def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None 
         "ticks": standing.ticks(request) if request.state == State.IN_REVIEW else [],
         "evaluations": pages.evaluations_of(request),
         "timeline": pages.timeline_of(request),
-        "finding_count": len(report.body["findings"]) if report else 0,
+        "totals": pages.severity_totals(report) if report else [],
         "wrong": wrong,
         **_progress(request),
         **_report(http, request, report),

@@ -12,6 +12,9 @@ from approvals import access
 from approvals.access import Permission
 from approvals.models import Cluster, Report
 from approvals.selectors.pages import ReportSection
+from approvals.web.grid import Grid, grids
+from approvals.web.rules import explanation
+from provisioner.review.as_html import Fact, facts_of
 from provisioner.review.difference import DiffLine, diff_lines
 from provisioner.values import ObjectRef, Section
 
@@ -32,20 +35,30 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
-    """A finding of a report's record; `hidden` says why its evidence is not shown, "" where it is."""
+    """A finding of a report's record; `hidden` says why its evidence is not shown, "" where it is.
+
+    `position` is that of its object in the plan.
+    """
 
     record: Record
     hidden: str
     position: int | None
+    explanation: str
+    facts: list[Fact]
 
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
+    """`findings` are those to look at, `known` those that were there before and can stay folded."""
+
     name: str
     words: str
     counts: list[tuple[str, int]]
+    known_counts: list[tuple[str, int]]
     is_loud: bool
     findings: list[ShownFinding]
+    known: list[ShownFinding]
+    grids: list[Grid]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +81,26 @@ class Sight:
         self._answers: dict[tuple[str, ...], bool] = {}
 
     def section(self, section: ReportSection) -> ShownSection:
-        shown = [self._finding(record) for record in section.findings]
-        return ShownSection(section.name, WORDS[section.name], section.counts, section.is_loud, shown)
+        shown, known = ([self._finding(record) for record in part] for part in (section.to_look_at, section.known))
+        seen = [one.record for one in shown + known if not one.hidden]
+        return ShownSection(
+            section.name,
+            WORDS[section.name],
+            section.counts,
+            section.known_counts,
+            section.is_loud,
+            shown,
+            known,
+            grids(seen),
+        )
 
     def _finding(self, record: Record) -> ShownFinding:
         ref = record["ref"]
         position = self._positions.get(_key(ref)) if ref else None
-        if not ref or _key(ref) not in self._live or not record["evidence"]:
-            return ShownFinding(record, "", position)
-        return ShownFinding(record, self._why_hidden(ref), position)
+        is_live = bool(ref) and _key(ref) in self._live and bool(record["evidence"])
+        hidden = self._why_hidden(ref) if is_live else ""
+        facts = [] if hidden else facts_of(record["evidence"])
+        return ShownFinding(record, hidden, position, explanation(record["rule"]), facts)
 
     def _why_hidden(self, ref: Record) -> str:
         key = _key(ref)

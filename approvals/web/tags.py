@@ -29,6 +29,13 @@ HEALTH_WORDS = {
     "NotFound": "not found",
     "Unknown": "unknown",
 }
+VERDICT_WORDS = {
+    "api": "API server",
+    "stored": "stored objects",
+    "writers": "writers",
+    "readers": "readers",
+    "rollback": "way back",
+}
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
 QUOTED = re.compile(r"`([^`<>]{1,500})`")
 TONES = {
@@ -141,6 +148,12 @@ def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
 def version(spec: Mapping[str, Any] | None) -> str:
     """What people call the version that a spec asks for."""
     return version_words(spec)
+
+
+@register.filter
+def verdict(question: str) -> str:
+    """Whom a verdict of a custom resource definition is about."""
+    return VERDICT_WORDS.get(question, question)
 
 
 @register.filter

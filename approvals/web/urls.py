@@ -15,6 +15,7 @@ urlpatterns = [
     path("requests/<uuid:uid>/progress", requests.progress, name="request-progress"),
     path("requests/<uuid:uid>/review", requests.review, name="request-review"),
     path("requests/<uuid:uid>/withdraw", requests.withdraw, name="request-withdraw"),
+    path("requests/<uuid:uid>/report.html", requests.report_file, name="request-report"),
     path("requests/<uuid:uid>/objects", requests.objects, name="request-objects"),
     path("requests/<uuid:uid>/objects/<int:position>", requests.show_object, name="request-object"),
     path("deployments", deployments.index, name="deployments"),

@@ -210,6 +210,69 @@ def test_live_values_are_hidden_from_who_may_not_get_the_object(here: World, bro
     assert "live-value-of-others" in text_of(client.get(f"/requests/{request.uid}/objects/0"))
 
 
+def test_the_printed_report_hides_what_its_reader_may_not_get(here: World, browse: Browse) -> None:
+    here.kubernetes.allowed = {("ada", "get", ""), ("ada", "approve", "*")}
+    body = scene.report_of("image-same-tag-other-bytes", "secret-in-the-bundle")
+    for action in body["plan"]["actions"]:
+        action["before"] = {"apiVersion": "v1", "kind": action["ref"]["kind"], "spec": {"note": "live-value-of-others"}}
+    told = next(one for one in body["findings"] if one["ref"] and one["ref"]["kind"] == "Secret")
+    told["message"] = "differs-from-what-is-stored"
+    for finding in body["findings"]:
+        finding["evidence"] = {"was": "live-value-of-others"} if finding["ref"] else {}
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    client = browse(here.ada)
+    text = text_of(client.get(f"/requests/{request.uid}/report.html"))
+    assert "live-value-of-others" not in text
+    assert "differs-from-what-is-stored" not in text
+    assert "exists, hidden from you" in text
+    here.kubernetes.allow("ada", "get", body["plan"]["actions"][0]["ref"]["name"])
+    from django.core.cache import cache
+
+    cache.clear()
+    assert "live-value-of-others" in text_of(client.get(f"/requests/{request.uid}/report.html"))
+
+
+def test_the_printed_report_may_style_itself_and_load_nothing(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    answer = browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/report.html")
+    policy = answer["Content-Security-Policy"]
+    assert ("default-src 'none'" in policy, "style-src 'unsafe-inline'" in policy) == (True, True)
+    assert "script-src" not in policy
+    assert "no-store" in answer["Cache-Control"]
+    assert f"/requests/{afternoon['serious'].uid}/report.html" in text_of(
+        browse(here.ada).get(f"/requests/{afternoon['serious'].uid}")
+    )
+
+
+def test_a_request_without_a_report_has_nothing_to_print(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("ada", "get")
+    request = scene.asked(here.cluster, "barge", here.rita)
+    assert browse(here.ada).get(f"/requests/{request.uid}/report.html").status_code == 404
+
+
+def test_a_finding_opens_to_its_rule_its_verdicts_and_its_evidence_in_a_table(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    text = text_of(browse(here.ada).get(f"/requests/{afternoon['serious'].uid}"))
+    assert "Secrets hold passwords" in text
+    assert "stored objects" in text
+    assert "gains 3" in text
+    assert '<th scope="col">binding</th>' in text
+
+
+def test_what_was_there_before_is_folded_but_never_what_is_critical(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("ada", "get")
+    body = scene.report_of("pods-own-the-node")
+    body["findings"] = [{**one, "isNew": False} for one in body["findings"]]
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    text = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    shown, _, folded = text.partition('<details class="known">')
+    assert "shares namespaces" in shown or "share namespaces" in shown
+    assert "now need the level privileged" in folded
+    assert "3 (0 new)" in text
+
+
 def test_the_values_of_a_secret_are_never_shown(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     actions = afternoon["serious"].reports.get().body["plan"]["actions"]
     position = next(number for number, one in enumerate(actions) if one["ref"]["kind"] == "Secret")

@@ -1,0 +1,69 @@
+"""One file of HTML of a report, to print or to send on, with nothing in it that its reader may not see (S09)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from approvals import access
+from approvals.models import Cluster, Report, Request
+from approvals.web.sight import reference
+from provisioner.review.as_html import as_html
+from provisioner.review.difference import mask_secret
+from provisioner.review.record import from_record
+from provisioner.values import Finding, ObjectRef, PlannedAction
+
+# Kubernetes is asked at most this often for one file; what is left after that is hidden.
+MAX_ASKED = 300
+EXISTS = "exists, hidden from you"
+_SECRET = ("", "Secret")
+
+
+def shared_html(user: User, request: Request, report: Report) -> str:
+    """The report as one page that needs nothing else, as far as this user may see it.
+
+    A hidden object keeps its name. Of a finding about it the evidence is left out, and of one about a hidden Secret
+    the words as well, which would tell how the stored value differs. Raises BadRecord for a report of another version.
+    """
+    whole = from_record(report.body)
+    hidden = _hidden(user, request.deployment.cluster, report.body)
+    identities = {ref.identity for ref in hidden}
+    findings = tuple(
+        _without_values(one) if one.ref and one.ref.identity in identities else one for one in whole.findings
+    )
+    actions = tuple(_masked(one) for one in whole.plan.actions)
+    shown = replace(whole, findings=findings, plan=replace(whole.plan, actions=actions))
+    deployment = request.deployment
+    title = f"{deployment.name} request {request.number} on {deployment.cluster.name}, round {report.round}"
+    return as_html(shown, title=title, hidden=hidden)
+
+
+def _hidden(user: User, cluster: Cluster, body: Mapping[str, Any]) -> frozenset[ObjectRef]:
+    """Live objects of the plan that this user may not get. The widest question first: most people cost a few."""
+    answers: dict[ObjectRef, bool] = {}
+
+    def may(ref: ObjectRef) -> bool:
+        if ref not in answers and len(answers) < MAX_ASKED:
+            answers[ref] = access.may_see_object(user, cluster, ref).allowed
+        return answers.get(ref, False)
+
+    live = [reference(one["ref"]) for one in body["plan"]["actions"] if one["before"] is not None]
+    return frozenset(
+        ref for ref in live if not any(map(may, (replace(ref, namespace="", name=""), replace(ref, name=""), ref)))
+    )
+
+
+def _without_values(finding: Finding) -> Finding:
+    """The `hidden` evidence says why nothing else is there."""
+    unseen = replace(finding, evidence={"hidden": EXISTS})
+    is_secret = finding.ref is not None and (finding.ref.group, finding.ref.kind) == _SECRET
+    return replace(unseen, rule="", message=EXISTS, path=()) if is_secret else unseen
+
+
+def _masked(planned: PlannedAction) -> PlannedAction:
+    """Secrets are masked once more, whatever the writer of the report did."""
+    before, after = (mask_secret(dict(one)) if one else one for one in (planned.before, planned.after))
+    return replace(planned, before=before, after=after)
