@@ -76,6 +76,7 @@ def site(live_server: LiveServer, afternoon: dict[str, Any]) -> dict[str, str]:
         "request": f"/requests/{serious}",
         "reviewed-request": f"/requests/{afternoon['quiet'].uid}",
         "deletion": f"/requests/{afternoon['deleting'].uid}",
+        "printed-report": f"/requests/{serious}/report.html",
         "object": f"/requests/{serious}/objects/0",
         "objects": f"/requests/{serious}/objects",
         "deployments": "/deployments",

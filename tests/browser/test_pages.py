@@ -21,6 +21,7 @@ CHECKED = [
     "request",
     "reviewed-request",
     "deletion",
+    "printed-report",
     "object",
     "objects",
     "deployments",
