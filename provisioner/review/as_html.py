@@ -18,13 +18,13 @@ from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Report
 
 _STYLE = """
 :root { color-scheme: light dark; --rule: #8885; --critical: #a30000; --breaking: #c9190b; --unknown: #6753ac;
-  --dangerous: #b35c00; --notable: #00629b; --safe: #6a6e73; --come: #3e863522; --gone: #c9190b22 }
+  --dangerous: #b35c00; --notable: #00629b; --safe: #3d7317; --come: #3e863522; --gone: #c9190b22 }
 @media (prefers-color-scheme: dark) { :root { --critical: #ff8a80; --breaking: #ff7b6b; --unknown: #b6a6e9;
   --dangerous: #f4b678; --notable: #73bcf7; --safe: #a3a3a3 } }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere } h2 { font-size: 1.1rem; border-bottom: 1px solid var(--rule) }
 .findings { list-style: none; padding: 0 } .findings > li { margin: .6rem 0 } p { margin: .2rem 0 }
-.severity { font-weight: 600; white-space: nowrap } .known { opacity: .75 }
+.severity { font-weight: 600; white-space: nowrap }
 .critical { color: var(--critical) } .breaking { color: var(--breaking) } .unknown { color: var(--unknown) }
 .dangerous { color: var(--dangerous) } .notable { color: var(--notable) } .safe { color: var(--safe) }
 code, pre { font: 13px/1.45 ui-monospace, monospace } p, code { overflow-wrap: anywhere }
@@ -129,7 +129,7 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef]) -> Iterator
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-    yield f"<title>{_shown(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{_shown(title)}</h1>\n<ul>"
+    yield f"<title>{_shown(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{_shown(title)}</h1>\n<ul>"
     for sentence in report.headline:
         yield f"<li>{_shown(sentence)}</li>"
     yield f"</ul>\n<p>All findings: {_totals(report.findings) or 'none'}.</p>"
@@ -143,7 +143,7 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef]) -> Iterator
             yield f"<p>{_shown(str(planned.ref))}: exists, hidden from you</p>"
         elif planned.action in _SHOWN:
             yield from _difference(planned)
-    yield "</body>\n</html>"
+    yield "</main>\n</body>\n</html>"
 
 
 def _section(section: Section, findings: Iterable[Finding]) -> Iterator[str]:

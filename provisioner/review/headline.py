@@ -26,7 +26,7 @@ def headline(findings: Sequence[Finding], plan: Plan) -> tuple[str, ...]:
 
 
 def _sentences(findings: Iterable[Finding]) -> list[str]:
-    """One sentence per account, however many powers it gains, then one per object, then the rest.
+    """One sentence per account, however many powers it gains, then one per object, then the rest; the worst first.
 
     What is said of several objects in the same words is said once, with their number.
     """
@@ -41,16 +41,14 @@ def _sentences(findings: Iterable[Finding]) -> list[str]:
                 continue
             accounts[subject] = one
         alike.setdefault((one.rule, _without_name(one)), []).append(one)
-    first: list[str] = []
-    rest: list[str] = []
+    ranked: list[tuple[int, bool, str]] = []
     seen: set[object] = set()
     for group in alike.values():
-        words = _of_group(group, powers)
         key = group[0].ref.identity if group[0].ref else None
-        (rest if key in seen else first).append(words)
+        ranked.append((group[0].severity.rank, key in seen, _of_group(group, powers)))
         if key:
             seen.add(key)
-    return list(dict.fromkeys(first + rest))
+    return list(dict.fromkeys(words for *_, words in sorted(ranked, key=lambda it: it[:2])))
 
 
 def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
