@@ -17,9 +17,11 @@ from provisioner.review.text import visible
 from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Report, Section, Severity
 
 _STYLE = """
-:root { color-scheme: light dark; background: #fff; color: #151515; --rule: #8885; --critical: #a30000; --breaking: #c9190b; --unknown: #6753ac;
+:root { color-scheme: light dark; background: #fff; color: #151515; --rule: #8885;
+  --critical: #a30000; --breaking: #c9190b; --unknown: #6753ac;
   --dangerous: #b35c00; --notable: #00629b; --safe: #3d7317; --come: #3e863522; --gone: #c9190b22 }
-@media (prefers-color-scheme: dark) { :root { background: #1f1f1f; color: #f2f2f2; --critical: #ff8a80; --breaking: #ff7b6b; --unknown: #b6a6e9;
+@media (prefers-color-scheme: dark) { :root { background: #1f1f1f; color: #f2f2f2;
+  --critical: #ff8a80; --breaking: #ff7b6b; --unknown: #b6a6e9;
   --dangerous: #f4b678; --notable: #73bcf7; --safe: #a3a3a3 } }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere } h2 { font-size: 1.1rem; border-bottom: 1px solid var(--rule) }
