@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import re2
 
 from provisioner.schema import scalars
 from provisioner.schema.fields import go_json, go_number
 from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches
+from provisioner.schema.languages import Inclusion, inclusion
 from provisioner.schema.pruning import Schema
 from provisioner.schema.validating import validate
-from provisioner.schema.verdicts import Change, Path, harmless, narrowed, undecided, widened
+from provisioner.schema.verdicts import NARROWED, Change, Path, harmless, narrowed, undecided, widened
 
 INT_RANGES = {"int32": (scalars.INT32_MIN, scalars.INT32_MAX), "int64": (scalars.INT64_MIN, scalars.INT64_MAX)}
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
-MATCH_ALL = frozenset({"", "^", "$", ".*", "^.*", ".*$", "(.*)", "(?s)^.*$"})
+NOTHING = r"[^\x00-\x{10FFFF}]"
+LONGEST_EXAMPLE = 256
 SAMPLES = (
     "",
     "x",
@@ -37,6 +41,7 @@ SAMPLES = (
     "00:00:5e:00:53:01",
     "507f1f77bcf86cd799439011",
 )
+ENUMS = frozenset({"SCH-20", "SCH-21"})
 SCALAR_KEYWORDS = frozenset(
     ("type", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 ) | frozenset(("minLength", "maxLength", "x-kubernetes-int-or-string"))
@@ -73,7 +78,14 @@ def compare_scalars(old: Schema, new: Schema, path: Path) -> list[Change]:
     finite = _Finite.of(old, new)
     found += _bounds(old, new, path) + _lengths(old, new, path) + _multiple_of(old, new, path)
     found += _pattern(old, new, path, finite) + _format(old, new, path, finite)
-    return found
+    return [_among_listed(change, finite) for change in found]
+
+
+def _among_listed(change: Change, finite: _Finite | None) -> Change:
+    """A limit that none of the listed values minds, which were all that was allowed, limits nothing."""
+    if finite is None or change.verdict != NARROWED or change.rule in ENUMS:
+        return change
+    return _tried(change.rule, change.path, change.message, finite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,7 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
     if before is None and after is None:
         return []
     if before is None:
-        return _new_enum(old, list(after or {}), path)
+        return _new_enum(old, after or {}, path)
     if after is None:
         return [widened("SCH-23", path, "any value is allowed now, not only the listed ones", for_readers=True)]
     gone = [before[text] for text in before if text not in after]
@@ -117,11 +129,26 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
     return found
 
 
-def _new_enum(old: Schema, allowed: list[str], path: Path) -> list[Change]:
-    if old.get("type") == "boolean" and {"true", "false"} <= set(allowed):
+def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[Change]:
+    if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
         return [harmless("SCH-20", path, "both values of a boolean are listed")]
+    if _types(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
+        texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
+        if texts and _inclusion(old, "|".join(texts)).holds:
+            return [harmless("SCH-20", path, "all values that the pattern accepts are listed")]
     message = f"only {', '.join(allowed)} allowed now, where any value was"
-    return [narrowed("SCH-20", path, message)]
+    return [narrowed("SCH-20", path, message, **_unlisted(old, allowed))]
+
+
+def _unlisted(old: Schema, allowed: dict[str, Any]) -> dict[str, Any]:
+    """A value that `old` accepts and that is not listed, where one is at hand."""
+    candidates = [*SAMPLES, 0, 1, -1, old.get("minimum"), old.get("maximum"), 0.5, True, False]
+    known = {go_json(value) for value in allowed.values()}
+    stored = _only_scalars(old)
+    for value in candidates:
+        if value is not None and go_json(value) not in known and not validate(stored, value):
+            return {"counterexample": value}
+    return {}
 
 
 def _values(schema: Schema) -> dict[str, Any] | None:
@@ -225,8 +252,29 @@ def _lengths(old: Schema, new: Schema, path: Path) -> list[Change]:
         for name in (f"min{noun}", f"max{noun}"):
             limits = old.get(name), new.get(name)
             if limits[0] != limits[1]:
-                found.append(_length(name, limits, path, applies=applies))
+                change = _length(name, limits, path, applies=applies)
+                found.append(_exemplified(change, name, old, new) if change.verdict == NARROWED else change)
     return found
+
+
+def _exemplified(change: Change, name: str, old: Schema, new: Schema) -> Change:
+    """With a text that is too long or too short now; without effect where the old pattern accepts none such."""
+    if name.startswith("min") and not old.get(name) and name != "minLength":
+        return replace(change, facts={**change.facts, "counterexample": [] if name == "minItems" else {}})
+    if not name.endswith("Length"):
+        return change
+    shortest, longest = int(old.get("minLength") or 0), old.get("maxLength")
+    if name == "minLength":
+        bounds = shortest, min(int(new[name]) - 1, math.inf if longest is None else longest)
+    else:
+        bounds = max(shortest, int(new[name]) + 1), math.inf if longest is None else longest
+    pattern = str(old.get("pattern") or "")
+    found = inclusion(pattern, NOTHING, *bounds) if bounds[0] <= LONGEST_EXAMPLE else Inclusion(None)
+    if found.holds and not old.get("x-kubernetes-int-or-string"):
+        return harmless("SCH-25n", change.path, f"{change.message}: without effect on what the pattern accepts")
+    if found.counterexample is None or validate(_only_scalars(old), found.counterexample):
+        return change
+    return replace(change, facts={**change.facts, "counterexample": found.counterexample})
 
 
 def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) -> Change:
@@ -268,17 +316,43 @@ def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> li
     if before == after:
         return []
     facts: dict[str, Any] = {"old": before, "new": after}
-    if after in MATCH_ALL or not _may_be(new, "string") or not _may_be(old, "string"):
+    if not after or not _may_be(new, "string") or not _may_be(old, "string"):
         return [widened("SCH-31", path, "the pattern no longer limits the values", **facts)]
-    rule = "SCH-29" if before in MATCH_ALL else "SCH-30"
-    words = f"values must match {after} now" + (f", not {before}" if rule == "SCH-30" else "")
+    rule = "SCH-30" if before else "SCH-29"
+    words = f"values must match {after} now" + (f", not {before}" if before else "")
     if finite is not None:
         return [_tried(rule, path, words, finite)]
-    refused = _sample(lambda text: _matches(before, text) and not _matches(after, text))
-    if rule == "SCH-29" or refused is not None:
-        known = {"counterexample": refused} if refused is not None else {}
-        return [narrowed(rule, path, words, **facts, **known)]
-    return [undecided(rule, path, words, **facts)]
+    kept = _inclusion(old, after)
+    if kept.holds:
+        return [_kept_pattern(old, new, path, rule)]
+    if kept.holds is False:
+        return [narrowed(rule, path, words, **facts, counterexample=kept.counterexample)]
+    return [undecided(rule, path, f"{words}: which of them accepts more is not decided", **facts)]
+
+
+def _inclusion(old: Schema, outer: str) -> Inclusion:
+    """Whether all texts that `old` allows match `outer`; what cannot be proved is looked for among samples."""
+    inner = str(old.get("pattern") or "")
+    limit = old.get("maxLength")
+    found = inclusion(inner, outer, int(old.get("minLength") or 0), math.inf if limit is None else limit)
+    if found.holds:
+        return found
+    samples = [found.counterexample] if found.counterexample is not None else SAMPLES
+    stored = {**_only_scalars(old), "type": "string"}
+    refused = next((text for text in samples if not validate(stored, text) and not _matches(outer, text)), None)
+    if refused is not None:
+        return Inclusion(False, refused)
+    is_shown = found.counterexample is not None and not _matches(outer, found.counterexample)
+    return found if is_shown else Inclusion(None)
+
+
+def _kept_pattern(old: Schema, new: Schema, path: Path, rule: str) -> Change:
+    before, after = str(old.get("pattern") or ""), str(new.get("pattern") or "")
+    back = _inclusion(new, before)
+    if back.holds:
+        return harmless(rule, path, f"the patterns {before} and {after} accept the same", old=before, new=after)
+    words = f"the pattern {after} accepts all that {before} did, and more"
+    return widened(rule, path, words, old=before, new=after, example=back.counterexample)
 
 
 def _tried(rule: str, path: Path, words: str, finite: _Finite) -> Change:
