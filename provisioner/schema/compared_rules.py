@@ -9,12 +9,15 @@ from provisioner.schema import cel
 from provisioner.schema.celast import Node, read
 from provisioner.schema.celvalues import type_signature
 from provisioner.schema.fields import go_json
+from provisioner.schema.presence import Answer, inclusion
 from provisioner.schema.pruning import Schema
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
+    HARMLESS,
     Change,
     D,
     Path,
+    S,
     Verdict,
     harmless,
     narrowed,
@@ -88,15 +91,34 @@ def _added(rule: Mapping[str, Any], path: Path) -> Change:
     return narrowed("SCH-38", path, f"rule {text!r} added", new=text)
 
 
-def compare_junctors(old: Schema, new: Schema, path: Path) -> list[Change]:
-    """allOf, anyOf, oneOf and not at one node, as sets of branches."""
+def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[Change]:
+    """allOf, anyOf, oneOf and not at one node: as sets of branches, else by trying all combinations of their fields.
+
+    `keeps_unknown` says that the old schema prunes nothing.
+    """
     found: list[Change] = []
     for junctor, rule in JUNCTOR_RULES.items():
         if old.get(junctor) != new.get(junctor):
             found += _branches(junctor, rule, (old.get(junctor), new.get(junctor)), path)
     if old.get("not") != new.get("not"):
         found += _negation(old.get("not"), new.get("not"), path)
-    return found
+    open_ones = [change for change in found if change.verdict.severity is not S]
+    if not open_ones:
+        return found
+    answer = inclusion(old, new, keeps_unknown=keeps_unknown)
+    if answer.holds is None:
+        return found
+    return [change for change in found if change.verdict == HARMLESS] + [_decided(answer, old, new, open_ones[0])]
+
+
+def _decided(answer: Answer, old: Schema, new: Schema, change: Change) -> Change:
+    """`change`, the first of those at the node, with what the table of all combinations says of them together."""
+    if not answer.holds:
+        words = f"{change.message}: some objects fit no more"
+        return narrowed(change.rule, change.path, words, counterexample=answer.counterexample)
+    if inclusion(new, old).holds:
+        return harmless(change.rule, change.path, f"{change.message}: the same objects fit as before")
+    return widened(change.rule, change.path, f"{change.message}: all objects that fitted still do")
 
 
 def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[Change]:

@@ -185,7 +185,7 @@ class _Walk:
         )
 
     def _values(self, old: Schema, new: Schema, place: _Place) -> None:
-        self.changes += compare_junctors(old, new, place.path)
+        self.changes += compare_junctors(old, new, place.path, keeps_unknown=self.preserved[0])
         signature_changed = types(old) != types(new)
         if not signature_changed or old.get(RULES) != new.get(RULES):
             self.changes += compare_rules(old, new, place.path)

@@ -10,6 +10,7 @@ from typing import Any
 import re2
 
 from provisioner.schema import scalars
+from provisioner.schema.examples import NOTHING
 from provisioner.schema.fields import go_json, go_number
 from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches
 from provisioner.schema.languages import Inclusion, inclusion
@@ -19,7 +20,6 @@ from provisioner.schema.verdicts import NARROWED, Change, Path, harmless, narrow
 
 INT_RANGES = {"int32": (scalars.INT32_MIN, scalars.INT32_MAX), "int64": (scalars.INT64_MIN, scalars.INT64_MAX)}
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
-NOTHING = r"[^\x00-\x{10FFFF}]"
 LONGEST_EXAMPLE = 256
 SAMPLES = (
     "",

@@ -5,9 +5,21 @@ from typing import Any
 
 import pytest
 
-from provisioner.schema import compare
+from provisioner.schema import compare, validate
 from provisioner.values import Finding, Section, Severity
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, root, version
+from tests.provisioner.schema.shapes import (
+    TEXT,
+    WHOLE,
+    JsonDict,
+    crd,
+    crd_of,
+    listed,
+    mapped,
+    obj,
+    root,
+    thing,
+    version,
+)
 
 SAFE, DANGEROUS, BREAKING, UNKNOWN = Severity.SAFE, Severity.DANGEROUS, Severity.BREAKING, Severity.UNKNOWN
 KEEP: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}
@@ -141,7 +153,12 @@ def ruled(rule: str, **more: Any) -> JsonDict:
         ),
         (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT), "SCH-57", SAFE),
         (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][::-1]}), "SCH-57", SAFE),
-        (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][:1]}), "SCH-57", UNKNOWN),
+        (
+            obj(a=TEXT, b=TEXT, more=A_OR_B),
+            obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][:1]}),
+            "SCH-57",
+            BREAKING,
+        ),
         (obj(a=TEXT), obj(a=TEXT, more={"not": {"required": ["a"]}}), "SCH-58", BREAKING),
         (obj(a=TEXT, more={"not": {"required": ["a"]}}), obj(a=TEXT), "SCH-58", SAFE),
         (TEXT, {**TEXT, "x-kubernetes-future": 1}, "SCH-60", UNKNOWN),
@@ -363,3 +380,66 @@ def test_a_deep_schema_is_said_to_be_too_deep_and_does_not_crash() -> None:
     for _ in range(220):
         old, new = obj(a=old), obj(a=new)
     assert any(it.rule == "SCH-60" for it in changes(old, new))
+
+
+KIND = {"type": "string", "enum": ["A", "B"]}
+ONE_OR_NONE = {"oneOf": [{"not": {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}}, *A_OR_B["oneOf"]]}
+WITH_C = {"oneOf": [*A_OR_B["oneOf"], {"required": ["c"]}]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "severity"),
+    [
+        pytest.param(
+            obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more=ONE_OR_NONE), SAFE, id="or none of them"
+        ),
+        pytest.param(
+            obj(a=TEXT, b=TEXT, more=ONE_OR_NONE), obj(a=TEXT, b=TEXT, more=A_OR_B), BREAKING, id="none no more"
+        ),
+        pytest.param(
+            obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, c=TEXT, more=WITH_C), SAFE, id="a new member"
+        ),
+        pytest.param(
+            obj(a=TEXT, b=TEXT, c=TEXT, more=A_OR_B),
+            obj(a=TEXT, b=TEXT, c=TEXT, more=WITH_C),
+            BREAKING,
+            id="a known one",
+        ),
+        pytest.param(
+            obj(a=TEXT, b=TEXT, more={"anyOf": [{"required": ["a"]}]}),
+            obj(a=TEXT, b=TEXT, more={"not": {"not": {"required": ["a"]}}}),
+            SAFE,
+            id="said in another way",
+        ),
+        pytest.param(
+            obj("kind", kind=KIND, a=TEXT),
+            obj("kind", kind=KIND, a=TEXT, more={"oneOf": [{"properties": {"kind": {"enum": [it]}}} for it in "AB"]}),
+            SAFE,
+            id="each listed value has a branch",
+        ),
+        pytest.param(
+            obj("kind", kind=KIND, a=TEXT),
+            obj(
+                "kind",
+                kind=KIND,
+                a=TEXT,
+                more={"anyOf": [{"properties": {"kind": {"enum": ["A"]}}}, {"required": ["a"]}]},
+            ),
+            BREAKING,
+            id="a listed value without branch",
+        ),
+        pytest.param(
+            TEXT, {**TEXT, "anyOf": [{"pattern": "a"}, {"not": {"pattern": "a"}}]}, SAFE, id="true of everything"
+        ),
+        pytest.param(
+            {**TEXT, "anyOf": [{"pattern": "^a"}]}, {**TEXT, "anyOf": [{"pattern": "a"}]}, UNKNOWN, id="two conditions"
+        ),
+    ],
+)
+def test_branches_are_decided_by_what_they_accept(old: JsonDict, new: JsonDict, severity: Severity) -> None:
+    (found,) = [it for it in compare(crd_of(old), crd_of(new)) if it.rule in {"SCH-55", "SCH-56", "SCH-57", "SCH-58"}]
+    assert found.severity is severity
+    if severity is BREAKING:
+        shown = thing(found.evidence["counterexample"])
+        assert not validate(root(old), shown)
+        assert validate(root(new), shown)
