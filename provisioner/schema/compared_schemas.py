@@ -228,9 +228,10 @@ class _Walk:
     def _extensions(self, old: Schema, new: Schema, place: _Place) -> None:
         keeps = (old.get(PRESERVE) is True or self.preserved[0], new.get(PRESERVE) is True or self.preserved[1])
         if keeps == (True, False) and not self.preserved[0]:
-            self.changes.append(
-                narrowed("SCH-51", place.path, "fields that the schema does not name are pruned from now on")
-            )
+            is_map = additional_of(new) is not None
+            words = "must fit the map's values" if is_map else "are pruned"
+            words = f"fields that the schema does not name {words} from now on"
+            self.changes.append(narrowed("SCH-51", place.path, words))
         elif keeps == (False, True) and not self.preserved[1]:
             words = "fields that the schema does not name are kept"
             self.changes.append(Change("SCH-52", place.path, words, Verdict(readers=D, rollback=D)))
@@ -285,7 +286,7 @@ class _Walk:
         elif before == after:
             return
         elif before is None:
-            self._opened(old, after, place)
+            self._opened(old, new, place)
         elif after is None:
             self._closed(before, new, place)
         elif isinstance(after, Mapping) or after is False:
@@ -295,10 +296,12 @@ class _Walk:
                 widened("SCH-18", inner.path, "the values of the map may be anything", for_readers=True)
             )
 
-    def _opened(self, old: Schema, after: Any, place: _Place) -> None:
-        """A map where there were none or only named fields."""
-        named = properties_of(old)
+    def _opened(self, old: Schema, new: Schema, place: _Place) -> None:
+        """A map where there were none or only named fields; a schema that kept all keys is said to no longer do so."""
+        named, after = properties_of(old), additional_of(new)
         if not named:
+            if old.get(PRESERVE) is True and new.get(PRESERVE) is not True:
+                return
             keeps = old.get(PRESERVE) is True
             change = narrowed if keeps else widened
             rule = "SCH-07" if keeps else "SCH-52"
@@ -329,6 +332,9 @@ class _Walk:
     def _fields(self, old: Schema, new: Schema, place: _Place) -> None:
         before, after = properties_of(old), properties_of(new)
         needed = set(new.get("required") or ())
+        if len(before) > 1 and not after and additional_of(new) is None:
+            self.changes.append(self._emptied(before, new, place))
+            return
         for name, described in before.items():
             was, now = schema_of(described) or NO_SCHEMA, schema_of(after.get(name))
             if now is not None:
@@ -340,6 +346,12 @@ class _Walk:
             for name, described in after.items():
                 if name not in before:
                     self._added(schema_of(described) or NO_SCHEMA, old, name, (place, name in needed))
+
+    def _emptied(self, before: Mapping[str, Schema], new: Schema, place: _Place) -> Change:
+        """All fields of a node removed, as the one change that it is."""
+        change = self._removed({"properties": before}, new, place)
+        words = f"all {len(before)} fields of {shown(place.path)} removed"
+        return replace(change, message=words, facts={**change.facts, "fields": sorted(before)[:MANY_PATHS]})
 
     def _removed(self, was: Schema, parent: Schema, place: _Place) -> Change:
         below = count(was)
