@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from provisioner.schema import admit, validate_crd
 from provisioner.schema.fields import same_json
 from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.shapes import SCHEMAS, JsonDict, crd, root, values_of, version
+from tests.provisioner.schema.shapes import SCHEMAS, JsonDict, crd, listed, obj, root, values_of, version
 from tests.provisioner.schema.test_properties import edited
 
 CRDS, CREATIONS, UPDATES = 44, 30, 24
@@ -41,9 +41,32 @@ class Sample:
     wishes: list[Any]
 
 
+RULES = {
+    "string": ["self != 'a'", "self.size() < 3", "self == oldSelf", "self.matches('^[a-z]*$')"],
+    "integer": ["self > 1", "oldSelf <= self", "self % 2 == 0"],
+    "boolean": ["self", "!oldSelf || self"],
+    "array": ["self.size() != 1", "size(self) >= size(oldSelf)"],
+    "object": ["self.size() < 2", "has(self.a)", "!has(self.b) || !has(self.c)", "has(oldSelf.a) == has(self.a)"],
+}
+
+
+@st.composite
+def ruled(draw: st.DrawFn) -> JsonDict:
+    """A schema, perhaps in a list with keys or embedded, and perhaps with a CEL rule on it."""
+    schema = draw(SCHEMAS)
+    form = draw(st.integers(0, 9))
+    if form == 0:
+        keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"]}
+        schema = {**listed(obj("a", a={"type": "string", "maxLength": 9}, b=schema), **keys), "maxItems": 9}
+    if schema.get("type") in RULES and draw(st.booleans()):
+        rule = {"rule": draw(st.sampled_from(RULES[schema["type"]])), "message": "no"}
+        return {**schema, "x-kubernetes-validations": [rule]}
+    return schema
+
+
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
-    old = draw(SCHEMAS)
+    old = draw(ruled())
     new = edited(draw, old)
     values = draw(st.lists(values_of(old), min_size=CREATIONS, max_size=CREATIONS))
     return Sample(old, new, values, draw(st.lists(values_of(new), min_size=UPDATES, max_size=UPDATES)))
@@ -63,7 +86,9 @@ def drawn(count: int) -> list[Sample]:
     )
     @given(samples())
     def collect(sample: Sample) -> None:
-        if len(found) < count and not any(validate_crd(body(0, "d.example.com", it)) for it in (sample.old, sample.new)):
+        if len(found) < count and not any(
+            validate_crd(body(0, "d.example.com", it)) for it in (sample.old, sample.new)
+        ):
             found.append(sample)
 
     collect()
