@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from typing import Any
 
 from provisioner.schema import cel
-from provisioner.schema.celast import Node, read
+from provisioner.schema.celast import Node, ordered, read
 from provisioner.schema.celvalues import type_signature
 from provisioner.schema.fields import go_json
 from provisioner.schema.presence import Answer, inclusion
@@ -27,6 +28,7 @@ from provisioner.schema.verdicts import (
 
 RULES = "x-kubernetes-validations"
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
+ALIKE, MAX_COMPARED = 0.7, 400
 JUNCTOR_RULES = {"allOf": "SCH-55", "anyOf": "SCH-56", "oneOf": "SCH-57"}
 
 
@@ -62,16 +64,24 @@ def _by_meaning(schema: Schema) -> dict[str | Node, Mapping[str, Any]]:
 def _meaning(rule: Mapping[str, Any], signature: str) -> str | Node:
     """The compiled tree of a rule; its bare text where it does not compile here."""
     try:
-        return read(
+        tree = read(
             cel.program(rule["rule"], signature, has_optional_old=rule.get("optionalOldSelf") is True).serialized
         )
+        return ordered(tree)
     except cel.NotCompiled:
         return cel.normalised(rule["rule"])
 
 
 def _is_successor(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether `now` stands where `was` stood: it says the same to people, or reports the same field."""
-    return any(was.get(name) and was.get(name) == now.get(name) for name in ("message", "fieldPath"))
+    """Whether `now` stands where `was` stood: it says the same to people, reports the same field, or reads alike."""
+    if any(was.get(name) and was.get(name) == now.get(name) for name in ("message", "fieldPath")):
+        return True
+    texts = (cel.normalised(str(rule["rule"]))[:MAX_COMPARED] for rule in (was, now))
+    return cel.uses_old(str(was["rule"])) == cel.uses_old(str(now["rule"])) and _likeness(*texts) >= ALIKE
+
+
+def _likeness(was: str, now: str) -> float:
+    return SequenceMatcher(None, was, now, autojunk=False).ratio()
 
 
 def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Change]:

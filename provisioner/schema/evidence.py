@@ -15,6 +15,7 @@ from provisioner.schema.verdicts import ITEMS, VALUES, Change, D, Path, S, Verdi
 from provisioner.values import Finding, JsonObject, ObjectRef, Severity, worst_first
 
 MAX_NAMED = 20
+DEFAULTS = frozenset({"SCH-06", "SCH-33", "SCH-34", "SCH-35"})
 NEXT_WRITE, WHEN_EDITED, LOSES = "rejects next write", "rejects when that part is edited", "loses data"
 STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 SECRETIVE = re.compile(r"pass|secret|token|credential|private|key", re.IGNORECASE)
@@ -42,6 +43,7 @@ def settle(old_crd: JsonObject, new_crd: JsonObject, found: Iterable[Finding], o
     affected = [it for obj in kept for it in _tried(old, new, obj)]
     settled = [_settled(finding, affected, len(kept), new) for finding in found]
     settled += [_summary(new_crd, change, len(kept)) for change in _changes(affected)]
+    settled = [_with_defaulted(finding, kept) for finding in settled]
     return list(worst_first(settled))
 
 
@@ -103,6 +105,22 @@ def _settled(finding: Finding, affected: Sequence[Affected], count: int, new: Cr
         evidence = {**evidence, "examples": _named(hit)}
         return replace(finding, severity=Severity.BREAKING, evidence=evidence, verdicts=verdicts)
     return replace(finding, severity=D, evidence=evidence, verdicts={**finding.verdicts, "stored": S, "writers": D})
+
+
+def _with_defaulted(finding: Finding, objects: Sequence[JsonObject]) -> Finding:
+    """How many objects leave the field out whose default changed: LIV-03."""
+    if finding.rule not in DEFAULTS or any(part in (ITEMS, VALUES) for part in finding.path):
+        return finding
+    names = sorted(ObjectRef.of(obj).name for obj in objects if _leaves_out(obj, finding.path))
+    facts = {"objects": len(objects), "affected": len(names), "examples": names[:MAX_NAMED]}
+    return replace(finding, evidence={**finding.evidence, **facts})
+
+
+def _leaves_out(obj: Any, path: Path) -> bool:
+    """Whether all of the path is there but its end."""
+    for part in path[:-1]:
+        obj = obj.get(part) if isinstance(obj, Mapping) else None
+    return isinstance(obj, Mapping) and bool(path) and path[-1] not in obj
 
 
 def _is_about_data(finding: Finding, new: Crd) -> bool:

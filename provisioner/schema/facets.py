@@ -304,7 +304,7 @@ def _multiple_of(old: Schema, new: Schema, path: Path) -> list[Change]:
         return [widened("SCH-27", path, f"multiples of {go_number(before or 0)} no longer asked for")]
     words = f"only multiples of {go_number(after)} allowed now"
     if before is None:
-        is_free = after == 1 and new.get("type") == "integer"
+        is_free = after > 0 and (1 / after).is_integer() and new.get("type") == "integer"
         return [harmless("SCH-27", path, words) if is_free else narrowed("SCH-27", path, words)]
     if before > 0 and after > 0 and (before / after).is_integer():
         return [widened("SCH-27", path, words)]

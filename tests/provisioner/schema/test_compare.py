@@ -293,7 +293,7 @@ def test_names_with_dots_are_no_paths() -> None:
 
 
 def test_a_required_field_inside_a_new_optional_parent_harms_nobody() -> None:
-    assert rules(changes(obj(), obj(n=obj("x", x=TEXT)))) == [("SCH-05", SAFE)]
+    assert rules(changes(obj(), obj(n=obj("x", x=TEXT)))) == [("SCH-05", SAFE), ("SCH-10", SAFE)]
 
 
 def test_the_same_crd_has_no_changes() -> None:
