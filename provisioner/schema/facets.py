@@ -9,16 +9,15 @@ from typing import Any
 
 import re2
 
-from provisioner.schema import scalars
 from provisioner.schema.examples import NOTHING
 from provisioner.schema.fields import go_json, go_number
 from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches
+from provisioner.schema.intervals import beyond, interval, type_range, types_of
 from provisioner.schema.languages import Inclusion, inclusion
 from provisioner.schema.pruning import Schema
 from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import NARROWED, Change, Path, harmless, narrowed, undecided, widened
 
-INT_RANGES = {"int32": (scalars.INT32_MIN, scalars.INT32_MAX), "int64": (scalars.INT64_MIN, scalars.INT64_MAX)}
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
 LONGEST_EXAMPLE = 256
 SAMPLES = (
@@ -45,31 +44,6 @@ ENUMS = frozenset({"SCH-20", "SCH-21"})
 SCALAR_KEYWORDS = frozenset(
     ("type", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 ) | frozenset(("minLength", "maxLength", "x-kubernetes-int-or-string"))
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Numbers between two limits, each included or not."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    is_open_low: bool = False
-    is_open_high: bool = False
-
-    def holds(self, other: Interval) -> bool:
-        """Whether every number of `other` lies in this interval."""
-        above = other.low > self.low or (other.low == self.low and (other.is_open_low or not self.is_open_low))
-        below = other.high < self.high or (other.high == self.high and (other.is_open_high or not self.is_open_high))
-        return (above and below) or other.is_empty
-
-    @property
-    def is_empty(self) -> bool:
-        return self.low > self.high or (self.low == self.high and (self.is_open_low or self.is_open_high))
-
-    def meet(self, other: Interval) -> Interval:
-        low, is_open_low = max((self.low, self.is_open_low), (other.low, other.is_open_low))
-        high, is_closed = min((self.high, not self.is_open_high), (other.high, not other.is_open_high))
-        return Interval(low, high, is_open_low, not is_closed)
 
 
 def compare_scalars(old: Schema, new: Schema, path: Path) -> list[Change]:
@@ -132,7 +106,7 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
 def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[Change]:
     if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
         return [harmless("SCH-20", path, "both values of a boolean are listed")]
-    if _types(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
+    if types_of(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
         texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
         if texts and _inclusion(old, "|".join(texts)).holds:
             return [harmless("SCH-20", path, "all values that the pattern accepts are listed")]
@@ -164,17 +138,17 @@ def _bounds(old: Schema, new: Schema, path: Path) -> list[Change]:
     names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
     if all(old.get(name) == new.get(name) for name in names):
         return []
-    before, after = _interval(old), _interval(new)
-    stored, accepted = before.meet(_range(old)), after.meet(_range(new))
+    before, after = interval(old), interval(new)
+    stored, accepted = before.meet(type_range(old)), after.meet(type_range(new))
     is_exclusive = any(old.get(name) != new.get(name) for name in names[2:])
     rule = "SCH-26" if is_exclusive else "SCH-25"
     words = f"values {_range_words(old)} before, {_range_words(new)} now"
-    if "string" in _types(old) and not {"integer", "number"} & set(_types(old)):
+    if "string" in types_of(old) and not {"integer", "number"} & set(types_of(old)):
         return [harmless("SCH-25n", path, "a bound of numbers on what is no number has no effect")]
     if not after.holds(stored):
         return [
             narrowed(
-                rule, path, words, old=_range_facts(old), new=_range_facts(new), counterexample=_beyond(stored, after)
+                rule, path, words, old=_range_facts(old), new=_range_facts(new), counterexample=beyond(stored, after)
             )
         ]
     if not before.holds(accepted):
@@ -182,53 +156,6 @@ def _bounds(old: Schema, new: Schema, path: Path) -> list[Change]:
     return [
         harmless("SCH-26" if is_exclusive else "SCH-25n", path, "the bounds are written differently and mean the same")
     ]
-
-
-def _types(schema: Schema) -> tuple[str, ...]:
-    if schema.get("x-kubernetes-int-or-string"):
-        return ("integer", "string")
-    kind = schema.get("type")
-    return (kind,) if isinstance(kind, str) else ()
-
-
-def _interval(schema: Schema) -> Interval:
-    """The numbers within minimum and maximum; for integers the limits are whole and included."""
-    low, high = schema.get("minimum"), schema.get("maximum")
-    is_open_low = low is not None and schema.get("exclusiveMinimum") is True
-    is_open_high = high is not None and schema.get("exclusiveMaximum") is True
-    found = Interval(-math.inf if low is None else low, math.inf if high is None else high, is_open_low, is_open_high)
-    if schema.get("type") != "integer":
-        return found
-    if math.isfinite(found.low):
-        found = Interval(
-            math.floor(found.low) + 1 if is_open_low else math.ceil(found.low), found.high, False, is_open_high
-        )
-    if math.isfinite(found.high):
-        top = math.ceil(found.high) - 1 if is_open_high else math.floor(found.high)
-        found = Interval(found.low, top, found.is_open_low, False)
-    return found
-
-
-def _range(schema: Schema) -> Interval:
-    """What type and format allow anyway."""
-    if schema.get("type") != "integer":
-        return Interval()
-    low, high = INT_RANGES.get(str(schema.get("format") or ""), INT_RANGES["int64"])
-    return Interval(low, high)
-
-
-def _beyond(stored: Interval, after: Interval) -> float | None:
-    """A number that was allowed and is not any more, where one is at hand."""
-    candidates = [stored.low, stored.high]
-    if math.isfinite(after.low):
-        candidates += [after.low, after.low - 1]
-    if math.isfinite(after.high):
-        candidates += [after.high, after.high + 1]
-    for number in candidates:
-        one = Interval(number, number)
-        if math.isfinite(number) and stored.holds(one) and not after.holds(one):
-            return number
-    return None
 
 
 def _range_facts(schema: Schema) -> dict[str, Any]:
@@ -292,7 +219,7 @@ def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) ->
 
 
 def _may_be(schema: Schema, kind: str) -> bool:
-    types = _types(schema)
+    types = types_of(schema)
     return not types or kind in types
 
 
@@ -376,7 +303,7 @@ def _sample(test: Callable[[str], bool]) -> str | None:
 def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[Change]:
     if (old.get("format") or "") == (new.get("format") or ""):
         return []
-    types = _types(new)
+    types = types_of(new)
     kind = types[0] if len(types) == 1 else ""
     before, after = (honoured(kind, str(schema.get("format") or "")) for schema in (old, new))
     words = f"format {old.get('format') or 'none'} before, {new.get('format') or 'none'} now"
@@ -399,9 +326,9 @@ def _number_format(old: Schema, new: Schema, path: Path, words: str) -> Change:
         if honoured("number", str(new.get("format") or "")) == "float":
             return narrowed("SCH-32", path, words, counterexample=1e300)
         return widened("SCH-32", path, words, for_readers=True)
-    stored, accepted = _interval(old).meet(_range(old)), _interval(new).meet(_range(new))
-    if not _range(new).holds(stored):
-        return narrowed("SCH-32", path, words, counterexample=_beyond(stored, _range(new)))
-    if not _range(old).holds(accepted):
+    stored, accepted = interval(old).meet(type_range(old)), interval(new).meet(type_range(new))
+    if not type_range(new).holds(stored):
+        return narrowed("SCH-32", path, words, counterexample=beyond(stored, type_range(new)))
+    if not type_range(old).holds(accepted):
         return widened("SCH-32", path, words, for_readers=True)
     return harmless("SCH-32", path, f"{words}: the same numbers fit")
