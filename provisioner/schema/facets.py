@@ -52,7 +52,20 @@ def compare_scalars(old: Schema, new: Schema, path: Path) -> list[Change]:
     finite = _Finite.of(old, new)
     found += _bounds(old, new, path) + _lengths(old, new, path) + _multiple_of(old, new, path)
     found += _pattern(old, new, path, finite) + _format(old, new, path, finite)
-    return [_among_listed(change, finite) for change in found]
+    return [_shown(_among_listed(change, finite), old, new) for change in found]
+
+
+def _shown(change: Change, old: Schema, new: Schema) -> Change:
+    """A narrowing with a value that all of `old` accepts and `new` does not; with none where none is at hand."""
+    if change.verdict != NARROWED:
+        return change
+    facts = {name: it for name, it in change.facts.items() if name != "counterexample"}
+    bounds = [side.get(name) for side in (old, new) for name in ("minimum", "maximum", "multipleOf")]
+    near = [bound + step for bound in bounds if isinstance(bound, int | float) for step in (0, 1, -1, 0.5)]
+    for value in [change.facts.get("counterexample"), *(old.get("enum") or ()), *near, *SAMPLES, 0, 1, -1, 0.5, True]:
+        if value is not None and not validate(old, value) and validate(new, value):
+            return replace(change, facts={**facts, "counterexample": value})
+    return replace(change, facts=facts)
 
 
 def _among_listed(change: Change, finite: _Finite | None) -> Change:
@@ -111,18 +124,7 @@ def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[Change]:
         if texts and _inclusion(old, "|".join(texts)).holds:
             return [harmless("SCH-20", path, "all values that the pattern accepts are listed")]
     message = f"only {', '.join(allowed)} allowed now, where any value was"
-    return [narrowed("SCH-20", path, message, **_unlisted(old, allowed))]
-
-
-def _unlisted(old: Schema, allowed: dict[str, Any]) -> dict[str, Any]:
-    """A value that `old` accepts and that is not listed, where one is at hand."""
-    candidates = [*SAMPLES, 0, 1, -1, old.get("minimum"), old.get("maximum"), 0.5, True, False]
-    known = {go_json(value) for value in allowed.values()}
-    stored = _only_scalars(old)
-    for value in candidates:
-        if value is not None and go_json(value) not in known and not validate(stored, value):
-            return {"counterexample": value}
-    return {}
+    return [narrowed("SCH-20", path, message)]
 
 
 def _values(schema: Schema) -> dict[str, Any] | None:
