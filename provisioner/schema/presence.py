@@ -8,7 +8,7 @@ combination that refutes is one only where a real object shows it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -19,6 +19,7 @@ from provisioner.schema.pruning import NO_SCHEMA, Schema, properties_of, schema_
 from provisioner.schema.validating import validate
 
 MAX_COMBINATIONS = 1 << 16
+MAX_TRIES = 100  # objects built to refute; most conditions are met by one of the first
 JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ASSUMED = frozenset({"type", "nullable", "default"})
@@ -28,6 +29,7 @@ PRESERVE = "x-kubernetes-preserve-unknown-fields"
 Place = tuple[str, ...]
 Variable = tuple[Place, str]  # the place, and "" for its value or the condition as JSON
 Choice = Mapping[Variable, Any]
+Test = Callable[[Choice], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +59,17 @@ def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False) -> Answe
 
 
 def _decide(table: _Table, old: Schema, new: Schema) -> Answer:
-    is_proved = True
+    tries, (before, after) = 0, (_compiled(_logic(side), ()) for side in (old, new))
     for choice in table.choices():
-        if not table.is_kept(choice) or not _holds(_logic(old), (), choice) or _holds(_logic(new), (), choice):
+        if not before(choice) or after(choice) or not table.is_kept(choice):
             continue
-        is_proved = False
+        tries += 1
+        if tries > MAX_TRIES:
+            return UNDECIDED
         shown = _object(old, (), choice)
         if not validate(old, shown) and validate(_logic(new), shown):
             return Answer(False, shown)
-    return Answer(True) if is_proved else UNDECIDED
+    return Answer(True) if not tries else UNDECIDED
 
 
 def _logic(schema: Schema) -> Schema:
@@ -171,31 +175,49 @@ def _condition(schema: Schema, place: Place) -> str:
     return go_json(rest) if rest else ""
 
 
-def _holds(schema: Schema, place: Place, choice: Choice) -> bool:
-    """Whether a branch accepts the value at `place`, which is there."""
-    if any(choice[(*place, str(name)), ""] is ABSENT for name in schema.get("required") or ()):
-        return False
-    for name, described in properties_of(schema).items():
-        inner = (*place, name)
-        if choice[inner, ""] is not ABSENT and not _holds(schema_of(described) or NO_SCHEMA, inner, choice):
+def _compiled(schema: Schema, place: Place) -> Test:
+    """Whether a branch accepts the value at `place`, which is there, as a function of the choice."""
+    needed = [((*place, str(name)), "") for name in schema.get("required") or ()]
+    fields = [
+        (((*place, name), ""), _compiled(schema_of(described) or NO_SCHEMA, (*place, name)))
+        for name, described in properties_of(schema).items()
+    ]
+    tests = [*_own_tests(schema, place), *_junctors(schema, place)]
+
+    def holds(choice: Choice) -> bool:
+        if any(choice[variable] is ABSENT for variable in needed):
             return False
+        if not all(choice[variable] is ABSENT or test(choice) for variable, test in fields):
+            return False
+        return all(test(choice) for test in tests)
+
+    return holds
+
+
+def _own_tests(schema: Schema, place: Place) -> Iterator[Test]:
     listed = schema.get("enum")
-    if place and isinstance(listed, list) and choice[place, ""] not in set(map(go_json, listed)):
-        return False
+    if place and isinstance(listed, list):
+        known = set(map(go_json, listed))
+        yield lambda choice: choice[place, ""] in known
     condition = _condition(schema, place)
-    return (not condition or bool(choice[place, condition])) and _junctors_hold(schema, place, choice)
+    if condition:
+        yield lambda choice: bool(choice[place, condition])
 
 
-def _junctors_hold(schema: Schema, place: Place, choice: Choice) -> bool:
-    def of(junctor: str) -> list[bool]:
-        return [_holds(schema_of(it) or NO_SCHEMA, place, choice) for it in schema.get(junctor) or ()]
-
-    if not all(of("allOf")) or (schema.get("anyOf") and not any(of("anyOf"))):
-        return False
-    if schema.get("oneOf") and sum(of("oneOf")) != 1:
-        return False
+def _junctors(schema: Schema, place: Place) -> Iterator[Test]:
+    all_of, any_of, one_of = (
+        [_compiled(schema_of(it) or NO_SCHEMA, place) for it in schema.get(junctor) or ()]
+        for junctor in ("allOf", "anyOf", "oneOf")
+    )
+    yield from all_of
+    if any_of:
+        yield lambda choice: any(test(choice) for test in any_of)
+    if one_of:
+        yield lambda choice: sum(test(choice) for test in one_of) == 1
     inner = schema_of(schema.get("not"))
-    return inner is None or not _holds(inner, place, choice)
+    if inner is not None:
+        refused = _compiled(inner, place)
+        yield lambda choice: not refused(choice)
 
 
 def _at(schema: Schema, place: Place) -> Schema | None:
