@@ -9,12 +9,15 @@ from typing import Any
 from provisioner.schema import cel
 from provisioner.schema.celast import Node, ordered, read
 from provisioner.schema.celvalues import type_signature
+from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json
 from provisioner.schema.presence import Answer, inclusion
 from provisioner.schema.pruning import Schema
+from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
     HARMLESS,
+    NOT_DECIDED,
     Change,
     D,
     Path,
@@ -117,8 +120,49 @@ def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: boo
         return found
     answer = inclusion(old, new, keeps_unknown=keeps_unknown)
     if answer.holds is None:
-        return found
+        return [_by_branch(change, old, new) for change in found]
     return [change for change in found if change.verdict == HARMLESS] + [_decided(answer, old, new, open_ones[0])]
+
+
+def _by_branch(change: Change, old: Schema, new: Schema) -> Change:
+    """Of patterns in anyOf their union; of one branch of allOf that became another what that branch accepts."""
+    sides = _unions(old, new) if change.rule == "SCH-56" else _single(old, new) if change.rule == "SCH-55" else None
+    if change.verdict != NOT_DECIDED or sides is None:
+        return change
+    found = compare_scalars(*sides, change.path)
+    if any(it.verdict == NOT_DECIDED for it in found):
+        return change
+    refused = [it.facts["counterexample"] for it in found if "counterexample" in it.facts]
+    for value in refused:
+        if not validate(old, value) and validate(new, value):
+            return narrowed(change.rule, change.path, change.message, counterexample=value)
+    if all(it.verdict.severity is S for it in found):
+        return widened(change.rule, change.path, f"{change.message}: all that fitted still does")
+    return change
+
+
+def _unions(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
+    """Both anyOf as one pattern each, where their branches are patterns and nothing else."""
+    unions = []
+    for side in (old, new):
+        patterns = [branch.get("pattern") for branch in side.get("anyOf") or () if set(branch) <= {"pattern", "type"}]
+        if len(patterns) != len(side.get("anyOf") or ()) or not all(patterns):
+            return None
+        unions.append({**side, "anyOf": None, "pattern": "|".join(f"(?:{pattern})" for pattern in patterns)})
+    is_alone = not old.get("pattern") and not new.get("pattern")
+    return (unions[0], unions[1]) if is_alone else None
+
+
+def _single(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
+    """The one branch that went from allOf and the one that came, where they limit a scalar."""
+    before, after = (
+        {go_json(plain(it)): it for it in side.get("allOf") or () if isinstance(it, Mapping)} for side in (old, new)
+    )
+    gone, come = ([one[text] for text in one if text not in other] for one, other in ((before, after), (after, before)))
+    if len(gone) != 1 or len(come) != 1 or not {*gone[0], *come[0]} <= SCALAR_KEYWORDS | DOCS:
+        return None
+    kind = {"type": old.get("type")}
+    return {**kind, **gone[0]}, {**kind, **come[0]}
 
 
 def _decided(answer: Answer, old: Schema, new: Schema, change: Change) -> Change:

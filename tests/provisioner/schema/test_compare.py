@@ -432,7 +432,23 @@ WITH_C = {"oneOf": [*A_OR_B["oneOf"], {"required": ["c"]}]}
             TEXT, {**TEXT, "anyOf": [{"pattern": "a"}, {"not": {"pattern": "a"}}]}, SAFE, id="true of everything"
         ),
         pytest.param(
-            {**TEXT, "anyOf": [{"pattern": "^a"}]}, {**TEXT, "anyOf": [{"pattern": "a"}]}, UNKNOWN, id="two conditions"
+            {**TEXT, "anyOf": [{"pattern": "^a$"}, {"pattern": "^b$"}]},
+            {**TEXT, "anyOf": [{"pattern": "^[ab]$"}]},
+            SAFE,
+            id="patterns as one",
+        ),
+        pytest.param(
+            {**TEXT, "anyOf": [{"pattern": "^[ab]$"}]}, {**TEXT, "anyOf": [{"pattern": "^a$"}]}, BREAKING, id="fewer"
+        ),
+        pytest.param(
+            {**TEXT, "allOf": [{"maxLength": 5}]}, {**TEXT, "allOf": [{"maxLength": 3}]}, BREAKING, id="tighter"
+        ),
+        pytest.param({**TEXT, "allOf": [{"maxLength": 3}]}, {**TEXT, "allOf": [{"maxLength": 5}]}, SAFE, id="looser"),
+        pytest.param(
+            {**TEXT, "oneOf": [{"pattern": "^a"}]},
+            {**TEXT, "oneOf": [{"pattern": "a"}, {"format": "uri"}]},
+            UNKNOWN,
+            id="two conditions",
         ),
     ],
 )
