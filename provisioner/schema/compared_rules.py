@@ -79,8 +79,8 @@ def _is_successor(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether `now` stands where `was` stood: it says the same to people, reports the same field, or reads alike."""
     if any(was.get(name) and was.get(name) == now.get(name) for name in ("message", "fieldPath")):
         return True
-    texts = (cel.normalised(str(rule["rule"]))[:MAX_COMPARED] for rule in (was, now))
-    return cel.uses_old(str(was["rule"])) == cel.uses_old(str(now["rule"])) and _likeness(*texts) >= ALIKE
+    before, after = (cel.normalised(str(rule["rule"]))[:MAX_COMPARED] for rule in (was, now))
+    return not cel.uses_old(before) and not cel.uses_old(after) and _likeness(before, after) >= ALIKE
 
 
 def _likeness(was: str, now: str) -> float:

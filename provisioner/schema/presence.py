@@ -19,7 +19,7 @@ from provisioner.schema.pruning import NO_SCHEMA, Schema, properties_of, schema_
 from provisioner.schema.validating import validate
 
 MAX_COMBINATIONS = 1 << 16
-MAX_TRIES = 100  # objects built to refute; most conditions are met by one of the first
+MAX_TRIES = 3_000  # objects built to refute; most conditions are met by one of the first
 JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ASSUMED = frozenset({"type", "nullable", "default"})
