@@ -56,7 +56,7 @@ class DeploymentInput(serializers.Serializer[Any]):
 
 
 class SpecInput(serializers.Serializer[Any]):
-    resource_version = serializers.CharField(max_length=63)
+    generation = serializers.IntegerField(min_value=1)
     spec = serializers.DictField()
 
 

@@ -137,13 +137,13 @@ class DeploymentViewSet(Readable):
 
     @extend_schema(request=shapes.SpecInput, responses=shapes.DeploymentSerializer)
     def update(self, request: Http, **_: Any) -> Response:
-        """Replace the spec; 409 where the object is no longer at `resource_version`."""
+        """Replace the spec; 409 where the spec is no longer the one of `generation`."""
         wish = _valid(shapes.SpecInput(data=request.data))
         changed = services.change_deployment(
             by=person(request),
             deployment=self.get_object(),
             spec=wish["spec"],
-            resource_version=wish["resource_version"],
+            generation=wish["generation"],
             via=VIA,
         )
         return Response(self.get_serializer(changed).data)

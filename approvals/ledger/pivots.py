@@ -17,9 +17,13 @@ from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
 from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import locked, move
-from approvals.lifecycle import OPEN, SUPERSEDABLE, Event, State
+from approvals.lifecycle import OPEN, SETTLED, SUPERSEDABLE, Event, State
 from approvals.models import BundleDeployment, Cluster, Request, Revision, SpecWrite
 from provisioner.values import Identity
+
+# `kubectl annotate bd NAME core.rukpak.io/ask-again=$(date +%s) --overwrite`: the same once more, from the source on.
+ASK_AGAIN = "core.rukpak.io/ask-again"
+ASK_AGAIN_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +56,35 @@ def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Writer | None) -> B
         deployment = BundleDeployment(cluster=cluster, uid=meta["uid"], name=meta["name"], generation=0)
     elif generation < deployment.generation:
         return deployment
+    is_asked_again = _is_asked_again(deployment, meta)
     _note_writes(deployment, generation, writer, spec, meta)
     if meta.get("deletionTimestamp"):
         _ensure_deletion_request(deployment, writer)
     else:
-        ensure_request(deployment)
+        ensure_request(deployment, again=is_asked_again)
     return deployment
 
 
-def ensure_request(deployment: BundleDeployment) -> Request | None:
-    """Make the request that a locked deployment's spec calls for, if there is none yet; also after an apply ended."""
+def ensure_request(deployment: BundleDeployment, *, again: bool = False) -> Request | None:
+    """Make the request that a locked deployment's spec calls for, if there is none yet; also after an apply ended.
+
+    `again`: also where there was one and it is settled, because somebody asks for the same once more.
+    """
     latest = deployment.requests.order_by("-number").first()
-    if latest and latest.options_digest == deployment.options_digest and latest.purpose != Request.Purpose.DELETE:
+    is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose != Request.Purpose.DELETE
+    if is_same and latest and not (again and latest.state in SETTLED):
         return None
     if deployment.deletion_requested_at or not _make_room(deployment):
         return None
     return _new_request(deployment, Request.Purpose.DEPLOY)
+
+
+def _is_asked_again(deployment: BundleDeployment, meta: Mapping[str, Any]) -> bool:
+    """Whether the annotation has another value than when it was last seen; the value itself means nothing."""
+    asked = str((meta.get("annotations") or {}).get(ASK_AGAIN, ""))[:ASK_AGAIN_LENGTH]
+    is_new = bool(asked) and asked != deployment.asked_again
+    deployment.asked_again = asked or deployment.asked_again
+    return is_new
 
 
 @transaction.atomic
@@ -153,10 +170,17 @@ def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | 
 
 def _correct_requesters(deployment: BundleDeployment) -> None:
     """The watch saw a write before the door that made it could say by whom."""
-    request = deployment.requests.filter(state__in=OPEN).first()
-    if request:
+    request = deployment.requests.order_by("-number").first()
+    if request is None or request.is_requester_known:
+        return
+    if request.state == State.FAILED:
+        # It may have failed for want of a name: then nobody's right to the named Secrets could be checked (S08).
+        ensure_request(deployment, again=True)
+    elif request.state in OPEN:
         request.requesters, request.is_requester_known = _requesters(deployment)
         request.save(update_fields=["requesters", "is_requester_known"])
+        latest = request.requesters[-1]
+        audit.record(verb="request.requester-known", actor=Actor(latest["username"], latest["via"]), request=request)
 
 
 def _requesters(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool]:

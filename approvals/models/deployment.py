@@ -14,6 +14,8 @@ class Cluster(models.Model):
     version = models.CharField(max_length=60, blank=True)
     reached_at = models.DateTimeField(null=True, blank=True)
     problem = models.TextField(blank=True)
+    watched_by = models.CharField(max_length=100, blank=True)
+    watched_until = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -34,6 +36,7 @@ class BundleDeployment(models.Model):
     spec = models.JSONField()
     labels = models.JSONField(default=dict)
     options_digest = models.CharField(max_length=80)
+    asked_again = models.CharField(max_length=100, blank=True, help_text="the annotation's value when it was last seen")
     is_paused = models.BooleanField(default=False)
     problem = models.TextField(blank=True)
     health = models.CharField(max_length=20, blank=True)

@@ -60,6 +60,7 @@ class Request(models.Model):
     problem = models.TextField(blank=True)
     claimed_by = models.CharField(max_length=100, blank=True)
     claimed_until = models.DateTimeField(null=True, blank=True)
+    is_woken = models.BooleanField(default=False, help_text="a wake came while somebody held the claim")
     attempts = models.PositiveIntegerField(default=0)
     look_again_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()

@@ -3,6 +3,7 @@
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import register_cluster
 from approvals.services.deployments import (
+    ask_again,
     change_deployment,
     create_deployment,
     delete_deployment,
@@ -13,6 +14,7 @@ from approvals.services.policies import save_policy
 from approvals.services.reviews import review, to_acknowledge, withdraw
 
 __all__ = [
+    "ask_again",
     "change_deployment",
     "create_api_token",
     "create_deployment",

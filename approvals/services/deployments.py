@@ -8,11 +8,12 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from approvals import access
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, TooMany
 from approvals.ledger import pivots
-from approvals.ledger.pivots import Writer
+from approvals.ledger.pivots import ASK_AGAIN, Writer
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, Request
 from provisioner.errors import (
@@ -28,7 +29,12 @@ from provisioner.values import Identity, ObjectRef
 API_VERSION = "core.rukpak.io/v1alpha2"
 KIND = "BundleDeployment"
 PAUSE_REASON = "core.rukpak.io/pause-reason"
+# How often a write is tried again that met another one of the same object.
+WRITE_AGAIN = 4
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
+
+
+Live = dict[str, Any]
 
 
 def create_deployment(
@@ -50,30 +56,40 @@ def create_deployment(
 
 
 def change_deployment(
-    *, by: User, deployment: BundleDeployment, spec: Mapping[str, Any], resource_version: str, via: str
+    *, by: User, deployment: BundleDeployment, spec: Mapping[str, Any], generation: int, via: str
 ) -> BundleDeployment:
-    """Replace the spec as `by`; raises Changed where the object is no longer at `resource_version`."""
-    live, identity = _live(by, deployment)
-    if resource_version and live["metadata"].get("resourceVersion") != resource_version:
-        raise Changed(f"{deployment.name} was changed in the cluster since you opened it: look at it again")
-    return _replace(deployment, {**live, "spec": dict(spec)}, Writer(identity, via, by))
+    """Replace the spec as `by`; raises Changed where the spec is no longer the one of `generation`."""
+
+    def change(live: Live) -> Live:
+        if live["metadata"].get("generation") != generation:
+            raise Changed(f"{deployment.name} was changed in the cluster since you opened it: look at it again")
+        return {**live, "spec": dict(spec)}
+
+    return _edit(by, deployment, change, via)
 
 
 def pause_deployment(
     *, by: User, deployment: BundleDeployment, is_paused: bool, reason: str, via: str
 ) -> BundleDeployment:
     """Stop or resume writes to the cluster; requests are still made and reported."""
-    live, identity = _live(by, deployment)
-    annotations = {**(live["metadata"].get("annotations") or {})}
-    annotations.pop(PAUSE_REASON, None)
-    if is_paused:
-        annotations[PAUSE_REASON] = f"{identity.username}: {reason}"[:1000]
-    paused = {
-        **live,
-        "metadata": {**live["metadata"], "annotations": annotations},
-        "spec": {**live["spec"], "paused": is_paused},
-    }
-    return _replace(deployment, paused, Writer(identity, via, by))
+
+    def change(live: Live) -> Live:
+        words = f"{_identity(by, deployment.cluster).username}: {reason}"[:1000] if is_paused else None
+        return {**_annotated(live, PAUSE_REASON, words), "spec": {**live["spec"], "paused": is_paused}}
+
+    return _edit(by, deployment, change, via)
+
+
+def ask_again(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:
+    """Ask for the same spec once more as `by`: its sources are looked at anew, and a new request is made.
+
+    For a request that failed, expired or was denied, and for a branch or tag that has moved. Raises Changed where a
+    request is still open.
+    """
+    if deployment.requests.filter(state__in=OPEN).exists():
+        raise Changed(f"{deployment.name} has an open request: decide it or withdraw it first")
+    now = timezone.now().isoformat()
+    return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via)
 
 
 def delete_deployment(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:
@@ -108,17 +124,37 @@ def _ref(deployment: BundleDeployment) -> ObjectRef:
     return ObjectRef(group, version, KIND, "", deployment.name)
 
 
-def _live(by: User, deployment: BundleDeployment) -> tuple[dict[str, Any], Identity]:
+def _annotated(live: Live, name: str, value: str | None) -> Live:
+    """The object with this annotation, or without it where `value` is None."""
+    annotations = {**(live["metadata"].get("annotations") or {}), name: value}
+    kept = {key: text for key, text in annotations.items() if text is not None}
+    return {**live, "metadata": {**live["metadata"], "annotations": kept}}
+
+
+def _edit(by: User, deployment: BundleDeployment, change: Callable[[Live], Live], via: str) -> BundleDeployment:
+    """Read, change and replace the object as `by`; again where its status or something else moved in between."""
     identity = _identity(by, deployment.cluster)
+    for is_last in (*[False] * WRITE_AGAIN, True):
+        obj = change(_live(deployment, identity))
+        try:
+            written = _replace(deployment, obj, identity)
+            break
+        except Changed:
+            if is_last:
+                raise
+    return pivots.see(cluster=deployment.cluster, obj=written, writer=Writer(identity, via, by))
+
+
+def _replace(deployment: BundleDeployment, obj: Live, identity: Identity) -> Live:
+    written: Live = _write(lambda: access.kubernetes().replace(deployment.cluster, obj, as_person=identity))
+    return written
+
+
+def _live(deployment: BundleDeployment, identity: Identity) -> Live:
     live = _write(lambda: access.kubernetes().get(deployment.cluster, _ref(deployment), as_person=identity))
     if live is None or live["metadata"]["uid"] != deployment.uid:
         raise NotFound(f"BundleDeployment {deployment.name} is no longer in cluster {deployment.cluster.name}")
-    return live, identity
-
-
-def _replace(deployment: BundleDeployment, obj: dict[str, Any], writer: Writer) -> BundleDeployment:
-    written = _write(lambda: access.kubernetes().replace(deployment.cluster, obj, as_person=writer.identity))
-    return pivots.see(cluster=deployment.cluster, obj=written, writer=writer)
+    return dict(live)
 
 
 def _write(call: Callable[[], Any]) -> Any:

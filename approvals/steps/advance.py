@@ -39,19 +39,26 @@ LONGEST_WAIT_SECONDS = 300
 
 def advance(request_id: int) -> None:
     """Claim the request and work on it; returns at once where another worker holds it or nothing is due."""
-    worker = claims.new_worker_name()
+    worker = claims.new_holder_name()
     seen: set[tuple[str, int]] = set()
-    while claims.claim(request_id, worker):
+    is_due = True
+    while is_due and claims.claim(request_id, worker):
         try:
-            request = Request.objects.select_related("deployment__cluster", "content", "from_revision").get(
-                pk=request_id
-            )
-            if (request.state, request.round) in seen:
-                return
-            seen.add((request.state, request.round))
-            _take_step(request, worker)
+            is_due = _look(request_id, worker, seen)
         finally:
-            claims.release(request_id, worker)
+            if claims.release(request_id, worker):
+                seen.clear()
+                is_due = True
+
+
+def _look(request_id: int, worker: str, seen: set[tuple[str, int]]) -> bool:
+    """Take the step that the row calls for; False where it was taken already and changed nothing."""
+    request = Request.objects.select_related("deployment__cluster", "content", "from_revision").get(pk=request_id)
+    if (request.state, request.round) in seen:
+        return False
+    seen.add((request.state, request.round))
+    _take_step(request, worker)
+    return True
 
 
 def _take_step(request: Request, worker: str) -> None:

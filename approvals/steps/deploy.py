@@ -79,13 +79,13 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     _check_reviewers(request)
     if live.get("spec", {}).get("paused"):
         raise Waiting(f"{request.deployment.name} is paused: it is applied once somebody resumes it")
-    now_planned = pipeline.look(
+    now_planned = pipeline.plan_again(
         api,
         content,
         previous=running_content(request),
         inventory=owned(request.deployment),
         as_account=installer_of(request.spec),
-    ).plan
+    )
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +23,12 @@ from approvals.models import Finding as FindingRow
 from approvals.models import Report as ReportRow
 from approvals.models import Request, Revision
 from approvals.steps import inventory
-from approvals.steps.sources import egress, limits, secrets_of, sources_of
+from approvals.steps.sources import egress, limits, read_by, sources_of
 from provisioner import pipeline, render
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import BadSource, BundleTooLarge, Forbidden, PreconditionFailed, TryLater
 from provisioner.review.record import to_record
-from provisioner.values import AccessRequest, Content, GroupKind, Identity, ObjectRef, Report, Severity
+from provisioner.values import AccessRequest, Content, GroupKind, Identity, JsonObject, ObjectRef, Report, Severity
 
 DEFAULT_FORMAT = "plain"
 
@@ -69,18 +70,28 @@ def check_cluster(request: Request, api: Api) -> None:
 
 
 def check_requesters(request: Request) -> None:
-    """Every known requester may use the ServiceAccount and the Secrets that the spec names (S07, S08)."""
-    secrets = secrets_of(request.spec)
-    if secrets and not request.is_requester_known:
+    """Every known requester may use the ServiceAccount, and get what the sources name in the cluster (S07, S08)."""
+    needed = _read_for(request)
+    if needed and not (request.is_requester_known and request.requesters):
         raise Forbidden(
-            "the sources name Secrets, and nobody knows who asked: their right to read them cannot be checked"
+            f"the sources name {', '.join(map(str, needed))}, and nobody knows who asked: nothing of it is read for "
+            "somebody whose right to get it cannot be asked. Change the deployment as a person who signed in here"
         )
     for person in request.requesters:
-        identity = Identity(person["username"], tuple(person["groups"]), person["uid"])
+        identity = _identity_of(person)
         _must(access.may_use_account(identity, request.deployment))
-        for namespace, name in secrets:
-            question = AccessRequest("get", resource="secrets", namespace=namespace, name=name)
+        for ref in needed:
+            question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
             _must(access.ask_for(identity, request.deployment.cluster, question, fresh=True))
+
+
+def _read_for(request: Request) -> list[ObjectRef]:
+    """A deletion fetches no source, so it reads nothing."""
+    return [] if request.purpose == Request.Purpose.DELETE else read_by(request.spec)
+
+
+def _identity_of(person: Mapping[str, Any]) -> Identity:
+    return Identity(person["username"], tuple(person["groups"]), person["uid"])
 
 
 def _must(permission: access.Permission) -> None:
@@ -134,7 +145,7 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
     spec = request.spec
     served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
     content = pipeline.prepare(
-        sources_of(spec),
+        sources_of(spec, _reader(request, api)),
         options=pipeline.PrepareOptions(
             format=format_name,
             install_namespace=str(spec["installNamespace"]),
@@ -150,6 +161,22 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
     if len(content.manifests) > most:
         raise BundleTooLarge(f"the bundle has {len(content.manifests)} objects; PRATIQUE_MAX_OBJECTS allows {most}")
     return content
+
+
+def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
+    """Reads as the person who asked, so that the service needs no right of its own to anybody's Secrets (S08)."""
+
+    def read(ref: ObjectRef) -> JsonObject:
+        person = _identity_of(request.requesters[0])
+        try:
+            found = api.acting_as(person).get(ref)
+        except Forbidden as exc:
+            raise Forbidden(f"{ref} cannot be read as {person.username}, who may get it: {exc}") from exc
+        if found is None:
+            raise BadSource(f"{ref} does not exist; spec.sources names it")
+        return found
+
+    return read
 
 
 @transaction.atomic(durable=True)

@@ -1,15 +1,20 @@
-"""List, then watch, one thread a cluster. Every event only copies the object; what follows from it is in the rows."""
+"""List, then watch, one thread a cluster. Every event only copies the object; what follows from it is in the rows.
+
+One process watches a cluster at a time, by a claim on the cluster's row. While a slow watcher does not know yet that it
+has lost its claim, two are harmless: what they see is written under the deployment's lock, by generation.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import dataclass, field
 
 from django.db import close_old_connections
 from django.utils import timezone
 
 from approvals.access.port import connect
-from approvals.ledger import pivots
+from approvals.ledger import claims, pivots
 from approvals.models import BundleDeployment, Cluster
 from provisioner.cluster.answers import WatchType
 from provisioner.cluster.api import Cluster as Api
@@ -22,6 +27,37 @@ GROUP, VERSION, KIND = "core.rukpak.io", "v1alpha2", "BundleDeployment"
 # A watch is renewed this often, from its last bookmark; the full list is taken again when it is too old.
 WATCH_SECONDS = 240.0
 LONGEST_WAIT_SECONDS = 60.0
+
+
+@dataclass
+class Watches:
+    """The clusters that this process watches: a thread each, and the word that stops it."""
+
+    watcher: str
+    threads: dict[int, tuple[threading.Thread, threading.Event]] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Take the clusters that nobody watches, hold on to ours, stop where another watcher has taken over."""
+        for cluster in Cluster.objects.all():
+            if not claims.hold_watch(cluster.pk, self.watcher):
+                self._stop(cluster.pk)
+            elif cluster.pk not in self.threads or not self.threads[cluster.pk][0].is_alive():
+                self._start(cluster)
+
+    def end(self) -> None:
+        for pk in list(self.threads):
+            self._stop(pk)
+        claims.let_go_of_watches(self.watcher)
+
+    def _start(self, cluster: Cluster) -> None:
+        stop = threading.Event()
+        thread = threading.Thread(target=watch_cluster, args=(cluster, stop), daemon=True, name=cluster.name)
+        self.threads[cluster.pk] = (thread, stop)
+        thread.start()
+
+    def _stop(self, pk: int) -> None:
+        if pk in self.threads:
+            self.threads.pop(pk)[1].set()
 
 
 def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:

@@ -33,7 +33,7 @@ class SpecForm(forms.Form):
     directory = _text("Directory", "in the repository")
     url = _text("Archive URL", "for a source of kind Archive over HTTP")
     checksum = _text("Checksum", "sha256:… of the archive")
-    resource_version = forms.CharField(required=False, max_length=63, widget=forms.HiddenInput)
+    generation = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -80,7 +80,7 @@ class NewForm(SpecForm):
         self.fields["cluster"].queryset = known  # type: ignore[attr-defined] # the stubs know a Field here only
 
 
-def initial_of(spec: Mapping[str, Any], resource_version: str) -> dict[str, Any]:
+def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
     """What the form shows of a spec."""
     source = (spec.get("sources") or [{}])[0]
     kind = source.get("kind", "image")
@@ -98,5 +98,5 @@ def initial_of(spec: Mapping[str, Any], resource_version: str) -> dict[str, Any]
         "directory": body.get("directory", ""),
         "url": body.get("url", ""),
         "checksum": body.get("checksum", ""),
-        "resource_version": resource_version,
+        "generation": generation,
     }

@@ -71,7 +71,7 @@ def new(http: HttpRequest) -> HttpResponse:
 @of_deployment
 def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Change the spec in the cluster as the viewer, if it is still the one that the form was made from."""
-    form = SpecForm(http.POST or None, initial=initial_of(deployment.spec, deployment.resource_version))
+    form = SpecForm(http.POST or None, initial=initial_of(deployment.spec, deployment.generation))
     if http.method == "GET" or not form.is_valid():
         return _form(http, form, deployment)
     try:
@@ -79,7 +79,7 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
             by=person(http),
             deployment=deployment,
             spec=form.spec(deployment.spec),
-            resource_version=form.cleaned_data["resource_version"],
+            generation=form.cleaned_data["generation"],
             via=VIA,
         )
     except InvalidInput as refusal:
@@ -98,6 +98,18 @@ def pause(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     services.pause_deployment(by=person(http), deployment=deployment, is_paused=is_paused, reason=reason, via=VIA)
     messages.success(http, f"{deployment.name} is {'paused' if is_paused else 'resumed'}.")
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+@require_POST
+@of_deployment
+def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """The same wish once more; the new request is where to look next."""
+    services.ask_again(by=person(http), deployment=deployment, via=VIA)
+    made = lists.open_request(deployment=deployment)
+    if made is None:
+        return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+    messages.success(http, "Asked again: the sources are looked at anew.")
+    return redirect("request", uid=made.uid)
 
 
 @require_POST

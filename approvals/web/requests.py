@@ -38,12 +38,13 @@ def show(http: HttpRequest, request: Request) -> HttpResponse:
 @of_request
 def progress(http: HttpRequest, request: Request) -> HttpResponse:
     """The fragment alone. Where the state has moved since the page was made, the browser loads the page again,
-    unless somebody may be writing a reason in it: then it says what moved.
+    unless the viewer may be writing a reason in it: then it says what moved.
     """
     seen = http.GET.get("seen", "")
     has_moved = bool(seen) and seen != _mark(request)
     answer = page(http, "_progress.html", {**_progress(request), "has_moved": has_moved, "seen": seen})
-    if has_moved and not seen.startswith(State.IN_REVIEW):
+    may_be_writing = seen.startswith(State.IN_REVIEW) and not request.reviews.filter(user=person(http)).exists()
+    if has_moved and not may_be_writing:
         answer["HX-Refresh"] = "true"
     return answer
 

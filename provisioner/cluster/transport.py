@@ -23,6 +23,7 @@ from provisioner.values import Identity
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
+AUTHENTICATED = "system:authenticated"
 _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 
 JSON = "application/json"
@@ -196,7 +197,10 @@ def _warnings(response: urllib3.BaseHTTPResponse) -> tuple[str, ...]:
 
 
 def _impersonate(headers: HTTPHeaderDict, identity: Identity) -> None:
-    """Add the impersonation headers. The uid is left out: sending it needs a right of its own and decides nothing.
+    """Add the impersonation headers, and only those that need a right of ours.
+
+    Left out are the uid, which decides nothing, and the groups that the API server adds by itself:
+    `system:authenticated` to everybody, and its own ones to a ServiceAccount without any.
 
     A header loses blanks at its ends and carries no line ends, so a name with these would arrive as another name.
     """
@@ -204,5 +208,14 @@ def _impersonate(headers: HTTPHeaderDict, identity: Identity) -> None:
         if not value or value != value.strip() or not (value.isascii() and value.isprintable()):
             raise ClusterError(f"{value!r} cannot be impersonated: expected printable ASCII without blanks at the ends")
     headers["Impersonate-User"] = identity.username
-    for group in identity.groups:
+    for group in _groups_to_ask_for(identity):
         headers.add("Impersonate-Group", group)
+
+
+def _groups_to_ask_for(identity: Identity) -> tuple[str, ...]:
+    kind, _, account = identity.username.partition(":serviceaccount:")
+    if kind != "system":
+        return tuple(group for group in identity.groups if group != AUTHENTICATED)
+    namespace, _, name = account.partition(":")
+    is_plain = set(identity.groups) == set(Identity.of_service_account(namespace, name).groups)
+    return () if is_plain else identity.groups

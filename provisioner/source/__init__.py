@@ -8,15 +8,19 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from provisioner.errors import BadSource, DigestMismatch
-from provisioner.source import git, http, image, local
+from provisioner.source import config_map, git, http, image, local
+from provisioner.source.config_map import source_of as source_of_config_map
 from provisioner.source.egress import EgressPolicy
+from provisioner.source.secrets import RemoteSource, with_secret
 from provisioner.source.specs import (
+    ConfigMapSource,
     Credentials,
     Fetched,
     GitSource,
     HttpSource,
     ImageSource,
     LocalSource,
+    PrivateSource,
     Source,
 )
 from provisioner.values import Archive, Pin
@@ -27,6 +31,7 @@ FETCHERS: dict[type, Callable[..., Fetched]] = {
     GitSource: git.fetch,
     HttpSource: http.fetch,
     LocalSource: local.fetch,
+    ConfigMapSource: config_map.fetch,
 }
 
 
@@ -40,10 +45,12 @@ def fetch(
 ) -> Fetched:
     """Fetch `source` once, at most `max_bytes`; with `pin` exactly that digest or commit, whatever a tag says by now.
 
+    `credentials` open a source that brings none of its own.
     Raises BadSource, DigestMismatch, ForbiddenAddress, UnsafePath, BundleTooLarge and TryLater.
     """
     exact = pinned(source, pin) if pin else source
-    fetched = _fetcher(type(exact))(exact, egress=egress, credentials=credentials, max_bytes=max_bytes)
+    own = exact.credentials if isinstance(exact, PrivateSource) else None
+    fetched = _fetcher(type(exact))(exact, egress=egress, credentials=own or credentials, max_bytes=max_bytes)
     if pin and fetched.pin.digest != pin.digest:
         raise DigestMismatch(f"{pin.reference}: fetched {fetched.pin.digest}; pinned was {pin.digest}")
     return fetched
@@ -70,6 +77,7 @@ def _fetcher(kind: type) -> Callable[..., Fetched]:
 
 __all__ = [
     "Archive",
+    "ConfigMapSource",
     "Credentials",
     "EgressPolicy",
     "Fetched",
@@ -77,7 +85,11 @@ __all__ = [
     "HttpSource",
     "ImageSource",
     "LocalSource",
+    "PrivateSource",
+    "RemoteSource",
     "Source",
     "fetch",
     "pinned",
+    "source_of_config_map",
+    "with_secret",
 ]

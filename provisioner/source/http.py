@@ -32,9 +32,12 @@ def fetch(source: HttpSource, *, egress: EgressPolicy, credentials: Credentials 
         raise BadSource(f"{shown(source.url)}: expected a checksum; PRATIQUE_MUTABLE_HTTP can allow none")
     if source.checksum and not CHECKSUM.fullmatch(source.checksum):
         raise BadSource(f"{shown(source.url)}: expected a checksum sha256:<64 hex digits in lower case>")
-    headers = credentials.basic_for(place) if credentials else {}
+    headers = credentials.authorization_for(place) if credentials else {}
     with Client(egress) as client:
         reply = client.get(source.url, max_bytes=max_bytes, headers=headers)
+    if reply.status in (401, 403):
+        known = "the given credentials do not fit" if headers else f"no credentials for {place} were given"
+        raise BadSource(f"{shown(source.url)}: the server answered {reply.status}: {known}")
     if reply.status != 200:
         raise BadSource(f"{shown(source.url)}: the server answered {reply.status}; expected 200")
     if source.checksum and reply.digest != source.checksum:

@@ -11,7 +11,7 @@ from oras.container import Container
 
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
 from provisioner.source.client import Client
-from provisioner.source.egress import EgressPolicy, place_of
+from provisioner.source.egress import EgressPolicy, Place, place_of
 from provisioner.source.registry import BoundedRegistry, pair_of
 from provisioner.source.specs import Credentials, Fetched, ImageSource
 from provisioner.values import Archive, Pin, SourceKind
@@ -42,13 +42,18 @@ def fetch(source: ImageSource, *, egress: EgressPolicy, credentials: Credentials
     container = _container(source)
     if source.insecure_http and not egress.allow_http:
         raise BadSource(f"{source.ref}: expected https; PRATIQUE_PLAIN_HTTP can allow http")
-    prefix = "http" if source.insecure_http else "https"
-    place = place_of(f"{prefix}://{container.registry}/")
+    place = place_of_image(source)
     pair = pair_of(credentials, place, container.api_prefix)
     is_hub = container.registry == HUB
     with Client(egress) as client:
         registry = BoundedRegistry(client, place, pair=pair, token_host=HUB_TOKENS if is_hub else "")
         return _fetch(registry, container, source, max_bytes)
+
+
+def place_of_image(source: ImageSource) -> Place:
+    """Where the image's registry is: what its credentials belong to. Raises BadSource for what is no reference."""
+    prefix = "http" if source.insecure_http else "https"
+    return place_of(f"{prefix}://{_container(source).registry}/")
 
 
 def _fetch(registry: BoundedRegistry, container: Any, source: ImageSource, max_bytes: int) -> Fetched:

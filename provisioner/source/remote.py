@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 from dulwich.client import SSHGitClient, SSHVendor, SubprocessWrapper, Urllib3HttpGitClient
 from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
 from urllib3 import PoolManager
@@ -30,6 +32,16 @@ SSH_USER = re.compile(r"[A-Za-z0-9_][\w.-]{0,63}", re.ASCII)
 SSH_PATH = re.compile(r"/?[A-Za-z0-9._~@+/-]{1,1024}")
 LONGEST_LAST_WORDS = 300
 REFUSAL = re.compile(rb"[0-9a-f]{4}ERR ([^\n]{1,200})")
+MAX_LOG_BYTES = 8192
+ENDING_SECONDS = 2.0
+STATUS_OF_SSH_ITSELF = 255
+# What ssh logs where trying again gives the same answer, the more telling first.
+REFUSALS = (
+    ("HOST IDENTIFICATION HAS CHANGED", "the host shows another key than known_hosts has"),
+    ("Host key verification failed", "known_hosts has no key of this host"),
+    ("no matching", "the host and our ssh have no algorithm in common"),
+    ("Too many authentication failures", "the host does not accept the private key"),
+)
 Wants = Callable[..., list[bytes]]
 
 
@@ -56,17 +68,25 @@ class Remote:
         return pack.getvalue()
 
     def last_words(self) -> str:
-        """What ssh itself has to say about a failure, after a blank; "" if nothing."""
-        words = self._counter.last_words()
+        """What the program between us and the server says of a failure, after a blank; "" if nothing."""
+        return ""
+
+    def check_refusal(self) -> None:
+        """Raise BadSource if trying again would give the same answer, though it looks like a broken connection."""
+
+
+class _SshRemote(Remote):
+    def __init__(self, ssh: _Ssh, client: Any, path: str, where: str):
+        super().__init__(client, path, where, ssh.counter)
+        self._ssh = ssh
+
+    def last_words(self) -> str:
+        words = self._ssh.last_words()
         return f" (ssh: {words!r})" if words else ""
 
     def check_refusal(self) -> None:
-        """Raise BadSource if ssh refused the host, or the host our key: trying again gives the same answer."""
-        words = self._counter.last_words()
-        if words.startswith("Host key verification failed"):
-            raise BadSource(f"{self.shown}: the host shows another key than the one that was given as known")
-        if "Permission denied" in words:
-            raise BadSource(f"{self.shown}: the host does not accept the given private key")
+        if words := self._ssh.refusal():
+            raise BadSource(f"{self.shown}: {words}")
 
 
 class Counter:
@@ -74,16 +94,15 @@ class Counter:
 
     def __init__(self, max_bytes: int):
         self._max_bytes = max_bytes
-        self._seen = 0
         self._latest = b""
-        self.log: Path | None = None
+        self.seen = 0
 
     def bounded(self, read: Callable[..., bytes]) -> Callable[..., bytes]:
         def counted(size: int = -1) -> bytes:
             data = read(size)
-            self._seen += len(data)
+            self.seen += len(data)
             self._latest = (self._latest + data[-LONGEST_LAST_WORDS:])[-LONGEST_LAST_WORDS:]
-            if self._seen > self._max_bytes:
+            if self.seen > self._max_bytes:
                 raise BundleTooLarge(f"sends more than {self._max_bytes} bytes (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)")
             return data
 
@@ -93,13 +112,6 @@ class Counter:
         """The reason with which the server ended the conversation; "" if it gave none."""
         found = REFUSAL.search(self._latest)
         return found[1].decode("utf-8", "replace").strip() if found else ""
-
-    def last_words(self) -> str:
-        """What the ssh program logged last, as one line; "" if nothing."""
-        if self.log is None or not self.log.exists():
-            return ""
-        lines = self.log.read_bytes()[-4096:].decode("utf-8", "replace").split("\n")
-        return next((line.strip()[:LONGEST_LAST_WORDS] for line in reversed(lines) if line.strip()), "")
 
 
 class _NothingYet:
@@ -122,24 +134,33 @@ def shown_repository(repository: str) -> str:
     return repository if SCP_LIKE.fullmatch(repository) else shown(repository)
 
 
+def place_of_repository(repository: str) -> Place:
+    """Where the repository is: what its credentials belong to. Raises BadSource for a URL that is not fetched from."""
+    return place_of(_url_of(repository), ("https", "http", "ssh"))
+
+
+def _url_of(repository: str) -> str:
+    scp = SCP_LIKE.fullmatch(repository)
+    return f"ssh://{scp['user']}@{scp['host']}/{scp['path']}" if scp else repository
+
+
 @contextmanager
 def connected(repository: str, client: Client, credentials: Credentials | None, max_bytes: int) -> Iterator[Remote]:
     """The remote that a repository's URL means; raises BadSource for a kind of URL that is not fetched from."""
     where = shown_repository(repository)
     counter = Counter(max_bytes)
-    scp = SCP_LIKE.fullmatch(repository)
-    url = f"ssh://{scp['user']}@{scp['host']}/{scp['path']}" if scp else repository
-    if urlsplit(url).scheme != "ssh":
-        place = place_of(url, ("https", "http", "ssh"))
+    url, place = _url_of(repository), place_of_repository(repository)
+    if place.scheme != "ssh":
         http = _HttpRemote(client, place, credentials, counter)
         yield Remote(http, urlsplit(url).path, where, counter)
         return
     with tempfile.TemporaryDirectory(prefix="pratique-ssh-") as folder:
-        ssh = _Ssh(client, place_of(url, ("ssh",)), Path(folder), counter)
+        ssh = _Ssh(client, place, Path(folder), counter)
         ssh.write_keys(credentials)
-        path = urlsplit(url).path.removeprefix("/") if scp else urlsplit(url).path
+        # As git itself has it: without a scheme the path begins at the user's home.
+        path = urlsplit(url).path if url == repository else urlsplit(url).path.removeprefix("/")
         try:
-            yield Remote(ssh.remote(urlsplit(url).username or "git", path), path, where, counter)
+            yield _SshRemote(ssh, ssh.remote(urlsplit(url).username or "git", path), path, where)
         finally:
             ssh.end()
 
@@ -152,7 +173,7 @@ class _HttpRemote(Urllib3HttpGitClient):
         super().__init__(f"{place.scheme}://{place}", pool_manager=PoolManager(), thin_packs=False)
         self._ours = client
         self._place = place
-        self._secret = credentials.basic_for(place) if credentials else {}
+        self._secret = credentials.authorization_for(place) if credentials else {}
         self._counter = counter
 
     def _http_request(
@@ -205,9 +226,10 @@ class _Ssh(SSHVendor):
         self._client = client
         self._place = place
         self._folder = folder
-        self._counter = counter
+        self._log = folder / "log"
+        self._key = ""
         self._running: list[subprocess.Popen[bytes]] = []
-        counter.log = folder / "log"
+        self.counter = counter
 
     def write_keys(self, credentials: Credentials | None) -> None:
         """Put the key and the known hosts where ssh can read them; raises BadSource if there are none for this host."""
@@ -215,6 +237,7 @@ class _Ssh(SSHVendor):
             raise BadSource(f"{self._place}: ssh needs a private key that is for this host, and none was given")
         if not credentials.ssh_known_hosts.strip():
             raise BadSource(f"{self._place}: ssh needs the host's public key (known_hosts), and none was given")
+        self._key = credentials.ssh_private_key
         for name, text in (("key", credentials.ssh_private_key), ("known_hosts", credentials.ssh_known_hosts)):
             with os.fdopen(os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(text.rstrip("\n") + "\n")
@@ -243,7 +266,7 @@ class _Ssh(SSHVendor):
         settings = self._settings(address, protocol_version or 0)
         arguments = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
         running = subprocess.Popen(  # noqa: S603 -- a fixed program; user, host and path are checked and stand after --
-            [program, "-F", os.devnull, "-T", "-x", "-E", str(self._counter.log), *arguments,
+            [program, "-F", os.devnull, "-T", "-x", "-E", str(self._log), *arguments,
              "-p", str(self._place.port), "-l", str(username), "--", self._place.host, command.decode()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
             env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._folder), "LC_ALL": "C"},
@@ -251,8 +274,38 @@ class _Ssh(SSHVendor):
         self._running.append(running)
         self._client.deadline.at_end(running.kill)
         wrapper = SubprocessWrapper(running)
-        wrapper.read = self._counter.bounded(wrapper.read)
+        wrapper.read = self.counter.bounded(wrapper.read)
         return wrapper
+
+    def last_words(self) -> str:
+        """What the program logged last, as one line; "" if nothing."""
+        lines = [line.strip() for line in self._logged().split("\n")]
+        return next((line[:LONGEST_LAST_WORDS] for line in reversed(lines) if line), "")
+
+    def refusal(self) -> str:
+        """Why host and keys do not fit together, or the host has no such repository; "" if it is neither."""
+        status = self._status()
+        logged = self._logged()
+        if "Permission denied" in logged:
+            return _flaw_of(self._key) or "the host does not accept the private key"
+        if words := next((words for sign, words in REFUSALS if sign in logged), ""):
+            return words
+        if status not in (None, 0, STATUS_OF_SSH_ITSELF) and not self.counter.seen:
+            return f"there is no git repository that this key may read (its command ended with status {status})"
+        return ""
+
+    def _status(self) -> int | None:
+        """How the latest program ended; None if it did not."""
+        try:
+            return self._running[-1].wait(ENDING_SECONDS) if self._running else None
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _logged(self) -> str:
+        if not self._log.exists():
+            return ""
+        text = self._log.read_bytes()[-MAX_LOG_BYTES:].decode("utf-8", "replace")
+        return text.replace(f"{self._folder}/", "")
 
     def end(self) -> None:
         for running in self._running:
@@ -286,3 +339,17 @@ class _Ssh(SSHVendor):
             "LogLevel": "ERROR",
             **({"SetEnv": f"GIT_PROTOCOL=version={protocol_version}"} if protocol_version else {}),
         }
+
+
+def _flaw_of(key: str) -> str:
+    """What makes a private key unusable here whatever the host thinks of it; "" if nothing that we know."""
+    load = load_ssh_private_key if "OPENSSH" in key else load_pem_private_key
+    try:
+        load(key.encode(), None)
+    except TypeError:
+        return "the private key has a passphrase; expected one without"
+    except UnsupportedAlgorithm:
+        return ""
+    except ValueError:
+        return "the private key cannot be read; expected the text of an OpenSSH or PEM file"
+    return ""

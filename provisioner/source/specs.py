@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from provisioner.source.egress import Place
@@ -10,7 +11,48 @@ from provisioner.values import Archive, Pin
 
 
 @dataclass(frozen=True, slots=True)
-class ImageSource:
+class Credentials:
+    """What opens a source. `host` (`host` or `host:port`) is the only place that ever gets them (S08).
+
+    `bearer` is a token that is sent as it is, in place of user and password. `docker_config` is the text of a
+    dockerconfigjson, which names its hosts itself; `ssh_private_key` and `ssh_known_hosts` are those files' texts.
+    """
+
+    host: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    bearer: str = field(default="", repr=False)
+    docker_config: str = field(default="", repr=False)
+    ssh_private_key: str = field(default="", repr=False)
+    ssh_known_hosts: str = field(default="", repr=False)
+
+    def are_for(self, place: Place) -> bool:
+        host = f"[{place.host}]" if ":" in place.host else place.host
+        return bool(self.host) and self.host.lower() in (host, place.host, f"{host}:{place.port}")
+
+    def authorization_for(self, place: Place) -> dict[str, str]:
+        """The Authorization header for `place`; empty where they are for another one."""
+        if self.bearer and self.are_for(place):
+            return {"Authorization": f"Bearer {self.bearer}"}
+        return self.basic_for(place)
+
+    def basic_for(self, place: Place) -> dict[str, str]:
+        """As `authorization_for`, with user and password only: a registry takes no other token than its own."""
+        if not self.username or not self.are_for(place):
+            return {}
+        pair = f"{self.username}:{self.password}".encode()
+        return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateSource:
+    """A source that may need `credentials` of its own; they open no other source."""
+
+    credentials: Credentials | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSource(PrivateSource):
     """An OCI image or artifact. `platform` (linux/amd64) chooses from an index."""
 
     ref: str
@@ -20,7 +62,7 @@ class ImageSource:
 
 
 @dataclass(frozen=True, slots=True)
-class GitSource:
+class GitSource(PrivateSource):
     """A repository at exactly one of commit, branch or tag; `directory` is the folder wanted of it."""
 
     repository: str
@@ -32,7 +74,7 @@ class GitSource:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpSource:
+class HttpSource(PrivateSource):
     url: str
     checksum: str = ""
     destination: str = ""
@@ -46,34 +88,19 @@ class LocalSource:
     destination: str = ""
 
 
-Source = ImageSource | GitSource | HttpSource | LocalSource
-
-
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """What opens a source. `host` (`host` or `host:port`) is the only place that ever gets them (S08).
+class ConfigMapSource:
+    """A ConfigMap as it was read (see config_map.source_of): `files` are its data and binaryData by key."""
 
-    `docker_config` is the text of a dockerconfigjson, which names its hosts itself; `ssh_private_key` and
-    `ssh_known_hosts` are the texts of those files.
-    """
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    files: Mapping[str, bytes] = field(repr=False)
+    destination: str = ""
 
-    host: str = ""
-    username: str = ""
-    password: str = field(default="", repr=False)
-    docker_config: str = field(default="", repr=False)
-    ssh_private_key: str = field(default="", repr=False)
-    ssh_known_hosts: str = field(default="", repr=False)
 
-    def are_for(self, place: Place) -> bool:
-        host = f"[{place.host}]" if ":" in place.host else place.host
-        return bool(self.host) and self.host.lower() in (host, place.host, f"{host}:{place.port}")
-
-    def basic_for(self, place: Place) -> dict[str, str]:
-        """The Authorization header for `place`; empty where they are for another one."""
-        if not self.username or not self.are_for(place):
-            return {}
-        pair = f"{self.username}:{self.password}".encode()
-        return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+Source = ImageSource | GitSource | HttpSource | LocalSource | ConfigMapSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,6 @@ def sign_in(page: pw.Page, live_server: LiveServer) -> SignIn:
         person.set_password(PASSWORD)
         person.save()
         page.goto(f"{live_server.url}/sign-in")
-        page.get_by_text("With a local account").click()
         page.get_by_label("Username").fill(person.username)
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in with the password").click()

@@ -51,7 +51,7 @@ class Station:
         known = BundleDeployment.objects.filter(cluster=self.cluster, name=name, gone_at__isnull=True).first()
         if known:
             return services.change_deployment(
-                by=self.people["rita"], deployment=known, spec=spec, resource_version="", via="browser"
+                by=self.people["rita"], deployment=known, spec=spec, generation=known.generation, via="browser"
             )
         return services.create_deployment(
             by=self.people["rita"], cluster=self.cluster, name=name, spec=spec, labels={}, via="browser"
@@ -140,25 +140,34 @@ def _objects(namespace: str) -> list[dict[str, Any]]:
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer", "namespace": namespace}},
         _binding(f"{namespace}-installer", "cluster-admin", _account(namespace)),
         _binding("journey-service", "pratique", _user("pratique")),
-        _binding("journey-service-impersonates", "pratique-impersonator", _user("pratique")),
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "journey-impersonator"},
+            "rules": [_impersonate("users", *PEOPLE), _impersonate("groups", *PEOPLE.values())],
+        },
+        _binding("journey-service-impersonates", "journey-impersonator", _user("pratique")),
         *(_binding(f"journey-reader-{group}", "pratique-reader", _group(group)) for group in PEOPLE.values()),
         _binding("journey-view", "view", _group("platform")),
         _binding("journey-approver", "pratique-approver", _group("platform")),
         _binding("journey-requester", "pratique-requester", _group("requesters")),
         _binding("journey-policy", "pratique-approver", _group("pratique-policies")),
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "Role",
-            "metadata": {"name": "use-installer", "namespace": namespace},
-            "rules": [{"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"]}],
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": "use-installer", "namespace": namespace},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "use-installer"},
-            "subjects": [_group("requesters"), _group("platform")],
-        },
+        *_role("use-accounts", namespace, _impersonate("serviceaccounts"), _group("requesters"), _group("platform")),
+        *_role("act-as-installer", namespace, _impersonate("serviceaccounts", "installer"), _user("pratique")),
+    ]
+
+
+def _impersonate(resource: str, *names: str) -> dict[str, Any]:
+    narrowed = {"resourceNames": [*names]} if names else {}
+    return {"apiGroups": [""], "resources": [resource], "verbs": ["impersonate"], **narrowed}
+
+
+def _role(name: str, namespace: str, rule: dict[str, Any], *subjects: dict[str, str]) -> list[dict[str, Any]]:
+    about = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name, "namespace": namespace}}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    return [
+        {**about, "kind": "Role", "rules": [rule]},
+        {**about, "kind": "RoleBinding", "roleRef": reference, "subjects": [*subjects]},
     ]
 
 

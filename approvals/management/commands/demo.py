@@ -36,7 +36,9 @@ class Command(BaseCommand):
             raise CommandError(f"port {port} is taken: make demo PORT=<another>")
         known = supervisor.remembered(state / "remembered.json")
         demo = Supervisor(state / "logs", environment(state, known, port))
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        # SIGINT too: a shell starts what it puts in the background with it ignored.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.default_int_handler)
         try:
             self._start(demo, root, state, known, port)
             while not (dead := demo.first_dead()):
@@ -79,6 +81,7 @@ class Command(BaseCommand):
             self._say(f"cluster: your own, by {own}")
             return Path(own).resolve()
         kubeconfig = state / "cluster" / "kubeconfig"
+        kubeconfig.parent.mkdir(parents=True, exist_ok=True)
         if os.environ.get("CLUSTER") == "real":
             self._say("cluster: a real Kubernetes (built the first time: minutes; see .demo/logs/cluster.log)")
             run = root / "tests/controlplane/run"
@@ -86,7 +89,6 @@ class Command(BaseCommand):
             seconds = 1800.0
         else:
             self._say("cluster: the sandbox, a small Kubernetes API for trying out")
-            kubeconfig.parent.mkdir(parents=True, exist_ok=True)
             demo.start(
                 "cluster",
                 *(sys.executable, "-m", "provisioner.sandbox", "--state", state / "cluster"),

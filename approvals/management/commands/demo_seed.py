@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from approvals import access, services
 from approvals.audit import Actor
 from approvals.lifecycle import SETTLED, State
+from approvals.management.demo.kubeconfig import with_token
 from approvals.management.demo.seeds import (
     BERTHS,
     CHANGES,
@@ -22,6 +24,8 @@ from approvals.management.demo.seeds import (
     NAMESPACE,
     PEOPLE,
     POLICY,
+    SERVICE,
+    SERVICE_NAMESPACE,
     cluster_objects,
     spec,
 )
@@ -32,6 +36,8 @@ from provisioner.values import ObjectRef
 OPERATOR = Actor("demo", "shell")
 CLUSTER = "demo"
 PATIENCE_SECONDS = 60
+# Each start of the demo gives the service a new one.
+TOKEN_SECONDS = 30 * 24 * 3600
 SEEDER = "pratique-demo"
 
 
@@ -46,7 +52,8 @@ class Command(BaseCommand):
         kubeconfig = options["kubeconfig"].read_text()
         api = Api.connect(kubeconfig, timeout_seconds=20, trusted=True)
         prepare_cluster(api)
-        cluster = services.register_cluster(name=CLUSTER, kubeconfig=kubeconfig, by=OPERATOR)
+        own = kubeconfig_of_service(api, kubeconfig)
+        cluster = services.register_cluster(name=CLUSTER, kubeconfig=own, by=OPERATOR)
         people = {name: person(name, cluster) for name in PEOPLE}
         for name, version in DEPLOYMENTS.items():
             if not BundleDeployment.objects.filter(cluster=cluster, name=name, gone_at__isnull=True).exists():
@@ -85,7 +92,7 @@ class Command(BaseCommand):
                 )
             elif known.requests.count() == 1:
                 services.change_deployment(
-                    by=people["rita"], deployment=known, spec=wish, resource_version="", via="shell"
+                    by=people["rita"], deployment=known, spec=wish, generation=known.generation, via="shell"
                 )
         for name in CHANGES:
             deployment = BundleDeployment.objects.get(cluster=cluster, name=name, gone_at__isnull=True)
@@ -102,6 +109,18 @@ def prepare_cluster(api: Api) -> None:
     wait_until(lambda: _is_served(api), "the CRDs are served")
     for obj in [*yaml.safe_load_all((root / "deploy/rbac.yaml").read_text()), *cluster_objects()]:
         api.apply(obj, field_manager=SEEDER)
+
+
+def kubeconfig_of_service(api: Api, kubeconfig: str) -> str:
+    """The same cluster by a token of the account `pratique`, which has the rights of deploy/rbac.yaml, not yours."""
+    path = f"/api/v1/namespaces/{SERVICE_NAMESPACE}/serviceaccounts/{SERVICE}/token"
+    wish = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": TOKEN_SECONDS},
+    }
+    token = api.post(path, wish, subject=f"serviceaccount {SERVICE}")["status"]["token"]
+    return json.dumps(with_token(kubeconfig, token))
 
 
 def _is_served(api: Api) -> bool:

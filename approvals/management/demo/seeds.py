@@ -12,6 +12,8 @@ from approvals.management.demo.bundles import pack
 
 NAMESPACE = "harbour-system"
 ACCOUNT = "installer"
+# What the service itself is in the cluster.
+SERVICE_NAMESPACE = SERVICE = "pratique"
 # Who there is, and their group.
 PEOPLE = {"ada": "platform", "bert": "developers", "rita": "requesters"}
 # What runs, and what is asked for then: a new bundle, a frightening permission change, a breaking CRD change.
@@ -63,37 +65,60 @@ def spec(bundles: str, name: str, version: str) -> dict[str, Any]:
 
 
 def cluster_objects() -> list[dict[str, Any]]:
-    """The namespace, the installing account and everybody's rights."""
+    """The namespaces, the service's account and the installing one, and everybody's rights."""
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}},
-        _binding("pratique-demo-installer", "cluster-admin", _account()),
+        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": it}} for it in (SERVICE_NAMESPACE, NAMESPACE)),
+        _service_account(SERVICE_NAMESPACE, SERVICE),
+        _service_account(NAMESPACE, ACCOUNT),
+        *_rights_of_service(),
+        _binding("pratique-demo-installer", "cluster-admin", _account(NAMESPACE, ACCOUNT)),
         *(_binding(f"pratique-demo-reader-{group}", "pratique-reader", _group(group)) for group in PEOPLE.values()),
         *(_binding(f"pratique-demo-view-{group}", "view", _group(group)) for group in ("platform", "requesters")),
         _binding("pratique-demo-approver", "pratique-approver", _group("platform")),
         _binding("pratique-demo-policies", "pratique-approver", _policy_user()),
         _binding("pratique-demo-requester", "pratique-requester", _group("requesters")),
+        *_role("use-installer", _IMPERSONATE_INSTALLER, [_group("requesters"), _group("platform")]),
+    ]
+
+
+def _rights_of_service() -> list[dict[str, Any]]:
+    """Those of deploy/rbac.yaml, and to act as the demo's people and its installing account: nobody else."""
+    service = _account(SERVICE_NAMESPACE, SERVICE)
+    people = [_impersonate("users", [*PEOPLE]), _impersonate("groups", [*PEOPLE.values()])]
+    return [
+        _binding("pratique-demo-service", "pratique", service),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "Role",
-            "metadata": {"name": "use-installer", "namespace": NAMESPACE},
-            "rules": [
-                {
-                    "apiGroups": [""],
-                    "resources": ["serviceaccounts"],
-                    "verbs": ["impersonate"],
-                    "resourceNames": [ACCOUNT],
-                }
-            ],
+            "kind": "ClusterRole",
+            "metadata": {"name": "pratique-demo-impersonator"},
+            "rules": people,
         },
+        _binding("pratique-demo-impersonator", "pratique-demo-impersonator", service),
+        *_role("pratique-acts-as-installer", _IMPERSONATE_INSTALLER, [service]),
+    ]
+
+
+def _role(name: str, rule: dict[str, Any], subjects: list[dict[str, str]]) -> list[dict[str, Any]]:
+    api_version = "rbac.authorization.k8s.io/v1"
+    metadata = {"name": name, "namespace": NAMESPACE}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    return [
+        {"apiVersion": api_version, "kind": "Role", "metadata": metadata, "rules": [rule]},
         {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "apiVersion": api_version,
             "kind": "RoleBinding",
-            "metadata": {"name": "use-installer", "namespace": NAMESPACE},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "use-installer"},
-            "subjects": [_group("requesters"), _group("platform")],
+            "metadata": metadata,
+            "roleRef": reference,
+            "subjects": subjects,
         },
     ]
+
+
+def _impersonate(resource: str, names: list[str]) -> dict[str, Any]:
+    return {"apiGroups": [""], "resources": [resource], "verbs": ["impersonate"], "resourceNames": names}
+
+
+_IMPERSONATE_INSTALLER = _impersonate("serviceaccounts", [ACCOUNT])
 
 
 def _binding(name: str, role: str, subject: dict[str, str]) -> dict[str, Any]:
@@ -110,8 +135,12 @@ def _group(name: str) -> dict[str, str]:
     return {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name}
 
 
-def _account() -> dict[str, str]:
-    return {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
+def _account(namespace: str, name: str) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+def _service_account(namespace: str, name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
 
 
 def _policy_user() -> dict[str, str]:

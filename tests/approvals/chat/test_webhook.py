@@ -133,7 +133,7 @@ def test_unproved_callbacks_all_get_the_same_401(asked: Request, robot: User, ch
     assert not ChatDelivery.objects.exists()
 
 
-@pytest.mark.parametrize("seconds", [-301, 301], ids=["too old", "from the future"])
+@pytest.mark.parametrize("seconds", [-301, 330], ids=["too old", "from the future"])
 def test_timestamps_far_from_now_are_refused(asked: Request, robot: User, seconds: int) -> None:
     assert send(decision_body(asked), at=time.time() + seconds) == 401
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 from approvals import tasks, wake
 from approvals.ledger import claims
 from approvals.models import Request
+from approvals.steps import advance
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 
@@ -72,3 +73,27 @@ def test_the_sweep_wakes_what_has_expired(request_: Request, woken: list[int]) -
     Request.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     tasks.sweep()
     assert woken == [request_.pk]
+
+
+def test_a_wake_while_somebody_works_makes_them_look_once_more(request_: Request) -> None:
+    claims.claim(request_.pk, "one")
+    assert not claims.claim(request_.pk, "two")
+    assert claims.release(request_.pk, "one")
+    assert claims.claim(request_.pk, "one")
+    assert not claims.release(request_.pk, "one")
+
+
+def test_a_review_given_while_the_policies_are_asked_is_counted_at_once(
+    request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.in_review(request_)
+    looks: list[int] = []
+
+    def evaluate(request: Request, worker: str) -> None:
+        looks.append(request.pk)
+        if len(looks) == 1:
+            advance.advance(request.pk)
+
+    monkeypatch.setitem(advance.STEPS, "in_review", evaluate)
+    advance.advance(request_.pk)
+    assert len(looks) == 2

@@ -1,14 +1,15 @@
 """From seen specs to requests."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
 
 from approvals import services
-from approvals.errors import TooMany
+from approvals.errors import Changed, TooMany
 from approvals.ledger import pivots
-from approvals.models import AuditEntry, Request
+from approvals.models import AuditEntry, BundleDeployment, Request
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 
@@ -147,3 +148,74 @@ def test_S25_a_cluster_takes_so_many_open_requests(here: World, settings: Any) -
     services.create_deployment(name="first", **wish)
     with pytest.raises(TooMany):
         services.create_deployment(name="second", **wish)
+
+
+def again(deployment: BundleDeployment, value: str, wish: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The deployment as it is in the cluster, with the annotation that asks once more."""
+    annotations = {"core.rukpak.io/ask-again": value}
+    return world.seen("strimzi", wish or world.spec(), uid=deployment.uid, annotations=annotations)
+
+
+def test_what_failed_is_asked_for_again_by_an_annotation_and_only_once_for_each_value(here: World) -> None:
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    world.wish(here.cluster, again(deployment, "1"))
+    assert Request.objects.count() == 1
+    Request.objects.update(state="failed")
+    world.wish(here.cluster, again(deployment, "1"))
+    assert Request.objects.count() == 1
+    world.wish(here.cluster, again(deployment, "2"))
+    world.wish(here.cluster, again(deployment, "2"))
+    made = Request.objects.get(number=2)
+    assert (made.state, [person["username"] for person in made.requesters]) == ("preparing", ["rita"])
+
+
+def test_asking_again_in_the_browser_writes_the_annotation_as_the_person(here: World) -> None:
+    made = services.create_deployment(
+        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    with pytest.raises(Changed):
+        services.ask_again(by=here.rita, deployment=made, via="browser")
+    Request.objects.update(state="expired")
+    services.ask_again(by=here.rita, deployment=made, via="browser")
+    assert [request.state for request in Request.objects.order_by("number")] == ["expired", "preparing"]
+
+
+def test_a_writer_who_becomes_known_late_is_in_the_history(here: World) -> None:
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj)
+    world.wish(here.cluster, obj, here.rita)
+    request = Request.objects.get()
+    assert (request.is_requester_known, request.requesters[0]["username"]) == (True, "rita")
+    entry = AuditEntry.objects.get(verb="request.requester-known")
+    assert (entry.actor, entry.request_uid) == ("rita", str(request.uid))
+
+
+def test_a_request_that_failed_before_its_writer_was_known_is_made_again(here: World) -> None:
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj)
+    Request.objects.update(state="failed", problem_code="forbidden")
+    world.wish(here.cluster, obj, here.rita)
+    latest = Request.objects.get(number=2)
+    assert (latest.state, latest.is_requester_known) == ("preparing", True)
+
+
+@pytest.mark.parametrize(("conflicts", "is_written"), [(4, True), (5, False)], ids=["passing", "for ever"])
+def test_a_status_written_in_between_does_not_stop_a_change(here: World, conflicts: int, is_written: bool) -> None:
+    made = services.create_deployment(
+        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    here.kubernetes.conflicts = conflicts
+    change = {"by": here.rita, "deployment": made, "spec": world.spec("2.0.0"), "via": "browser"}
+    with nullcontext() if is_written else pytest.raises(Changed):
+        services.change_deployment(generation=1, **change)
+    assert (here.kubernetes.objects["strimzi"]["spec"] == world.spec("2.0.0")) is is_written
+
+
+def test_a_spec_that_somebody_else_changed_is_not_overwritten(here: World) -> None:
+    made = services.create_deployment(
+        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    change = {"by": here.rita, "deployment": made, "via": "browser"}
+    services.change_deployment(generation=1, spec=world.spec("2.0.0"), **change)
+    with pytest.raises(Changed, match="since you opened it"):
+        services.change_deployment(generation=1, spec=world.spec("3.0.0"), **change)

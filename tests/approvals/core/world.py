@@ -14,7 +14,7 @@ from django.utils import timezone
 from approvals.ledger import pivots
 from approvals.ledger.pivots import Writer
 from approvals.models import BundleDeployment, Cluster, Content, KubernetesIdentity, Report, Request
-from provisioner.errors import Unreachable
+from provisioner.errors import PreconditionFailed, Unreachable
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
 _numbers = itertools.count(1)
@@ -22,10 +22,14 @@ _numbers = itertools.count(1)
 
 @dataclass
 class FakeKubernetes:
-    """Allows what `allowed` names as (username, verb, name); `is_down` makes every question an error."""
+    """Allows what `allowed` names as (username, verb, name); `is_down` makes every question an error.
+
+    So many writes as `conflicts` says meet another write of the same object.
+    """
 
     allowed: set[tuple[str, str, str]] = field(default_factory=set)
     is_down: bool = False
+    conflicts: int = 0
     asked: list[tuple[str, AccessRequest]] = field(default_factory=list)
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     tokens: dict[str, Identity] = field(default_factory=dict)
@@ -53,6 +57,9 @@ class FakeKubernetes:
 
     def replace(self, cluster: Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
         old = self.objects[obj["metadata"]["name"]]
+        if self.conflicts:
+            self.conflicts -= 1
+            raise PreconditionFailed("the object has been modified")
         changed = old["spec"] != obj["spec"]
         meta = {**obj["metadata"], "generation": old["metadata"]["generation"] + changed}
         self.objects[obj["metadata"]["name"]] = {**obj, "metadata": meta}

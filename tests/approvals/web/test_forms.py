@@ -183,7 +183,7 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
     client = browse(here.ada)
     page = text_of(client.get("/deployments/prod/barge/edit"))
     assert ('value="r/x:1"' in page, "1 more source" in page) == (True, True)
-    form = {**DEPLOYMENT, "image": "r/x:2", "resource_version": live["metadata"]["resourceVersion"]}
+    form = {**DEPLOYMENT, "image": "r/x:2", "generation": live["metadata"]["generation"]}
     assert client.post("/deployments/prod/barge/edit", form).status_code == 302
     changed = here.kubernetes.objects["barge"]["spec"]
     assert changed["drift"] == "Correct"
@@ -200,7 +200,7 @@ def test_a_deployment_that_moved_meanwhile_is_not_overwritten(here: World, brows
         here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
     )
     world.wish(here.cluster, live, here.rita)
-    response = browse(here.ada).post("/deployments/prod/barge/edit", {**DEPLOYMENT, "resource_version": "0"})
+    response = browse(here.ada).post("/deployments/prod/barge/edit", {**DEPLOYMENT, "generation": "7"})
     assert response.status_code == 409
     assert 'href="/deployments/prod/barge"' in text_of(response)
     assert here.kubernetes.objects["barge"]["spec"] == world.spec()

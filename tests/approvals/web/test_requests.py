@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from approvals import services
 from approvals.models import KubernetesIdentity, Outcome, Request, Review
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
@@ -266,6 +267,21 @@ def test_progress_tells_that_the_page_is_old(
     ada = User.objects.get(username="ada")
     response = browse(ada).get(f"/requests/{afternoon['serious'].uid}/progress?seen={seen}")
     assert ("HX-Refresh" in response, "has changed since" in text_of(response)) == (refreshes, tells)
+
+
+def test_who_has_decided_is_shown_what_became_of_it(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    serious = afternoon["serious"]
+    services.review(
+        by=here.ada,
+        request_id=serious.pk,
+        decision="Deny",
+        subject_digest=serious.subject_digest,
+        reason="no",
+        channel="browser",
+    )
+    Request.objects.filter(pk=serious.pk).update(state="denied")
+    response = browse(here.ada).get(f"/requests/{serious.uid}/progress?seen=in_review-1")
+    assert response["HX-Refresh"] == "true"
 
 
 def test_progress_counts_objects_and_opens_on_a_failure(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

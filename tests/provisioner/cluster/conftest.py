@@ -11,14 +11,21 @@ import pytest
 from provisioner.cluster.api import Cluster
 from provisioner.errors import PratiqueError
 from provisioner.values import ObjectRef
+from tests.controlplane.endpoint import Endpoint
 from tests.provisioner.cluster.scene import Scene
 
 
 @pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])
-def kubernetes_api(request: pytest.FixtureRequest) -> Cluster:
+def api_server(request: pytest.FixtureRequest) -> Endpoint:
+    """Either API server."""
+    found: Endpoint = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def kubernetes_api(api_server: Endpoint) -> Cluster:
     """Either API server, as its admin."""
-    server = request.getfixturevalue(request.param)
-    return Cluster.connect(server.kubeconfig("admin"), timeout_seconds=20.0)
+    return Cluster.connect(api_server.kubeconfig("admin"), timeout_seconds=20.0)
 
 
 @pytest.fixture

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import yaml
 
 from provisioner.cluster.access import ask, ask_many, review_self, review_token
 from provisioner.cluster.api import Cluster
+from provisioner.errors import Forbidden
 from provisioner.values import AccessRequest, Identity
 
 ALICE = Identity("alice", ("platform",))
@@ -92,3 +95,35 @@ def test_the_token_of_a_person_names_them(controlplane):
     found = review_token(cluster, token, "")
     assert found is not None
     assert (found.username, "platform" in found.groups) == ("alice", True)
+
+
+def test_S07_acting_as_an_account_needs_that_right_and_no_other(scene, api_server):
+    rbac = "rbac.authorization.k8s.io/v1"
+    rule = {
+        "apiGroups": [""],
+        "resources": ["serviceaccounts"],
+        "verbs": ["impersonate"],
+        "resourceNames": ["installer"],
+    }
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "acts-as-installer"}
+    subject = {"kind": "ServiceAccount", "name": "robot", "namespace": scene.namespace}
+    scene.deploy(
+        scene.namespaced("v1", "ServiceAccount", "robot"),
+        scene.namespaced("v1", "ServiceAccount", "installer"),
+        scene.namespaced(rbac, "Role", "acts-as-installer", rules=[rule]),
+        scene.namespaced(rbac, "RoleBinding", "acts-as-installer", roleRef=role, subjects=[subject]),
+    )
+    path = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/robot/token"
+    wish = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = scene.cluster.post(path, wish, subject="a token")["status"]["token"]
+    robot = Cluster.connect(replace(api_server, tokens={"robot": token}).kubeconfig("robot"), timeout_seconds=20.0)
+    installer = Identity.of_service_account(scene.namespace, "installer")
+    found = review_self(robot.acting_as(installer))
+    assert (found.username, set(found.groups)) == (installer.username, set(installer.groups))
+    for other in (
+        Identity.of_service_account(scene.namespace, "robot"),
+        Identity("alice"),
+        replace(installer, groups=("x",)),
+    ):
+        with pytest.raises(Forbidden, match="cannot impersonate"):
+            review_self(robot.acting_as(other))

@@ -1,0 +1,67 @@
+"""Who watches a cluster: one process at a time, the next one when it is gone."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from approvals.ledger import claims
+from approvals.models import Cluster
+from approvals.watch import loop
+from tests.approvals.core.conftest import World
+
+
+@pytest.fixture
+def running(monkeypatch: pytest.MonkeyPatch) -> list[threading.Event]:
+    """The stop words of the watches that were started; the watching itself is proved against real API servers."""
+    found: list[threading.Event] = []
+
+    def wait_for_the_end(_: Cluster, stop: threading.Event) -> None:
+        found.append(stop)
+        stop.wait(30)
+
+    monkeypatch.setattr(loop, "watch_cluster", wait_for_the_end)
+    return found
+
+
+def test_of_two_processes_one_watches(here: World, running: list[threading.Event]) -> None:
+    one, two = loop.Watches("one"), loop.Watches("two")
+    one.look()
+    two.look()
+    assert (len(one.threads), len(two.threads), len(running)) == (1, 0, 1)
+    one.end()
+    assert running[0].is_set()
+    two.look()
+    assert len(two.threads) == 1
+    two.end()
+
+
+def test_a_dead_watchers_cluster_is_taken_over_and_the_slow_one_stops(
+    here: World, running: list[threading.Event]
+) -> None:
+    slow, next_one = loop.Watches("slow"), loop.Watches("next")
+    slow.look()
+    Cluster.objects.update(watched_until=timezone.now() - timedelta(seconds=1))
+    next_one.look()
+    slow.look()
+    assert (running[0].is_set(), slow.threads, len(next_one.threads)) == (True, {}, 1)
+    next_one.end()
+
+
+def test_holding_on_keeps_the_watch_and_a_finished_thread_is_started_again(
+    here: World, running: list[threading.Event]
+) -> None:
+    watches = loop.Watches("one")
+    watches.look()
+    watches.look()
+    assert len(running) == 1
+    thread, stop = watches.threads[here.cluster.pk]
+    stop.set()
+    thread.join(5)
+    watches.look()
+    assert len(running) == 2
+    assert not claims.hold_watch(here.cluster.pk, "two")
+    watches.end()

@@ -1,0 +1,188 @@
+"""Sources that need something of the cluster: a Secret that opens them, a ConfigMap that is one."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals import services
+from approvals.access.port import connect
+from approvals.models import AuditEntry, Request
+from approvals.steps import prepare
+from provisioner.errors import Forbidden
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import CREDENTIALS, Registry
+
+USER, PASSWORD = CREDENTIALS
+PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+PLAIN: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}, "data": {"a": "b"}}
+RBAC = "rbac.authorization.k8s.io"
+
+
+def secret(station: Station, name: str, type_: str, **values: str) -> None:
+    meta = {"name": name, "namespace": station.namespace}
+    station.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "stringData": values})
+
+
+def docker_config(station: Station, host: str, name: str = "pull") -> None:
+    text = json.dumps({"auths": {host: {"auth": PAIR}}})
+    secret(station, name, "kubernetes.io/dockerconfigjson", **{".dockerconfigjson": text})
+
+
+def config_map(station: Station, name: str, **more: Any) -> None:
+    meta = {"name": name, "namespace": station.namespace}
+    station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **more})
+
+
+def let_requesters_get(station: Station, resource: str, name: str) -> None:
+    meta = {"name": f"get-{name}", "namespace": station.namespace}
+    rule = {"apiGroups": [""], "resources": [resource], "resourceNames": [name], "verbs": ["get"]}
+    api_version = f"{RBAC}/v1"
+    station.api.create({"apiVersion": api_version, "kind": "Role", "metadata": meta, "rules": [rule]})
+    station.api.create(
+        {
+            "apiVersion": api_version,
+            "kind": "RoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": meta["name"]},
+            "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "requesters"}],
+        }
+    )
+
+
+def locked_image(registry: Registry, name: str, secret_name: str = "pull") -> dict[str, Any]:
+    source = bundles.image(registry, name, bundles.app(name, "1"))
+    body = source["image"]
+    assert isinstance(body, Mapping)
+    return {**source, "image": {**body, "auth": {"secret": {"name": secret_name}}}}
+
+
+def wished(station: Station, name: str, *sources: Mapping[str, Any]) -> Request:
+    deployment = station.wish(name, *sources)
+    station.work()
+    return station.latest(deployment)
+
+
+def is_told_nowhere(request: Request) -> bool:
+    rows = [
+        *Request.objects.filter(pk=request.pk).values(),
+        *AuditEntry.objects.filter(deployment=request.deployment.name).values(),
+    ]
+    return not any(word in str(rows) for word in (PASSWORD, PAIR))
+
+
+def test_S08_a_private_image_is_prepared_for_who_may_get_its_secret_and_applied(
+    station: Station, registry_with_auth: Registry
+) -> None:
+    docker_config(station, registry_with_auth.host)
+    let_requesters_get(station, "secrets", "pull")
+    request = wished(station, "vault", locked_image(registry_with_auth, "vault"))
+    assert request.state == "in_review", request.problem
+    assert station.approve(request.deployment).state == "applied"
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "vault"))
+    assert is_told_nowhere(request)
+
+
+def test_S08_a_private_image_is_refused_to_who_may_not_get_its_secret(
+    station: Station, registry_with_auth: Registry
+) -> None:
+    docker_config(station, registry_with_auth.host)
+    request = wished(station, "closed", locked_image(registry_with_auth, "closed"))
+    assert (request.state, request.problem_code) == ("failed", "forbidden")
+    assert "does not let rita get" in request.problem
+    assert is_told_nowhere(request)
+
+
+def test_S08_nothing_is_read_for_a_requester_whom_nobody_knows(station: Station, registry_with_auth: Registry) -> None:
+    docker_config(station, registry_with_auth.host)
+    let_requesters_get(station, "secrets", "pull")
+    deployment = station.wish("stranger", locked_image(registry_with_auth, "stranger"))
+    deployment.requests.update(is_requester_known=False, requesters=[])
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "forbidden")
+    assert f"Secret {station.namespace}/pull, and nobody knows who asked" in request.problem
+
+
+def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(station: Station) -> None:
+    config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    let_requesters_get(station, "configmaps", "bundle")
+    request = wished(station, "leaving", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    assert station.approve(request.deployment).state == "applied"
+    station.look_after(request.deployment)
+    station.ctl("delete", "rolebinding", "get-bundle", "-n", station.namespace)
+    services.delete_deployment(by=station.people["rita"], deployment=request.deployment, via="browser")
+    station.work()
+    assert station.approve(request.deployment).state == "applied"
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
+
+
+def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(station: Station) -> None:
+    config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    let_requesters_get(station, "configmaps", "bundle")
+    request = wished(station, "late", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    station.ctl("delete", "rolebinding", "get-bundle", "-n", station.namespace)
+    assert station.approve(request.deployment).state == "approved"
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
+
+
+def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
+    station: Station,
+) -> None:
+    config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    deployment = station.wish("stale-rights", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    request = station.latest(deployment)
+    api = connect(station.cluster)
+    with pytest.raises(Forbidden, match=r"bundle cannot be read as rita, who may get it: .*cannot get resource"):
+        prepare._reader(request, api)(ObjectRef("", "v1", "ConfigMap", station.namespace, "bundle"))
+
+
+SECRETS = {
+    "none": (None, "Secret {ns}/pull does not exist"),
+    "another type": ({"type_": "kubernetes.io/tls", "tls.crt": "shh", "tls.key": "shh"}, "of type kubernetes.io/tls"),
+    "no such key": ({"type_": "Opaque", "config": "shh"}, "has config; expected for an image: .dockerconfigjson"),
+    "no such host": (
+        {"type_": "kubernetes.io/dockerconfigjson", ".dockerconfigjson": '{"auths": {"r.example": {"auth": "c2ho"}}}'},
+        "no credentials for 127.0.0.1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), SECRETS.values(), ids=SECRETS)
+def test_a_secret_that_opens_nothing_is_said_by_its_keys(
+    station: Station, registry_with_auth: Registry, given: dict[str, str] | None, words: str
+) -> None:
+    if given:
+        secret(station, "pull", **given)
+    let_requesters_get(station, "secrets", "pull")
+    request = wished(station, f"wrong-{station.namespace}", locked_image(registry_with_auth, "wrong"))
+    assert (request.state, request.problem_code) == ("failed", "bad-source")
+    assert words.format(ns=station.namespace) in request.problem
+    assert not any(word in request.problem for word in ("shh", "c2ho"))
+
+
+def test_a_config_map_is_a_bundle_from_wish_to_revision(station: Station) -> None:
+    files = {path.rpartition("/")[2]: data for path, data in bundles.app("boxed", "1").items()}
+    texts = {name: data.decode() for name, data in files.items() if name != "02.yaml"}
+    encoded = {"02.yaml": base64.b64encode(files["02.yaml"]).decode()}
+    config_map(station, "bundle", data=texts, binaryData=encoded, immutable=True)
+    let_requesters_get(station, "configmaps", "bundle")
+    request = wished(station, "boxed", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    assert request.state == "in_review", request.problem
+    assert (request.pins[0]["kind"], request.pins[0]["reference"]) == ("configMap", f"{station.namespace}/bundle")
+    assert station.approve(request.deployment).state == "applied"
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "boxed"))
+
+
+def test_S08_a_config_map_is_not_read_for_who_may_not_get_it(station: Station) -> None:
+    config_map(station, "bundle", data={"a.yaml": "kind: A"})
+    request = wished(station, "peek", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    assert (request.state, request.problem_code) == ("failed", "forbidden")
+    assert "does not let rita get" in request.problem
