@@ -24,7 +24,7 @@ from provisioner.errors import ClusterError
 from provisioner.render import BUILT_IN, IsNamespaced, format_names, load_all
 from provisioner.review.as_html import as_html
 from provisioner.review.as_text import as_text, crds_as_text
-from provisioner.review.crd_diff import CrdDifference, crdify_differences, crds_of, differences, objects_of
+from provisioner.review.crd_diff import CrdDifference, crdify_differences, crds_of, differences, objects_of, strangers
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.record import to_record
 from provisioner.schema import CrdifyConfig
@@ -314,7 +314,12 @@ def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
     if options.profile == "crdify":
         given = next(iter(_documents(options.config)), None) if options.config else {}
         return crdify_differences(old, new, CrdifyConfig.of(given))
-    return differences(old, new, objects_of(_documents(options.objects)) if options.objects else None)
+    if options.objects is None:
+        return differences(old, new)
+    objects = objects_of(_documents(options.objects))
+    for kind, count in strangers(old.values(), objects).items():
+        sys.stderr.write(f"pratique: {options.objects}: {count:,} {kind} passed over: no CRD here is theirs\n")
+    return differences(old, new, objects)
 
 
 def _documents(file: Path) -> list[object]:

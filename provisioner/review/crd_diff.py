@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,13 @@ from typing import Any
 from provisioner.errors import InvalidManifest
 from provisioner.review.checks.crds import CRD, created, deleted
 from provisioner.review.facts import mapping, maps
+from provisioner.review.live_findings import object_findings
+from provisioner.review.live_scene import scene_of
 from provisioner.review.record import plain
-from provisioner.schema import CrdifyConfig, compare, crdify_triples, settle
-from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity, worst_first
+from provisioner.review.settling import settled
+from provisioner.schema import CrdifyConfig, compare, crdify_triples
+from provisioner.schema.crd import Crd
+from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity, worst_first
 
 Objects = Iterable[JsonObject]
 
@@ -86,10 +91,16 @@ def to_record(difference: CrdDifference) -> dict[str, Any]:
 def _findings(old: JsonObject | None, new: JsonObject | None, objects: list[JsonObject] | None) -> list[Finding]:
     if old is not None and new is not None:
         found = compare(old, new)
-        return found if objects is None else settle(old, new, found, objects)
+        return found if objects is None else _by_objects(old, new, found, objects)
     if new is not None:
         return list(created(ObjectRef.of(new), new))
     return [deleted(ObjectRef.of(old or {}), old)]
+
+
+def _by_objects(old: JsonObject, new: JsonObject, found: list[Finding], objects: list[JsonObject]) -> list[Finding]:
+    scene = scene_of(old, new, objects)
+    is_needed = any(one.evidence.get("live") for one in found)
+    return [*(settled(one, scene) for one in found), *object_findings(scene, is_needed=is_needed)]
 
 
 def _in_crdify(name: str, old: JsonObject | None, new: JsonObject | None, config: CrdifyConfig | None) -> CrdDifference:
@@ -125,6 +136,13 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "evidence": plain(finding.evidence),
         "fingerprint": finding.fingerprint,
     }
+
+
+def strangers(crds: Iterable[JsonObject], objects: Objects) -> dict[str, int]:
+    """How many of `objects` are of none of the CRDs, by kind and group: they are passed over."""
+    known = {GroupKind(one.group, str(one.names.get("kind") or "")) for one in map(Crd, crds)}
+    kinds = Counter(ObjectRef.of(one).group_kind for one in objects)
+    return {str(kind): count for kind, count in sorted(kinds.items(), key=str) if kind not in known}
 
 
 def objects_of(documents: Iterable[Any]) -> list[JsonObject]:

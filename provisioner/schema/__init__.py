@@ -5,7 +5,6 @@ from provisioner.schema.comparing import compare
 from provisioner.schema.crdify import CrdifyConfig, crdify_triples
 from provisioner.schema.crdrules import accepts_update, validate_crd
 from provisioner.schema.embedded import embedded_errors
-from provisioner.schema.evidence import settle
 from provisioner.schema.fields import FieldError
 from provisioner.schema.pruning import default, drop_nulls, prune
 from provisioner.schema.validating import validate
@@ -22,7 +21,6 @@ __all__ = [
     "drop_nulls",
     "embedded_errors",
     "prune",
-    "settle",
     "validate",
     "validate_crd",
 ]
