@@ -27,6 +27,7 @@ from provisioner.review.as_text import as_text, crds_as_text
 from provisioner.review.crd_diff import CrdDifference, crdify_differences, crds_of, differences, objects_of, strangers
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.record import to_record
+from provisioner.review.text import visible
 from provisioner.schema import CrdifyConfig
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import Limits
@@ -318,7 +319,7 @@ def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
         return differences(old, new)
     objects = objects_of(_documents(options.objects))
     for kind, count in strangers(old.values(), objects).items():
-        sys.stderr.write(f"pratique: {options.objects}: {count:,} {kind} passed over: no CRD here is theirs\n")
+        sys.stderr.write(f"pratique: {options.objects}: {count:,} {visible(kind)} passed over: no CRD here is theirs\n")
     return differences(old, new, objects)
 
 

@@ -292,6 +292,16 @@ def test_crd_diff_is_settled_by_the_stored_objects(
     assert (status, found["verdict"], {one["rule"] for one in found["findings"]}) == (1, verdict, rules)
 
 
+def test_crd_diff_says_which_objects_are_of_no_crd(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    stored = {"apiVersion": "other.example.com/v1", "kind": "Or\x1bder", "metadata": {"name": "one"}, "spec": {}}
+    (tmp_path / "objects.yaml").write_text(json.dumps(stored))
+    status, _, err = crd_diff(capsys, *files("crd-field-removed"), "--objects", str(tmp_path / "objects.yaml"))
+    assert status == 1
+    assert "1 Or" in err
+    assert "der.other.example.com passed over" in err
+    assert "\x1b" not in err
+
+
 def test_crd_diff_of_what_holds_no_crd_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = crd_diff(capsys, *files("image-latest"))
     assert (status, out) == (2, "")
