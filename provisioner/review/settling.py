@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.review.live_scene import Scene
-from provisioner.review.stored import Fate, concerns
+from provisioner.review.stored import NOT_EVALUATED, Fate, concerns
 from provisioner.review.writers import counted, owners_of
 from provisioner.values import Finding, ObjectRef, Severity
 
@@ -69,7 +69,7 @@ def _by_fates(finding: Finding, scene: Scene) -> Finding:
 
 
 def _is_hit(fate: Fate, finding: Finding) -> bool:
-    paths = [*fate.pruned, *(error.path for error in fate.errors)]
+    paths = [*fate.pruned, *(error.path for error in fate.errors if NOT_EVALUATED not in error.message)]
     place = () if finding.rule in _ANYWHERE else finding.path
     return any(concerns(place, path) for path in paths)
 

@@ -12,6 +12,7 @@ from provisioner.review.checks import crds, live
 from provisioner.review.crd_diff import differences
 from provisioner.review.facts import Listed, Listing, Surroundings
 from provisioner.review.frame import report
+from provisioner.review.references import AUTOSCALERS, SEEKERS
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.provisioner.review.bundles import content_with, facts, planned
 from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, obj, root, thing, version
@@ -37,7 +38,7 @@ def reported(old: JsonDict, new: JsonDict, objects: list[JsonDict]) -> list[Find
     """As the report on a request judges, whose objects come from the cluster."""
     listing = Listing(new["spec"]["group"], "v1", new["spec"]["names"]["kind"])
     lists = {listing: Listed(tuple(objects), len(objects))}
-    lists |= {one: Listed() for one in (*live.AUTOSCALERS, *live.SEEKERS)}
+    lists |= {one: Listed() for one in (*AUTOSCALERS, *SEEKERS)}
     given = facts(
         planned(new, Action.UPDATE, before=old),
         content=content_with(new),
@@ -115,6 +116,16 @@ def test_a_refusal_by_the_api_server_is_not_settled_by_objects() -> None:
     new = copy.deepcopy(old)
     new["spec"]["scope"] = "Cluster"
     assert [one.severity for one in judged(old, new, []) if one.rule.startswith("CRD")] == [BREAKING]
+
+
+def test_a_rule_that_only_the_server_can_evaluate_stays_unknown() -> None:
+    def ruled(text: str) -> JsonDict:
+        return obj(a={**TEXT, "x-kubernetes-validations": [{"rule": text}]})
+
+    server_only = "format.dns1123Label().validate(self).hasValue() == false"
+    found = settled(ruled("self.matches('^x')"), ruled(server_only), {"a": "x"})
+    assert (found["SCH-39"].severity, found["SCH-39"].evidence["basis"]) == (Severity.UNKNOWN, "schemas")
+    assert found["LIV-01"].severity is Severity.UNKNOWN
 
 
 @pytest.mark.parametrize(("spec", "severity"), [({"a": "x"}, DANGEROUS), ({"c": 1}, BREAKING)], ids=["clean", "loses"])
