@@ -60,7 +60,7 @@ class PreflightFacts:
 
     `manifests` stand in the order of apply. `kinds` is what the cluster serves, by group, version and kind. `actions`
     is what apply is planned to do, by identity; without a plan everything counts as new. `answers` are the API server's
-    to `questions`, which see other authorizers than RBAC, too.
+    to `questions`, which see other authorizers than RBAC, too. `unanswered` are groups whose own servers are down.
     """
 
     account: Subject
@@ -71,6 +71,7 @@ class PreflightFacts:
     actions: Mapping[ObjectIdentity, PlannedAction] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     answers: Mapping[AccessRequest, AccessAnswer] = field(default_factory=dict)
+    unanswered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +341,9 @@ def _of_no_kind(facts: PreflightFacts, ref: ObjectRef) -> Finding:
             f"Which rights {said(ref)} needs is not known: its kind is not Kubernetes' own, and no cluster was asked"
         )
         return _UNKNOWN.at(ref, message, path=("kind",))
+    if ref.group in facts.unanswered:
+        words = f"the server of {ref.group} does not answer"
+        return _UNKNOWN.at(ref, f"Which rights {said(ref)} needs is not known: {words}", path=("kind",))
     message = f"Nobody serves {ref.kind} in {ref.api_version}, which {said(ref)} needs, nor does the bundle define it"
     return _NO_KIND.at(ref, message, path=("kind",), key=ref.api_version)
 
