@@ -224,11 +224,12 @@ def _of_verbs(found: Walk, ref: ObjectRef, kind: Resource, verbs: tuple[str, ...
     for request in denied:
         found.lacks(ref.namespace, rule_of(request), f"needed to {purpose} {said(ref)}")
     lacking = [request.verb for request in denied]
-    is_known = found.facts.roles is not None or found.facts.answers
+    is_known = found.facts.roles is not None or any(request in found.facts.answers for request in denied)
+    rule = _NO_VERB if is_known else replace(_NO_VERB, severity=Severity.UNKNOWN)
     lack = f"may not {_listed(lacking, 'or')}" if is_known else f"has to be allowed to {_listed(lacking, 'and')}"
     message = f"{who(found.facts.account)} {lack} {said(ref)}"
     evidence = {"verbs": lacking, "said": [_answer(found.facts, request) for request in denied]}
-    yield _NO_VERB.at(ref, message, evidence=evidence, key=lacking)
+    yield rule.at(ref, message, evidence=evidence, key=lacking)
 
 
 def _of_owners(found: Walk, manifest: Manifest) -> Iterator[Finding]:

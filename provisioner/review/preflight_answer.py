@@ -16,7 +16,7 @@ _LITTLE_EXCESS = Rule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
 _USABLE = Rule("PRE-11", Section.PREFLIGHT, Severity.DANGEROUS)
 _UNKNOWN = Rule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
 _EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
-_BY_ROLES = frozenset({"PRE-01", "PRE-02", "PRE-03", "PRE-04", "PRE-06"})
+_BY_ROLES = frozenset({"PRE-02", "PRE-03", "PRE-04", "PRE-06"})
 _MAKES_PODS = (
     ("", "pods"),
     ("", "replicationcontrollers"),
@@ -79,9 +79,8 @@ def preflight(facts: PreflightFacts) -> Preflight:
 
 
 def _as_known(finding: Finding, facts: PreflightFacts) -> Finding:
-    """Without the roles of the cluster only what the API server itself denied is proved."""
-    is_denied = finding.rule == "PRE-01" and facts.answers
-    if facts.roles is not None or is_denied or finding.rule not in _BY_ROLES:
+    """Without the roles of the cluster nothing is proved that only they can tell."""
+    if facts.roles is not None or finding.rule not in _BY_ROLES:
         return finding
     return replace(finding, severity=Severity.UNKNOWN)
 

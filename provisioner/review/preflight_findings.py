@@ -46,7 +46,7 @@ def preflight_findings(facts: Facts) -> tuple[Finding, ...]:
     found = [_in_report(one, facts) for one in answer.findings if _is_ours(one)]
     if not wanted.manifests:  # a removal needs next to nothing, which says nothing about the account
         found = [one for one in found if one.rule != _IN_EXCESS]
-    return worst_first([*found, *_remedy(answer)])
+    return worst_first([*found, *_remedy(answer, is_known=wanted.roles is not None)])
 
 
 def questions(facts: Facts) -> list[AccessRequest]:
@@ -127,13 +127,13 @@ def _in_report(finding: Finding, facts: Facts) -> Finding:
     return replace(finding, severity=severity, is_new=facts.previous is None)
 
 
-def _remedy(answer: Preflight) -> list[Finding]:
+def _remedy(answer: Preflight, *, is_known: bool) -> list[Finding]:
     """The fewest rules that are missing, in one finding."""
     if not answer.missing:
         return []
-    count = len(answer.missing)
+    count, lacks = len(answer.missing), "lacks" if is_known else "may lack"
     message = (
-        f"{who(answer.account)} lacks {count} {'rule' if count == 1 else 'rules'} that this bundle needs: "
+        f"{who(answer.account)} {lacks} {count} {'rule' if count == 1 else 'rules'} that this bundle needs: "
         "here they are, ready to be applied by somebody who may grant them"
     )
     evidence = {"yaml": as_yaml(answer), "rules": [_rule_record(one) for one in answer.missing]}
