@@ -31,7 +31,16 @@ from provisioner.cluster.plan import plan as make_plan
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater, UnknownKind
 from provisioner.rbac import Subject
-from provisioner.reading import installer, kinds, live_objects, live_rbac, namespaces, surroundings, with_answers
+from provisioner.reading import (
+    installer,
+    kinds,
+    live_objects,
+    live_rbac,
+    namespaces,
+    surroundings,
+    with_answers,
+    with_rights,
+)
 from provisioner.render import IsNamespaced, Rendering, content_digest, render_content
 from provisioner.review.difference import mask_secret
 from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap
@@ -167,8 +176,9 @@ def look(  # noqa: PLR0913 -- each by its name
     live, gaps = live_objects(readers, wanted(content, plan))
     roles, more = live_rbac(readers)
     facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=kinds(cluster, own_namespace))
+    facts = replace(facts, installer=installer(as_account))
     facts = replace(facts, around=surroundings(readers, facts))
-    return report(replace(facts, installer=installer(cluster, facts, as_account)) if as_account else facts)
+    return report(with_rights(cluster, facts))
 
 
 def plan_again(

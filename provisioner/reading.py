@@ -121,21 +121,25 @@ def namespaces(cluster: Cluster) -> tuple[frozenset[str] | None, list[Gap]]:
         return None, [Gap("which namespaces exist", str(exc), Section.PREFLIGHT)]
 
 
-def installer(cluster: Cluster, facts: Facts, account: Identity) -> Installer | None:
-    """Who will apply the content of `facts`, with the API server's word on at most MAX_QUESTIONS denied rights.
+def installer(account: Identity | None) -> Installer | None:
+    """Who will apply the content, of whom nothing was asked yet; None for anybody but a ServiceAccount."""
+    username = account.username if account else ""
+    namespace, _, name = username.removeprefix(_ACCOUNT).partition(":")
+    is_account = username.startswith(_ACCOUNT) and bool(name)
+    return Installer(Subject("ServiceAccount", name, namespace)) if is_account else None
 
-    None for anybody but a ServiceAccount, of whom only the dry-runs tell.
-    """
-    namespace, _, name = account.username.removeprefix(_ACCOUNT).partition(":")
-    if not account.username.startswith(_ACCOUNT) or not name:
-        return None
-    found = Installer(Subject("ServiceAccount", name, namespace))
+
+def with_rights(cluster: Cluster, facts: Facts) -> Facts:
+    """`facts` with the API server's word on at most MAX_QUESTIONS rights that the installer's roles do not give it."""
+    found = facts.installer
+    if found is None:
+        return facts
 
     def wanted(answers: _Answers) -> list[AccessRequest]:
         return questions(replace(facts, installer=replace(found, answers=answers)))
 
-    answers, gaps = _answered(cluster, account, wanted, MAX_QUESTIONS)
-    return replace(found, answers=answers, gaps=tuple(gaps))
+    answers, gaps = _answered(cluster, found.account.identity, wanted, MAX_QUESTIONS)
+    return replace(facts, installer=replace(found, answers=answers, gaps=tuple(gaps)))
 
 
 def with_answers(cluster: Cluster, facts: PreflightFacts) -> PreflightFacts:
