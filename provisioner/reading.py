@@ -160,7 +160,7 @@ def _answered(
     for _ in range(ROUNDS):
         asked = wanted(answers)
         now = asked if at_most is None else asked[: at_most - len(answers)]
-        if not now:
+        if not asked:
             break
         try:
             answers |= ask_many(cluster, account, now)
@@ -168,9 +168,7 @@ def _answered(
             raise
         except ClusterError as exc:
             return answers, [Gap(_AGREES, str(exc), Section.PREFLIGHT)]
-    left = len(wanted(answers)) if at_most is not None and len(answers) >= at_most else 0
-    if not left:
-        return answers, []
-    return answers, [
-        Gap(_AGREES, f"it was asked about {len(answers)} missing rights, and not about {left} more", Section.PREFLIGHT)
-    ]
+        if len(now) < len(asked):
+            words = f"it was asked about {len(answers)} missing rights, and not about the rest"
+            return answers, [Gap(_AGREES, words, Section.PREFLIGHT)]
+    return answers, []
