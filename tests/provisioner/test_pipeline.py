@@ -17,6 +17,7 @@ from provisioner import pipeline
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
+from provisioner.reading import MAX_QUESTIONS
 from provisioner.render import BUILT_IN
 from provisioner.review.as_text import as_text
 from provisioner.review.record import from_record, to_record
@@ -442,3 +443,17 @@ def _in_time(holds: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.3)
     return True
+
+
+def test_an_account_that_lacks_very_much_is_asked_about_in_bounds_and_the_rest_is_said(
+    api: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    weak = installer_of(api, namespace)
+    maps = {f"map-{number}": "x" for number in range(MAX_QUESTIONS // 2)}
+    content = prepare(LocalSource(str(bundle(tmp_path, **maps))), namespace=namespace)
+    report = pipeline.look(api, content, previous=None, inventory={}, as_account=weak)
+    found = preflight_of(report)
+    asked = [words for one in found for words in one.evidence.get("said", ()) if "the API server says" in words]
+    assert len(asked) == MAX_QUESTIONS
+    assert [f"about {MAX_QUESTIONS} missing rights" in one.message for one in found if one.rule == "PRE-12"] == [True]
+    assert {one.ref.name for one in found if one.rule == "PRE-01" and one.ref} == set(maps)
