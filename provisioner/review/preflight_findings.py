@@ -67,14 +67,11 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
     installer = facts.installer
     if installer is None or facts.is_offline:
         return None
-    kinds = facts.around.kinds
     return PreflightFacts(
         installer.account,
         _in_order(facts),
         facts.live_rbac,
-        None
-        if kinds is None
-        else {(it.group, it.version, it.kind): Resource(it.plural, it.is_namespaced) for it in kinds},
+        _resources(facts),
         frozenset(_places(facts)) - _absent(facts),
         {one.ref.identity: one for one in facts.plan.actions},
         (*installer.gaps, *_gaps(facts)),
@@ -83,18 +80,25 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
     )
 
 
+def _resources(facts: Facts) -> dict[tuple[str, str, str], Resource] | None:
+    kinds = facts.around.kinds
+    if kinds is None:
+        return None
+    return {(one.group, one.version, one.kind): Resource(one.plural, one.is_namespaced) for one in kinds}
+
+
 def said_once(findings: Iterable[Finding]) -> list[Finding]:
     """`findings` without what the dry-run says of a cause that the preflight explains: its words become evidence."""
     everything = list(findings)
-    explained: dict[ObjectIdentity, Finding] = {}
+    explained: dict[ObjectIdentity, list[Finding]] = {}
     for one in worst_first(everything):
         if one.ref and one.rule in _EXPLAINED and not _is_of_dry_run(one):
-            explained.setdefault(one.ref.identity, one)
-    proofs = {
-        explained[one.ref.identity].fingerprint: one
-        for one in everything
-        if one.ref and _is_of_dry_run(one) and one.ref.identity in explained
-    }
+            explained.setdefault(one.ref.identity, []).append(one)
+    proofs: dict[str, Finding] = {}
+    for one in everything:
+        known = explained.get(one.ref.identity, []) if one.ref and _is_of_dry_run(one) else []
+        if known:
+            proofs[next((it for it in known if it.rule == one.rule), known[0]).fingerprint] = one
     folded = {one.fingerprint for one in proofs.values()}
     kept = [one for one in everything if one.fingerprint not in folded]
     return [_proved(one, proofs[one.fingerprint]) if one.fingerprint in proofs else one for one in kept]

@@ -115,6 +115,15 @@ def test_one_cause_is_one_finding(obj: dict[str, Any], problem: tuple[str, str],
     assert found[0].severity is Severity.BREAKING
 
 
+def test_the_words_of_the_dry_run_stand_with_the_cause_that_they_name() -> None:
+    words = 'namespaces "gone" not found'
+    given = scene(an_object("v1", "ConfigMap", "settings", "gone"), problem=words, code=ClusterError.code)
+    given = replace(given, around=replace(given.around, exists={("", "Namespace", "", "gone"): False}))
+    assert ids(given) == ["PRE-01", "PRE-05", "PRE-RULES"]
+    assert words in one_of(given, "PRE-05").evidence["dry_run"]
+    assert "dry_run" not in one_of(given, "PRE-01").evidence
+
+
 def test_what_only_the_dry_run_met_is_still_said() -> None:
     found = one_of(scene(SETTINGS, held=BOSS, problem=NO_RIGHT, code=Forbidden.code), "PRE-01")
     assert NO_RIGHT in found.message
