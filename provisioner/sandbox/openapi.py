@@ -12,6 +12,7 @@ from typing import Any
 
 from provisioner.sandbox import builtin_types
 from provisioner.sandbox.discovery import VERSION, groups
+from provisioner.sandbox.field_forms import INT_OR_STRING, QUANTITY
 from provisioner.sandbox.kinds import Kind
 
 Schema = dict[str, Any]
@@ -22,6 +23,17 @@ _PLAIN: dict[str, Schema] = {
     "bool": {"type": "boolean"},
     "int": {"type": "integer"},
     "float": {"type": "number"},
+}
+# Types that are no classes: (name of the schema, the schema).
+_SHARED: dict[str, tuple[str, Schema]] = {
+    INT_OR_STRING: (
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+        {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    ),
+    QUANTITY: (
+        "io.k8s.apimachinery.pkg.api.resource.Quantity",
+        {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    ),
 }
 _CLASS = re.compile(r"(?P<group>[A-Z][a-z]+)?(?P<version>V\d+(?:(?:alpha|beta)\d+)?)(?P<kind>.+)")
 _META = "V1ObjectMeta"
@@ -93,6 +105,10 @@ def _custom(kind: Kind, stated: Schema) -> Schema:
 
 
 def _collect(model: str, found: dict[str, Schema]) -> None:
+    if model in _SHARED:
+        name, shared = _SHARED[model]
+        found[name] = shared
+        return
     made = _of_class(model)
     if made is None or _name(model) in found:
         return
@@ -112,10 +128,19 @@ def _of_class(model: str) -> tuple[Schema, tuple[str, ...]] | None:
     schema: Schema = {
         "type": "object",
         "description": about,
-        "properties": {it.name: {**_of_form(it.form), "description": it.description} for it in fields},
+        "properties": {it.name: {**_of_field(it), "description": it.description} for it in fields},
     }
     required = [it.name for it in fields if it.is_required]
     return ({**schema, "required": required} if required else schema), tuple(_innermost(it.form) for it in fields)
+
+
+def _of_field(field: builtin_types.Field) -> Schema:
+    schema = _of_form(field.form)
+    if not field.choice:
+        return schema
+    if schema["type"] == "array":
+        return {**schema, "items": {**schema["items"], "enum": list(field.choice)}}
+    return {**schema, "enum": list(field.choice)}
 
 
 def _of_form(form: str) -> Schema:
@@ -126,7 +151,7 @@ def _of_form(form: str) -> Schema:
         return {"type": "object", "additionalProperties": _of_form(inner)}
     if form in _PLAIN:
         return dict(_PLAIN[form])
-    if builtin_types.described(form) is None:
+    if form not in _SHARED and builtin_types.described(form) is None:
         return {"type": "object"}
     # As the API server writes it: a reference beside a description needs this wrapping.
     return {"allOf": [{"$ref": f"#/components/schemas/{_name(form)}"}]}
@@ -139,6 +164,8 @@ def _innermost(form: str) -> str:
 
 def _name(model: str) -> str:
     """The name of a class's schema; kubectl shows what follows its last dot."""
+    if model in _SHARED:
+        return _SHARED[model][0]
     found = _CLASS.fullmatch(model)
     if found is None:
         return model
