@@ -1,11 +1,12 @@
-"""OpenAPI v3, as much as kubectl asks for: what `kubectl explain` shows, and that this server validates by itself.
+"""OpenAPI v3: what `kubectl explain` shows, what objects are held against offline, and that this server validates.
 
-Schemas say types, descriptions and what is required; how lists are merged they leave to what kubectl knows.
+Schemas say types, choices, descriptions and what is required; how lists are merged they leave to what kubectl knows.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -43,25 +44,38 @@ NOTHING = ""
 NOTHING_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
-def document(kinds: list[Kind], parts: list[str], schema_of: Callable[[Kind], Schema | None]) -> dict[str, Any] | None:
-    """/openapi/v3 and what it names; `schema_of` gives the schema of a custom kind. None for other paths."""
+def document(kinds: list[Kind], parts: list[str], schema_of: Callable[[Kind], Schema | None]) -> str | None:
+    """/openapi/v3 and what it names, as JSON; `schema_of` gives the schema of a custom kind. None for other paths."""
     places = [
         f"apis/{name}/{version}" if name else f"api/{version}"
         for name, versions in groups(kinds).items()
         for version in versions
     ]
     if parts == ["v3"]:
-        return {"paths": {place: {"serverRelativeURL": f"/openapi/v3/{place}"} for place in places}}
+        return json.dumps({"paths": {place: {"serverRelativeURL": f"/openapi/v3/{place}"} for place in places}})
     place = "/".join(parts[1:])
     if parts[:1] != ["v3"] or place not in places:
         return None
-    chosen = [kind for kind in kinds if _place(kind) == place]
-    return {
+    chosen = tuple(kind for kind in kinds if _place(kind) == place)
+    if any(kind.is_custom for kind in chosen):
+        return _described(place, chosen, schema_of)
+    return _of_built_in(place, chosen)
+
+
+@functools.cache
+def _of_built_in(place: str, kinds: tuple[Kind, ...]) -> str:
+    """Made once: these documents are large, read for every report, and never change."""
+    return _described(place, kinds, lambda _: None)
+
+
+def _described(place: str, kinds: tuple[Kind, ...], schema_of: Callable[[Kind], Schema | None]) -> str:
+    found = {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
-        "paths": {f"/{place}/{kind.plural}/{{name}}": {"patch": _patch(kind)} for kind in chosen},
-        "components": {"schemas": _schemas(chosen, schema_of)},
+        "paths": {f"/{place}/{kind.plural}/{{name}}": {"patch": _patch(kind)} for kind in kinds},
+        "components": {"schemas": _schemas(kinds, schema_of)},
     }
+    return json.dumps(found)
 
 
 def _patch(kind: Kind) -> dict[str, Any]:
@@ -83,7 +97,7 @@ def _place(kind: Kind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
-def _schemas(kinds: list[Kind], schema_of: Callable[[Kind], Schema | None]) -> dict[str, Schema]:
+def _schemas(kinds: tuple[Kind, ...], schema_of: Callable[[Kind], Schema | None]) -> dict[str, Schema]:
     """The schemas of kinds, and of all classes that they are made of."""
     found: dict[str, Schema] = {}
     for kind in kinds:
