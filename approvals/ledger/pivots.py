@@ -85,6 +85,14 @@ def ensure_request(deployment: BundleDeployment, *, again: bool = False, asker: 
     return _new_request(deployment, Request.Purpose.DEPLOY, asker, is_by_nobody=is_by_nobody)
 
 
+def has_asked(request: Request, *, user_id: int | None, username: str) -> bool:
+    """Whether this person is one of those who asked, by the account here or by the name in the cluster (S05)."""
+    return any(
+        person["username"] == username or (user_id is not None and person.get("user_id") == user_id)
+        for person in request.requesters
+    )
+
+
 def _is_asked_again(deployment: BundleDeployment, meta: Mapping[str, Any]) -> bool:
     """Whether the annotation has another value than when it was last seen; the value itself means nothing."""
     asked = str((meta.get("annotations") or {}).get(ASK_AGAIN, ""))[:ASK_AGAIN_LENGTH]

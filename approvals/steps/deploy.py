@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +20,7 @@ from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Policy, Request, Review, Revision
-from approvals.policy import Decision
+from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
@@ -131,7 +132,7 @@ def _check_reviewers(request: Request) -> None:
         )
     )
     tally = policy.decide(
-        (ballot_of(review, counts=_still_counts(review, request.deployment)) for review in reviews),
+        (_ballot(review, request) for review in reviews),
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         held_by=(),
         is_requester_known=request.is_requester_known,
@@ -140,12 +141,23 @@ def _check_reviewers(request: Request) -> None:
         raise Waiting(f"not every approval counts any more, asked again before applying: {tally.words}")
 
 
+def _ballot(review: Review, request: Request) -> Ballot:
+    """What the review weighs today, as to the right to use the ServiceAccount as well (S07)."""
+    ballot = ballot_of(review, request, counts=_still_counts(review, request.deployment))
+    identity = access.identity_of(review.user, request.deployment.cluster) if review.user else None
+    if request.is_requester_known or identity is None or not ballot.may_use_account:
+        return ballot
+    return replace(ballot, may_use_account=access.may_use_account(identity, request).allowed)
+
+
 def _still_counts(review: Review, deployment: BundleDeployment) -> bool:
     if review.user:
         is_fresh = access.are_groups_fresh(review.user, deployment.cluster, now=timezone.now())
         identity = access.identity_of(review.user, deployment.cluster)
-        is_same = identity is not None and identity.username == review.username
-        return is_fresh and is_same and access.may_approve(review.user, deployment, fresh=True).allowed
+        reviewed_as = (review.username, review.uid)
+        if identity is None or (identity.username, identity.uid) != reviewed_as or access.is_machine(identity):
+            return False
+        return is_fresh and access.may_approve(review.user, deployment, fresh=True).allowed
     if review.policy:
         return _policy_still_counts(review.policy, review.policy_version, deployment)
     return False

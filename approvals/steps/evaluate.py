@@ -12,6 +12,7 @@ from django.utils import timezone
 from approvals import access, audit, policy, wake
 from approvals.audit import MACHINE, Actor
 from approvals.ledger.moves import locked, move
+from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, PolicyEvaluation, Report, Request, Review, Verdict
 from approvals.policy import Ballot, Decision
@@ -189,7 +190,10 @@ def _settle(request_id: int, round_number: int, held_by: list[str]) -> None:
     if row.state != State.IN_REVIEW or row.round != round_number:
         return
     tally = policy.decide(
-        (ballot_of(review) for review in row.reviews.filter(round=round_number, subject_digest=row.subject_digest)),
+        (
+            ballot_of(review, row)
+            for review in row.reviews.filter(round=round_number, subject_digest=row.subject_digest)
+        ),
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         held_by=held_by,
         is_requester_known=row.is_requester_known,
@@ -212,5 +216,17 @@ def _settle(request_id: int, round_number: int, held_by: list[str]) -> None:
     wake.notice(row.pk, "decided")
 
 
-def ballot_of(review: Review, *, counts: bool = True) -> Ballot:
-    return Ballot(review.decision, review.policy_id is not None, counts, review.may_use_account)
+def ballot_of(review: Review, request: Request, *, counts: bool = True) -> Ballot:
+    """`counts`: what else is known. Who turned out to have asked after approving does not count (S05)."""
+    return Ballot(
+        review.decision,
+        review.policy_id is not None,
+        counts and not _is_own(review, request),
+        review.may_use_account,
+    )
+
+
+def _is_own(review: Review, request: Request) -> bool:
+    if review.decision != "Approve" or settings.PRATIQUE["SELF_APPROVAL"]:
+        return False
+    return has_asked(request, user_id=review.user_id, username=review.username)

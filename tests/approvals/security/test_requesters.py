@@ -113,3 +113,48 @@ def test_S05_who_deletes_once_more_does_not_take_over_who_deleted(here: World) -
     services.delete_deployment(by=here.rita, deployment=deployment, via="browser")
     request = Request.objects.get(purpose="delete")
     assert (request.is_requester_known, names(request)) == (False, ["rita"])
+
+
+def test_S05_a_review_does_not_count_once_its_giver_turns_out_to_have_asked(here: World) -> None:
+    here.kubernetes.allow("ada", "impersonate")
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj)
+    request = world.in_review(Request.objects.get())
+    approve(here, request)
+    world.wish(here.cluster, obj, here.ada)
+    assert look(request) == "in_review"
+
+
+def test_S05_a_review_of_another_name_of_the_requester_does_not_count(here: World) -> None:
+    here.kubernetes.allow("ada", "impersonate")
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj)
+    request = world.in_review(Request.objects.get())
+    approve(here, request)
+    here.ada.kubernetes_identities.update(username="ada-renamed")
+    world.wish(here.cluster, obj, here.ada)
+    assert look(request) == "in_review"
+
+
+def test_S05_a_review_of_a_requester_counts_where_the_operator_allows_it(here: World, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "SELF_APPROVAL": True}
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.ada)
+    request = world.in_review(Request.objects.get())
+    approve(here, request)
+    assert look(request) == "approved"
+
+
+def test_S07_the_account_that_is_asked_about_is_the_one_of_the_request(here: World) -> None:
+    """While a deletion is open the spec may change without a new request: the question must not follow it."""
+    deployment = written_with_kubectl(here)
+    world.in_review(Request.objects.get())
+    Request.objects.update(state="denied")
+    deployment.inventory.create(group="", version="v1", kind="ConfigMap", namespace="harbour", name="a", nonce="n")
+    meta: dict[str, Any] = {"uid": deployment.uid, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    world.wish(here.cluster, world.seen("strimzi", world.spec(paused=False), generation=2, **meta))
+    request = world.in_review(Request.objects.get(purpose="delete"))
+    harmless = world.spec(serviceAccountName="harmless")
+    world.wish(here.cluster, world.seen("strimzi", harmless, generation=3, **meta))
+    here.kubernetes.allow("ada", "impersonate", "harmless")
+    assert not approve(here, request).may_use_account
+    assert look(request) == "in_review"
