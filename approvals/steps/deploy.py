@@ -21,7 +21,7 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Policy, Request, Review, Revision
 from approvals.policy import Ballot, Decision
-from approvals.steps.evaluate import ballot_of
+from approvals.steps.evaluate import ballot_of, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from provisioner import pipeline
@@ -143,14 +143,15 @@ def _check_reviewers(request: Request) -> None:
 
 def _ballot(review: Review, request: Request) -> Ballot:
     """What the review weighs today, as to the right to use the ServiceAccount as well (S07)."""
-    ballot = ballot_of(review, request, counts=_still_counts(review, request.deployment))
+    ballot = ballot_of(review, request, counts=_still_counts(review, request))
     identity = access.identity_of(review.user, request.deployment.cluster) if review.user else None
     if request.is_requester_known or identity is None or not ballot.may_use_account:
         return ballot
     return replace(ballot, may_use_account=access.may_use_account(identity, request).allowed)
 
 
-def _still_counts(review: Review, deployment: BundleDeployment) -> bool:
+def _still_counts(review: Review, request: Request) -> bool:
+    deployment = request.deployment
     if review.user:
         is_fresh = access.are_groups_fresh(review.user, deployment.cluster, now=timezone.now())
         identity = access.identity_of(review.user, deployment.cluster)
@@ -159,20 +160,13 @@ def _still_counts(review: Review, deployment: BundleDeployment) -> bool:
             return False
         return is_fresh and access.may_approve(review.user, deployment, fresh=True).allowed
     if review.policy:
-        return _policy_still_counts(review.policy, review.policy_version, deployment)
+        return _policy_still_counts(review.policy, review.policy_version, request)
     return False
 
 
-def _policy_still_counts(each: Policy, version: int | None, deployment: BundleDeployment) -> bool:
-    question = access.approval_of(deployment)
-    people = {each.author, each.editor}
-    return (
-        each.is_active
-        and each.mode == Policy.Mode.ENFORCE
-        and each.version == version
-        and access.ask_for(access.policy_identity(each), deployment.cluster, question, fresh=True).allowed
-        and all(access.may_approve(person, deployment, fresh=True).allowed for person in people)
-    )
+def _policy_still_counts(each: Policy, version: int | None, request: Request) -> bool:
+    is_as_it_was = each.is_active and each.mode == Policy.Mode.ENFORCE and each.version == version
+    return is_as_it_was and not objection_to(each, request)
 
 
 @transaction.atomic(durable=True)

@@ -87,12 +87,8 @@ def _policies(request: Request) -> list[Policy]:
 
 
 def _ask(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
-    """A policy's result and its words. Labels are those kept with the request, joined with today's (S14)."""
-    is_selected = any(
-        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=labels)
-        for labels in (request.labels, request.deployment.labels)
-    )
-    if not is_selected:
+    """A policy's result and its words."""
+    if not _is_selected(each, request):
         return Result.NOT_SELECTED, "its selector does not select this deployment"
     answer = policy.evaluate(each.expression, facts)
     if each.kind == Policy.Kind.GUARD:
@@ -105,6 +101,15 @@ def _ask(each: Policy, request: Request, report: Report, facts: policy.Facts) ->
         return Result.SILENT, answer.words
     obstacle = _obstacle(each, request, report)
     return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
+
+
+def _is_selected(each: Policy, request: Request) -> bool:
+    """By the labels kept with the request and by today's: either are enough for a guard, a grant needs both (S14)."""
+    selects = [
+        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=labels)
+        for labels in (request.labels, request.deployment.labels)
+    ]
+    return any(selects) if each.kind == Policy.Kind.GUARD else all(selects)
 
 
 def _with_message(each: Policy, words: str) -> str:
@@ -121,7 +126,23 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
         return "it deletes, replaces or adopts objects, which only people acknowledge"
     if not request.is_requester_known:
         return "nobody knows who asked, so a person who may use the ServiceAccount has to approve (S07)"
-    return _rights_of(each, request)
+    return objection_to(each, request)
+
+
+def objection_to(each: Policy, request: Request) -> str:
+    """Why this policy's word may not count for this request, asked of Kubernetes anew; "" where it may."""
+    return _own_wish(each, request) or _rights_of(each, request)
+
+
+def _own_wish(each: Policy, request: Request) -> str:
+    """Who writes what a policy approves does not have it approve their own change (S05)."""
+    if settings.PRATIQUE["SELF_APPROVAL"]:
+        return ""
+    for person in {each.author, each.editor}:
+        identity = access.identity_of(person, request.deployment.cluster)
+        if has_asked(request, user_id=person.pk, username=identity.username if identity else ""):
+            return f"its author or editor {person.get_username()} asked for this change (S05)"
+    return ""
 
 
 def _is_destructive(report: Report) -> bool:
@@ -135,6 +156,9 @@ def _rights_of(each: Policy, request: Request) -> str:
     if not own.allowed:
         return own.words
     for person in {each.author, each.editor}:
+        identity = access.identity_of(person, request.deployment.cluster)
+        if identity and access.is_machine(identity):
+            return f"its author or editor {identity.username} is a machine, and those do not vote (S12)"
         permission = access.may_approve(person, request.deployment, fresh=True)
         if not permission.allowed:
             return f"its author or editor {person.get_username()} may not: {permission.words}"
