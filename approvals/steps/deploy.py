@@ -26,6 +26,7 @@ from approvals.steps.inventory import DatabaseInventory, installer_of, owned
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.plan import plan_digest
 from provisioner.errors import DigestMismatch, TryLater
 from provisioner.review.record import from_record
 from provisioner.values import Content, ObjectRef, OutcomeState, Plan
@@ -53,7 +54,7 @@ def run(request: Request, worker: str) -> None:
     if request.state == State.APPROVED:
         if not _pass_gate(request, api, content, plan):
             return
-        request = _start(request)
+        request = _start(request, worker)
     _apply(request, api, content, plan, worker)
 
 
@@ -66,8 +67,10 @@ def _approved_content(request: Request) -> Content:
 def _approved_plan(request: Request) -> Plan:
     report = request.reports.get(round=request.round)
     plan = from_record(report.body).plan
-    if plan.digest != request.plan_digest:
-        raise DigestMismatch(f"the stored plan has digest {plan.digest}; reviewed was {request.plan_digest}")
+    # Over the actions themselves: what the record says of its digest proves nothing about them.
+    found = plan_digest(plan.actions)
+    if not found == plan.digest == request.plan_digest:
+        raise DigestMismatch(f"the stored plan has digest {found}; reviewed was {request.plan_digest}")
     return plan
 
 
@@ -184,8 +187,12 @@ def _find_stale(request: Request, planned: Plan) -> None:
 
 
 @transaction.atomic(durable=True)
-def _start(request: Request) -> Request:
+def _start(request: Request, worker: str) -> Request:
     row = locked(request.pk)
+    if (row.state, row.subject_digest, row.claimed_by) != (State.APPROVED, request.subject_digest, worker) or (
+        row.round != request.round
+    ):
+        raise LostClaim(f"the request has moved on while it was looked at: it is {row.state} in round {row.round}")
     number = (row.deployment.revisions.aggregate(last=Max("number"))["last"] or 0) + 1
     assert row.content is not None
     Revision.objects.create(
@@ -221,7 +228,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         plan,
         inventory=DatabaseInventory(request.deployment, revision),
         deadline_seconds=max(1.0, (deadline - timezone.now()).total_seconds()),
-        before_phase=lambda _: _check_again(request, api),
+        before_phase=lambda _: _check_again(request, api, worker),
     )
     for outcome in outcomes:
         if not claims.renew(request.pk, worker):
@@ -232,8 +239,15 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
     _finish(request, failed)
 
 
-def _check_again(request: Request, api: Api) -> None:
-    """Before each phase (S25): the same wish, not paused, and everybody who approved still may."""
+def _check_again(request: Request, api: Api, worker: str) -> None:
+    """Before each phase (S25): still ours to do, the same wish and account, not paused, and who approved still may."""
+    if not claims.renew(request.pk, worker):
+        raise LostClaim("the claim has passed to another worker")
+    account_uid = account_uid_of(request, api)
+    if account_uid != request.service_account_uid:
+        raise DigestMismatch(
+            f"the ServiceAccount has uid {account_uid}; approved was {request.service_account_uid}: it was made again"
+        )
     if _live_deployment(request, api).get("spec", {}).get("paused"):
         raise Waiting(f"{request.deployment.name} was paused while it was applied: it goes on once somebody resumes it")
     _check_reviewers(request)
