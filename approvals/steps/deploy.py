@@ -29,7 +29,7 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import DigestMismatch, TryLater
 from provisioner.review.record import from_record
-from provisioner.values import Content, ObjectRef, OutcomeState, Plan
+from provisioner.values import Content, Identity, ObjectRef, OutcomeState, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
@@ -158,13 +158,18 @@ def _still_counts(review: Review, request: Request) -> bool:
     if review.user:
         is_fresh = access.are_groups_fresh(review.user, deployment.cluster, now=timezone.now())
         identity = access.identity_of(review.user, deployment.cluster)
-        reviewed_as = (review.username, review.uid)
-        if identity is None or (identity.username, identity.uid) != reviewed_as or access.is_machine(identity):
+        if identity is None or not _is_who_reviewed(identity, review) or access.is_machine(identity):
             return False
         return is_fresh and access.may_approve(review.user, deployment, fresh=True).allowed
     if review.policy:
         return _policy_still_counts(review.policy, review.policy_version, request)
     return False
+
+
+def _is_who_reviewed(identity: Identity, review: Review) -> bool:
+    """By name, and by uid where both are known: the same name made again is another account (S01)."""
+    is_same_uid = identity.uid == review.uid or not (identity.uid and review.uid)
+    return identity.username == review.username and is_same_uid
 
 
 def _policy_still_counts(each: Policy, version: int | None, request: Request) -> bool:
