@@ -19,7 +19,7 @@ from approvals.ledger import claims, pivots
 from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
-from approvals.models import BundleDeployment, Outcome, Policy, Request, Review, Revision
+from approvals.models import BundleDeployment, Outcome, Request, Review, Revision
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
@@ -162,7 +162,7 @@ def _still_counts(review: Review, request: Request) -> bool:
             return False
         return is_fresh and access.may_approve(review.user, deployment, fresh=True).allowed
     if review.policy:
-        return _policy_still_counts(review.policy, review.policy_version, request)
+        return not objection_to(review.policy, request)
     return False
 
 
@@ -170,11 +170,6 @@ def _is_who_reviewed(identity: Identity, review: Review) -> bool:
     """By name, and by uid where both are known: the same name made again is another account (S01)."""
     is_same_uid = identity.uid == review.uid or not (identity.uid and review.uid)
     return identity.username == review.username and is_same_uid
-
-
-def _policy_still_counts(each: Policy, version: int | None, request: Request) -> bool:
-    is_as_it_was = each.is_active and each.mode == Policy.Mode.ENFORCE and each.version == version
-    return is_as_it_was and not objection_to(each, request)
 
 
 @transaction.atomic(durable=True)

@@ -216,7 +216,9 @@ def _settle(request_id: int, round_number: int, held_by: list[str]) -> None:
     tally = policy.decide(
         (
             ballot_of(review, row)
-            for review in row.reviews.filter(round=round_number, subject_digest=row.subject_digest)
+            for review in row.reviews.filter(round=round_number, subject_digest=row.subject_digest).select_related(
+                "policy"
+            )
         ),
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         held_by=held_by,
@@ -245,9 +247,17 @@ def ballot_of(review: Review, request: Request, *, counts: bool = True) -> Ballo
     return Ballot(
         review.decision,
         review.policy_id is not None,
-        counts and not _is_own(review, request),
+        counts and not _is_own(review, request) and not _is_outdated(review),
         review.may_use_account,
     )
+
+
+def _is_outdated(review: Review) -> bool:
+    """Whether a policy's review is of a version that is no longer in force (S13)."""
+    each = review.policy
+    if each is None:
+        return False
+    return not each.is_active or each.mode != Policy.Mode.ENFORCE or each.version != review.policy_version
 
 
 def _is_own(review: Review, request: Request) -> bool:

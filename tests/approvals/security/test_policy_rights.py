@@ -120,3 +120,15 @@ def test_S14_a_guard_holds_by_the_labels_of_either_day(here: World, then: dict[s
     allow(here, policy)
     BundleDeployment.objects.update(labels=then)
     assert look(request).state == "in_review"
+
+
+@pytest.mark.parametrize("change", [{"expression": "false"}, {"is_active": False}, {"mode": "dry-run"}])
+def test_S13_what_an_older_version_of_a_policy_approved_does_not_count(here: World, change: dict[str, Any]) -> None:
+    request = asked(here, here.rita)
+    save(here, name="freeze", kind="guard", expression="false")
+    allow(here, save(here, expression=ALWAYS))
+    assert look(request).state == "in_review"
+    assert request.reviews.count() == 1
+    save(here, **{"expression": ALWAYS, **change})
+    save(here, name="freeze", kind="guard", expression="true")
+    assert look(request).state == "in_review"
