@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -203,18 +202,19 @@ def _start(request: Request) -> Request:
 
 
 def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str) -> None:
-    """Apply as the installer, recording each outcome as it comes; the claim is renewed with every one."""
+    """Apply as the installer, recording each outcome as it comes; the claim is renewed with every one.
+
+    The deadline counts the time at work: while somebody pauses it, or the cluster does not answer, it does not run.
+    """
     check_cluster(request, api)
     revision = request.revision
-    begun = revision.started_at
-    deadline = begun + timedelta(minutes=settings.PRATIQUE["APPLY_MINUTES"])
     failed: list[Done] = []
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(request.spec)),
         content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision),
-        deadline_seconds=max(1.0, (deadline - timezone.now()).total_seconds()),
+        deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check_again(request, api),
     )
     for outcome in outcomes:
@@ -234,17 +234,18 @@ def _check_again(request: Request, api: Api) -> None:
 
 
 def _note(request: Request, outcome: Done) -> None:
+    found = {
+        "action": outcome.action,
+        "state": outcome.state,
+        "message": outcome.message,
+        "warnings": list(outcome.warnings),
+        "at": timezone.now(),
+    }
     Outcome.objects.update_or_create(
         request=request,
         object=str(outcome.ref)[:600],
-        defaults={
-            "position": request.outcomes.count(),
-            "action": outcome.action,
-            "state": outcome.state,
-            "message": outcome.message,
-            "warnings": list(outcome.warnings),
-            "at": timezone.now(),
-        },
+        defaults=found,
+        create_defaults={**found, "position": request.outcomes.count()},
     )
 
 
