@@ -79,11 +79,7 @@ def cluster_objects() -> list[dict[str, Any]]:
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
             "metadata": {"name": "pratique-demo-look"},
-            "rules": [
-                _look("apiextensions.k8s.io", "customresourcedefinitions"),
-                _look(_RBAC, "*"),
-                _look(_HARBOUR, "*"),
-            ],
+            "rules": [_look("apiextensions.k8s.io"), _look(_RBAC), _look(_HARBOUR)],
         },
         _binding("pratique-demo-look", "pratique-demo-look", _group("platform")),
         _binding("pratique-demo-approver", "pratique-approver", _group("platform")),
