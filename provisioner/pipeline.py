@@ -4,6 +4,7 @@
     look      Content + cluster → plan, facts → Report            reads only; dry-runs change nothing
     deploy    Content + the reviewed plan → Outcomes              the same bytes, as the identity of the cluster given
     observe   objects → their health
+    preflight Content + cluster → may the installing account   reads, and asks for its rights
     remove    everything of an inventory → Outcomes, in reverse order
 
 Each stage is a function of values; keeping them, and asking people in between, is the caller's.
@@ -20,6 +21,8 @@ from functools import partial
 from typing import Any
 
 from provisioner.cluster import apply as applying
+from provisioner.cluster import evidence
+from provisioner.cluster.access import ask_many, review_self
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.health import health_of
@@ -27,11 +30,17 @@ from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
 from provisioner.cluster.order import deletion_phases, phases
 from provisioner.cluster.plan import plan as make_plan
 from provisioner.cluster.plan import plan_digest
-from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, UnknownKind
+from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater, UnknownKind
+from provisioner.rbac import Subject
 from provisioner.render import IsNamespaced, Rendering, content_digest, render_content
 from provisioner.review.difference import mask_secret
-from provisioner.review.facts import Facts, Gap
-from provisioner.review.frame import report, wanted
+from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap, Kind, Listed, Listing, Surroundings
+from provisioner.review.frame import listings, mentioned, report, wanted
+from provisioner.review.offline import untried_kinds
+from provisioner.review.permission_report import PermissionReport, permission_report
+from provisioner.review.preflight import PreflightFacts, Resource
+from provisioner.review.preflight_answer import Preflight, questions
+from provisioner.review.preflight_answer import preflight as answer_preflight
 from provisioner.source import Credentials, EgressPolicy, Source, fetch, pinned
 from provisioner.unpack import Limits, unpack
 from provisioner.values import (
@@ -55,6 +64,8 @@ from provisioner.values import (
 FIELD_MANAGER = "pratique"
 DEADLINE_SECONDS = 600.0
 PARALLEL = 8
+# A permission that RBAC does not see may make another question needed; each round asks more of them.
+ROUNDS = 8
 _RBAC = "rbac.authorization.k8s.io"
 _RBAC_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
@@ -139,31 +150,128 @@ def _folder(destination: str) -> str:
     return folder
 
 
-def look(
+def look(  # noqa: PLR0913 -- each by its name
     cluster: Cluster,
     content: Content,
     *,
     previous: Content | None,
     inventory: Mapping[ObjectIdentity, str],
     as_account: Identity | None = None,
+    own_namespace: str = OWN_NAMESPACE,
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
     The plan is made as `as_account`, who will apply it; everything else is read as the identity of `cluster`, and as
     the account only where that one may not. `previous` is what runs, `inventory` what is ours: the uid by identity.
-    Raises TryLater where the API server does not answer; what it refuses becomes a finding.
+    `own_namespace` is where Pratique itself runs. Raises TryLater where the API server does not answer; what it refuses
+    becomes a finding.
     """
-    account = cluster.acting_as(as_account) if as_account else cluster
-    plan = make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
-    readers = (cluster, account) if as_account else (cluster,)
+    plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account)
+    readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
     live, gaps = _live_objects(readers, wanted(content, plan))
     roles, more = _live_rbac(readers)
-    return report(Facts(content, plan, previous, live, roles, (*gaps, *more)))
+    facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=_kinds(cluster, own_namespace))
+    return report(replace(facts, around=_surroundings(readers, facts)))
+
+
+def plan_again(
+    cluster: Cluster,
+    content: Content,
+    *,
+    previous: Content | None,
+    inventory: Mapping[ObjectIdentity, str],
+    as_account: Identity | None = None,
+) -> Plan:
+    """The plan that `look` would make now, without reading what only a report needs."""
+    account = cluster.acting_as(as_account) if as_account else cluster
+    return make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
+
+
+def permissions(cluster: Cluster | None, content: Content, previous: Content | None) -> PermissionReport:
+    """Who may do what with `content` in place of `previous` that they could not before, by RBAC alone.
+
+    With a cluster its other roles and bindings count; without one, only those of the two bundles are known.
+    """
+    roles, gaps = _live_rbac((cluster,)) if cluster else (None, [])
+    facts = Facts(content, _plan_offline(content, previous), previous, live_rbac=roles, is_offline=True)
+    found = permission_report(facts)
+    return replace(found, problems=(*found.problems, *(f"{gap.what}: {gap.why}" for gap in gaps)))
 
 
 def look_offline(content: Content, previous: Content | None) -> Report:
     """What differs between two bundles, without a cluster: from `previous`, or from nothing, to `content`."""
     return report(Facts(content, _plan_offline(content, previous), previous, is_offline=True))
+
+
+def preflight(
+    cluster: Cluster | None,
+    content: Content,
+    *,
+    account: Subject,
+    previous: Content | None = None,
+    inventory: Mapping[ObjectIdentity, str] | None = None,
+) -> Preflight:
+    """Whether the ServiceAccount `account` may do all that `content` needs. Nothing is changed.
+
+    By the roles and bindings of the cluster, confirmed by the API server where they deny something, and by dry-runs as
+    the account. Without a cluster: what the account would have to hold. Raises TryLater where nobody answers.
+    """
+    manifests = tuple(one for phase in phases(content.manifests) for one in phase.manifests)
+    facts = PreflightFacts(account, manifests)
+    if cluster is None:
+        return answer_preflight(facts)
+    roles, gaps = _live_rbac((cluster,))
+    namespaces, more = _namespaces(cluster)
+    kinds = {(one.group, one.version, one.kind): Resource(one.plural, one.is_namespaced) for one in cluster.resources()}
+    actions, unplanned = _planned(cluster, content, account, inventory or {}, previous)
+    gaps = [*gaps, *more, *unplanned]
+    facts = replace(facts, roles=roles, namespaces=namespaces, kinds=kinds, actions=actions, gaps=tuple(gaps))
+    return answer_preflight(_with_answers(cluster, facts))
+
+
+def _planned(
+    cluster: Cluster,
+    content: Content,
+    account: Subject,
+    inventory: Mapping[ObjectIdentity, str],
+    previous: Content | None,
+) -> tuple[dict[ObjectIdentity, PlannedAction], list[Gap]]:
+    """The plan as the account, by identity; none where nobody may act as the account."""
+    acting = cluster.acting_as(account.identity)
+    try:
+        review_self(acting)
+    except TryLater:
+        raise
+    except ClusterError as exc:
+        return {}, [Gap("what a dry-run as the account says", str(exc), Section.PREFLIGHT)]
+    plan = make_plan(acting, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
+    return {one.ref.identity: one for one in plan.actions}, []
+
+
+def _with_answers(cluster: Cluster, facts: PreflightFacts) -> PreflightFacts:
+    """`facts` with the API server's word on everything that its roles do not permit."""
+    for _ in range(ROUNDS):
+        asked = questions(facts)
+        if not asked:
+            break
+        try:
+            answers = ask_many(cluster, facts.account.identity, asked)
+        except TryLater:
+            raise
+        except ClusterError as exc:
+            gap = Gap("whether the API server agrees with its roles", str(exc), Section.PREFLIGHT)
+            return replace(facts, gaps=(*facts.gaps, gap))
+        facts = replace(facts, answers={**facts.answers, **answers})
+    return facts
+
+
+def _namespaces(cluster: Cluster) -> tuple[frozenset[str] | None, list[Gap]]:
+    try:
+        return frozenset(ObjectRef.of(one).name for one in _all_of(cluster, "Namespace", group="")), []
+    except TryLater:
+        raise
+    except ClusterError as exc:
+        return None, [Gap("which namespaces exist", str(exc), Section.PREFLIGHT)]
 
 
 def deploy(  # noqa: PLR0913 -- each by its name
@@ -246,6 +354,29 @@ def _read(readers: tuple[Cluster, ...], ref: ObjectRef) -> JsonObject | ClusterE
     return refusal
 
 
+def _kinds(cluster: Cluster, own_namespace: str) -> Surroundings:
+    served = cluster.served()
+    kinds = tuple(Kind(one.group, one.version, one.kind, one.plural, one.verbs) for one in served.resources)
+    unanswered = frozenset(group for group, _ in served.unknown)
+    return Surroundings(kinds, unanswered, own_namespace=own_namespace, version=cluster.version())
+
+
+def _surroundings(readers: tuple[Cluster, ...], facts: Facts) -> Surroundings:
+    """What checks ask to see beyond the objects that change; what could not be read says why."""
+    queries = {_query(listing): listing for listing in listings(facts)}
+    lists = {
+        queries[query]: Listed(sample.objects, sample.total, sample.resource_version, sample.problem)
+        for query, sample in evidence.samples(readers, queries).items()
+    }
+    exists = {ref.identity: answer for ref, answer in evidence.existing(readers, mentioned(facts)).items()}
+    schemas = evidence.published_schemas(readers, untried_kinds(facts))
+    return replace(facts.around, lists=lists, exists=exists, schemas=schemas)
+
+
+def _query(listing: Listing) -> evidence.Query:
+    return evidence.Query(listing.group, listing.version, listing.kind, listing.namespace, listing.metadata_only)
+
+
 def _section_of(ref: ObjectRef) -> Section:
     by_kind = {"CustomResourceDefinition": Section.CRDS, "Namespace": Section.PODS, "Service": Section.WEBHOOKS}
     return by_kind.get(ref.kind, Section.OBJECTS)
@@ -263,8 +394,8 @@ def _live_rbac(readers: tuple[Cluster, ...]) -> tuple[tuple[JsonObject, ...] | N
     return None, [Gap(words, str(refusal), Section.PERMISSIONS)]
 
 
-def _all_of(reader: Cluster, kind: str) -> list[dict[str, Any]]:
-    resource = reader.resource_of(_RBAC, "v1", kind)
+def _all_of(reader: Cluster, kind: str, *, group: str = _RBAC) -> list[dict[str, Any]]:
+    resource = reader.resource_of(group, "v1", kind)
     return list(reader.list(resource)) if resource else []
 
 

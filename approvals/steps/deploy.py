@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -83,13 +82,13 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     _check_reviewers(request)
     if live.get("spec", {}).get("paused"):
         raise Waiting(f"{request.deployment.name} is paused: it is applied once somebody resumes it")
-    now_planned = pipeline.look(
+    now_planned = pipeline.plan_again(
         api,
         content,
         previous=running_content(request),
         inventory=owned(request.deployment),
         as_account=installer_of(request.spec),
-    ).plan
+    )
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)
         return False
@@ -216,18 +215,19 @@ def _start(request: Request, worker: str) -> Request:
 
 
 def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str) -> None:
-    """Apply as the installer, recording each outcome as it comes; the claim is renewed with every one."""
+    """Apply as the installer, recording each outcome as it comes; the claim is renewed with every one.
+
+    The deadline counts the time at work: while somebody pauses it, or the cluster does not answer, it does not run.
+    """
     check_cluster(request, api)
     revision = request.revision
-    begun = revision.started_at
-    deadline = begun + timedelta(minutes=settings.PRATIQUE["APPLY_MINUTES"])
     failed: list[Done] = []
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(request.spec)),
         content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision),
-        deadline_seconds=max(1.0, (deadline - timezone.now()).total_seconds()),
+        deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check_again(request, api, worker),
     )
     for outcome in outcomes:
@@ -254,17 +254,18 @@ def _check_again(request: Request, api: Api, worker: str) -> None:
 
 
 def _note(request: Request, outcome: Done) -> None:
+    found = {
+        "action": outcome.action,
+        "state": outcome.state,
+        "message": outcome.message,
+        "warnings": list(outcome.warnings),
+        "at": timezone.now(),
+    }
     Outcome.objects.update_or_create(
         request=request,
         object=str(outcome.ref)[:600],
-        defaults={
-            "position": request.outcomes.count(),
-            "action": outcome.action,
-            "state": outcome.state,
-            "message": outcome.message,
-            "warnings": list(outcome.warnings),
-            "at": timezone.now(),
-        },
+        defaults=found,
+        create_defaults={**found, "position": request.outcomes.count()},
     )
 
 

@@ -17,7 +17,7 @@ from approvals.models import BundleDeployment, Request, Revision
 from approvals.steps import conditions
 from approvals.steps.observe import observe
 from provisioner.cluster.api import Cluster as Api
-from provisioner.errors import PreconditionFailed
+from provisioner.errors import InvalidObject, PreconditionFailed
 from provisioner.values import ObjectRef
 
 GROUP_VERSION = "core.rukpak.io/v1alpha2"
@@ -99,6 +99,15 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "metadata": {
             "name": name,
             "labels": {**MANAGED_BY, "core.rukpak.io/bundle-deployment": deployment.name[:63]},
+            "ownerReferences": [
+                {
+                    "apiVersion": GROUP_VERSION,
+                    "kind": "BundleDeployment",
+                    "name": deployment.name,
+                    "uid": deployment.uid,
+                    "controller": True,
+                }
+            ],
         },
         "spec": {
             "bundleDeploymentRef": {
@@ -118,7 +127,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
             "expiresAt": conditions.instant(request.expires_at),
         },
     }
-    api.apply(obj, field_manager=FIELD_MANAGER)
+    _apply_anew(api, obj)
     verdict = request.verdicts.filter(round=request.round).first()
     revision = Revision.objects.filter(request=request).first()
     status = {
@@ -130,6 +139,18 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "reviewsSummary": {"approvals": request.reviews.filter(round=request.round, decision="Approve").count()},
     }
     api.apply({**obj, "status": status}, field_manager=FIELD_MANAGER, subresource="status")
+
+
+def _apply_anew(api: Api, obj: dict[str, Any]) -> None:
+    """A mirror's spec cannot be changed: one that differs is made anew.
+
+    It differs where a deployment of this name was deleted and made again, or where the requester became known late.
+    """
+    try:
+        api.apply(obj, field_manager=FIELD_MANAGER)
+    except InvalidObject:
+        api.delete(ObjectRef.of(obj))
+        api.apply(obj, field_manager=FIELD_MANAGER)
 
 
 def mirror_name(request: Request) -> str:

@@ -30,6 +30,15 @@ class Snapshot:
     resource_version: str
 
 
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The first objects of a list, in the server's order; `total` is how many there are, None where it did not say."""
+
+    objects: tuple[dict[str, Any], ...]
+    total: int | None
+    resource_version: str
+
+
 class WatchType(StrEnum):
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"

@@ -17,8 +17,8 @@ from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config_from_dict
 
-from provisioner.cluster.answers import Applied, Snapshot, Watch, named
-from provisioner.cluster.discovery import AGGREGATED, Discovery, Resource
+from provisioner.cluster.answers import Applied, Excerpt, Snapshot, Watch, named
+from provisioner.cluster.discovery import AGGREGATED, Discovery, Resource, Served
 from provisioner.cluster.failures import Doing
 from provisioner.cluster.kubeconfig import read_kubeconfig
 from provisioner.cluster.transport import APPLY, Answer, Call, Transport
@@ -133,7 +133,11 @@ class Cluster:
         return str(self._send(Call("GET", "/version", Doing("read", "/version"))).body.get("gitVersion") or "")
 
     def resources(self) -> tuple[Resource, ...]:
-        return self._discovery.served().resources
+        return self.served().resources
+
+    def served(self) -> Served:
+        """What discovery says, with the groups whose own servers did not answer."""
+        return self._discovery.served()
 
     def forget_discovery(self) -> None:
         self._discovery.forget()
@@ -185,6 +189,22 @@ class Cluster:
         query = {"limit": str(PAGE)} | ({"labelSelector": label_selector} if label_selector else {})
         pages = tuple(self._pages(resource, namespace, query, False))
         return Snapshot(tuple(obj for objects, _ in pages for obj in objects), pages[-1][1])
+
+    def excerpt(
+        self, resource: Resource, *, namespace: str = "", at_most: int = PAGE, metadata_only: bool = False
+    ) -> Excerpt:
+        """At most `at_most` objects, by one call, and how many there are."""
+        body = self._page(resource, namespace, {"limit": str(at_most)}, metadata_only)
+        objects = tuple(named(obj, resource) for obj in body.get("items") or [])
+        meta = body.get("metadata") or {}
+        rest = meta.get("remainingItemCount") if meta.get("continue") else 0
+        total = len(objects) + rest if isinstance(rest, int) else None
+        return Excerpt(objects, total, str(meta.get("resourceVersion") or ""))
+
+    def openapi(self, group: str, version: str) -> dict[str, Any]:
+        """The OpenAPI v3 document of one group and version."""
+        path = f"/openapi/v3/apis/{group}/{version}" if group else f"/openapi/v3/api/{version}"
+        return self._send(Call("GET", path, Doing("read", path))).body
 
     def _pages(
         self, resource: Resource, namespace: str, query: Mapping[str, str], metadata_only: bool

@@ -1,7 +1,7 @@
 """What apply would do, object by object, asked of the API server itself by dry-run. Nothing is changed here.
 
-What the server cannot be asked yet, because kind or namespace come in the same bundle, is planned offline and says so.
-What stands in the way of one object becomes part of the plan; only a server that does not answer is an error.
+What the server cannot be asked yet, because kind, namespace or role come along, is planned offline and says so. What
+stands in the way of one object becomes part of the plan; only a server that does not answer is an error.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ ATTEMPTS = 5
 
 _NAMESPACE = GroupKind("", "Namespace")
 _DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_RBAC = "rbac.authorization.k8s.io"
+_ROLES = frozenset({GroupKind(_RBAC, "Role"), GroupKind(_RBAC, "ClusterRole")})
+_BINDINGS = frozenset({GroupKind(_RBAC, "RoleBinding"), GroupKind(_RBAC, "ClusterRoleBinding")})
+NOT_FOUND = 404
 # A webhook with side effects refuses dry-runs; that says nothing about the object.
 NO_DRY_RUN = "does not support dry run"
 
@@ -51,7 +55,8 @@ def plan(
     only tells in which version those objects were written. An object that exists and is not ours is an ADOPT with a
     problem. Raises TryLater where the server does not answer.
     """
-    scene = _Scene(cluster, inventory, field_manager)
+    roles = frozenset(one.ref.identity for one in content.manifests if one.ref.group_kind in _ROLES)
+    scene = _Scene(cluster, inventory, field_manager, roles=roles)
     first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
     actions = _in_parallel(scene, first)
     scene = _after(scene, first, actions)
@@ -86,13 +91,14 @@ def body_of(manifest: Manifest, *, nonce: str = "", uid: str = "", resource_vers
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """What is known while planning: kinds and namespaces that this bundle is going to make or change."""
+    """What is known while planning: kinds, namespaces and roles that this bundle is going to make or change."""
 
     cluster: Cluster
     inventory: Mapping[ObjectIdentity, str]
     field_manager: str
     new_kinds: frozenset[GroupKind] = frozenset()
     new_namespaces: frozenset[str] = field(default_factory=frozenset)
+    roles: frozenset[ObjectIdentity] = frozenset()
 
 
 def _after(scene: _Scene, first: list[Manifest], actions: Mapping[ObjectIdentity, PlannedAction]) -> _Scene:
@@ -167,7 +173,8 @@ def _proved(scene: _Scene, manifest: Manifest, live: dict[str, Any] | None) -> P
             return planned
         return replace(planned, action=Action.REPLACE) if live and is_immutable_field(exc) else _stopped(planned, exc)
     except ClusterError as exc:
-        return _stopped(_offline(manifest, action, live), exc)
+        planned = _offline(manifest, action, live)
+        return planned if exc.status == NOT_FOUND and _role_of(manifest) in scene.roles else _stopped(planned, exc)
     if live and cleaned(live) == cleaned(result.object):
         action = Action.NONE
     before, after = masked(live, result.object)
@@ -181,6 +188,16 @@ def _proved(scene: _Scene, manifest: Manifest, live: dict[str, Any] | None) -> P
         is_provable,
         result.warnings,
     )
+
+
+def _role_of(manifest: Manifest) -> ObjectIdentity | None:
+    """The role that a binding names; the server looks for it before it lets anybody bind it. None for anything else."""
+    role = manifest.body.get("roleRef")
+    if manifest.ref.group_kind not in _BINDINGS or not isinstance(role, Mapping):
+        return None
+    kind = str(role.get("kind") or "")
+    namespace = manifest.ref.namespace if kind == "Role" else ""
+    return (_RBAC, kind, namespace, str(role.get("name") or ""))
 
 
 def _offline(manifest: Manifest, action: Action, live: dict[str, Any] | None = None) -> PlannedAction:

@@ -15,11 +15,15 @@ from provisioner.rbac.effective import (
     subjects,
 )
 from provisioner.rbac.escalation import EscalationCheck, is_escalation, may_write_binding, may_write_role
+from provisioner.rbac.resources import BUILT_IN_RESOURCES, plural_of
 from provisioner.rbac.risks import Risk, risks
-from provisioner.rbac.rules import FULL_AUTHORITY, Coverage, PolicyRule, allows, breakdown, compact, covers
+from provisioner.rbac.rules import FULL_AUTHORITY, Coverage, PolicyRule, allows, breakdown, compact, covers, minimal
+from provisioner.values import AccessRequest
 
 __all__ = [
+    "BUILT_IN_RESOURCES",
     "FULL_AUTHORITY",
+    "AccessRequest",
     "Coverage",
     "EffectiveRules",
     "EscalationCheck",
@@ -43,6 +47,8 @@ __all__ = [
     "is_escalation",
     "may_write_binding",
     "may_write_role",
+    "minimal",
+    "plural_of",
     "risks",
     "role_rules",
     "subjects",

@@ -33,7 +33,8 @@ class Pattern:
     """A risk: all of `powers` must be held. `severity` is that for the whole cluster.
 
     `named` is the severity where only named objects are meant; without it, one step lower. `is_cluster_only` patterns
-    mean nothing inside a namespace; `namespaces` limits the others to certain ones.
+    mean nothing inside a namespace; `namespaces` limits the others to certain ones. One that `is_part` of the pattern
+    with the same id before it is said only where that one is not held.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Pattern:
     named: Severity | None = None
     is_cluster_only: bool = False
     namespaces: tuple[str, ...] = ()
+    is_part: bool = False
 
 
 ROLES = ("roles", "clusterroles")
@@ -98,7 +100,14 @@ def _each(template: Pattern, powers: tuple[Power, ...]) -> tuple[Pattern, ...]:
 
 PATTERNS: tuple[Pattern, ...] = (
     Pattern("RB-01", CRITICAL, "do everything", (Power(("*",), "*", ("*",)),), is_cluster_only=True),
-    Pattern("RB-01", CRITICAL, "do everything in the core group", (Power(("*",), CORE, ("*",)),), is_cluster_only=True),
+    Pattern(
+        "RB-01",
+        CRITICAL,
+        "do everything in the core group",
+        (Power(("*",), CORE, ("*",)),),
+        is_cluster_only=True,
+        is_part=True,
+    ),
     Pattern("RB-05", CRITICAL, "grant itself any right (escalate)", (Power(("escalate",), RBAC, ROLES),)),
     Pattern(
         "RB-06", CRITICAL, "bind any role to itself", (Power(("bind",), RBAC, ROLES), Power(WRITE, RBAC, BINDINGS))
@@ -159,7 +168,12 @@ PATTERNS: tuple[Pattern, ...] = (
         is_cluster_only=True,
     ),
     Pattern(
-        "RB-20", MEDIUM, "change nodes", (Power(ANY_WRITE, CORE, ("nodes", "nodes/status")),), is_cluster_only=True
+        "RB-20",
+        MEDIUM,
+        "change nodes",
+        (Power(ANY_WRITE, CORE, ("nodes", "nodes/status")),),
+        is_cluster_only=True,
+        is_part=True,
     ),
     Pattern(
         "RB-21", MEDIUM, "draw traffic to itself by status", (Power(CHANGE, CORE, ("services/status", "pods/status")),)
@@ -184,6 +198,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "approve certificates of the cluster",
         (Power(CHANGE, CERTIFICATES, (f"{CSR}/approval",)), Power(("approve", "sign"), CERTIFICATES, ("signers",))),
         is_cluster_only=True,
+        is_part=True,
     ),
     Pattern(
         "RB-24",
@@ -243,7 +258,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("RB-31", LOW, "hide its tracks", (Power(REMOVE, CORE, ("events", "pods/log")),)),
     Pattern("RB-31", LOW, "hide its tracks", (Power(REMOVE, "events.k8s.io", ("events",)),)),
     Pattern("RB-32", HIGH, "delete everything", (Power(REMOVE, "*", ("*",)),)),
-    Pattern("RB-32", HIGH, "delete everything in the core group", (Power(REMOVE, CORE, ("*",)),)),
+    Pattern("RB-32", HIGH, "delete everything in the core group", (Power(REMOVE, CORE, ("*",)),), is_part=True),
     *_each(Pattern("RB-33", MEDIUM, "change limits, priorities and sandboxes of others", ()), LIMITS),
     *_each(Pattern("RB-34", MEDIUM, "reach others' data by storage", ()), STORAGE),
     Pattern(
@@ -273,7 +288,11 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern("RB-49", CRITICAL, "read everything, Secrets too", (Power(("get", *READ_ALL), "*", ("*",)),)),
     Pattern(
-        "RB-49", CRITICAL, "read everything in the core group, Secrets too", (Power(("get", *READ_ALL), CORE, ("*",)),)
+        "RB-49",
+        CRITICAL,
+        "read everything in the core group, Secrets too",
+        (Power(("get", *READ_ALL), CORE, ("*",)),),
+        is_part=True,
     ),
 )
 

@@ -99,6 +99,9 @@ class RbacObjects:
 
     roles: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
     bindings: dict[tuple[str, str, str], JsonObject] = field(default_factory=dict)
+    _named: dict[tuple[str, str, str], tuple[JsonObject, tuple[Subject, ...]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, objects: Iterable[JsonObject] | RbacObjects) -> RbacObjects:
@@ -116,6 +119,18 @@ class RbacObjects:
             else:
                 found.roles[(CLUSTER if ref.kind == "ClusterRole" else ref.namespace, ref.name)] = obj
         return found
+
+    def bindings_of(self, identity: Identity) -> list[tuple[JsonObject, Subject]]:
+        """The bindings that name `identity`, sorted, each with the first subject by which it does."""
+        found = []
+        for key, binding in self.bindings.items():
+            known = self._named.get(key)
+            if known is None or known[0] is not binding:  # subjects are read once, for many identities
+                known = self._named[key] = (binding, tuple(binding_subjects(binding)))
+            matched = next((named for named in known[1] if named.matches(identity)), None)
+            if matched is not None:
+                found.append((key, binding, matched))
+        return [(binding, matched) for _, binding, matched in sorted(found, key=lambda it: it[0])]
 
     def role_of(self, binding: JsonObject) -> JsonObject | None:
         """The role that `binding` names, or None where there is none."""
@@ -136,10 +151,8 @@ def effective_rules(subject: Identity, objects: Iterable[JsonObject] | RbacObjec
     known = RbacObjects.of(objects)
     grants: list[Grant] = []
     problems: list[str] = []
-    for _, binding in sorted(known.bindings.items()):
-        matched = next((named for named in binding_subjects(binding) if named.matches(subject)), None)
-        if matched is not None:
-            grants += _granted_by(known, binding, matched, problems)
+    for binding, matched in known.bindings_of(subject):
+        grants += _granted_by(known, binding, matched, problems)
     return EffectiveRules(subject, tuple(grants), tuple(problems))
 
 
@@ -173,6 +186,21 @@ def role_rules(objects: Iterable[JsonObject] | RbacObjects, role: JsonObject) ->
     if problems:
         raise InvalidManifest("; ".join(problems))
     return found
+
+
+def written_rules(role: JsonObject) -> list[PolicyRule]:
+    """The rules as they stand in `role`, aggregated or not; unreadable ones raise InvalidManifest."""
+    problems: list[str] = []
+    found = [entry.rule for entry in _own_rules(role, problems)]
+    if problems:
+        raise InvalidManifest("; ".join(problems))
+    return found
+
+
+def role_ref(binding: JsonObject) -> tuple[str, str]:
+    """The kind and the name of the role that `binding` names, "" where it names none."""
+    wanted = _mapping(binding.get("roleRef"))
+    return str(wanted.get("kind", "")), str(wanted.get("name", ""))
 
 
 def allows_in(effective: EffectiveRules, request: AccessRequest) -> bool:

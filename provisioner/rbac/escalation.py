@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from provisioner.errors import InvalidManifest
-from provisioner.rbac.effective import CLUSTER, GROUP, EffectiveRules, RbacObjects, allows_in, role_rules
+from provisioner.rbac.effective import (
+    CLUSTER,
+    GROUP,
+    EffectiveRules,
+    RbacObjects,
+    allows_in,
+    role_ref,
+    role_rules,
+    written_rules,
+)
 from provisioner.rbac.rules import FULL_AUTHORITY, PolicyRule, covers
 from provisioner.values import AccessRequest, JsonObject, ObjectRef
 
@@ -35,7 +44,7 @@ def may_write_role(requester: EffectiveRules, role: JsonObject, *, old: JsonObje
     if _may(requester, "escalate", resource, ObjectRef(GROUP, "", "", namespace, ref.name)):
         return EscalationCheck(True, reason=f"may escalate {resource}")
     try:
-        rules = [PolicyRule.from_object(entry) for entry in role.get("rules") or ()]
+        rules = written_rules(role)
     except InvalidManifest as exc:
         return EscalationCheck(False, reason=f"{ref}: {exc}")
     coverage = covers(requester.rules_in(namespace), rules)
@@ -59,8 +68,7 @@ def may_write_binding(
     if SUPERUSERS in requester.identity.groups:
         return EscalationCheck(True, reason=f"{SUPERUSERS} may bind everything")
     namespace = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
-    wanted = binding.get("roleRef") or {}
-    name, kind = str(wanted.get("name", "")), str(wanted.get("kind", ""))
+    kind, name = role_ref(binding)
     resource = {"ClusterRole": "clusterroles", "Role": "roles"}.get(kind, "")
     if resource and _may(requester, "bind", resource, ObjectRef(GROUP, "", "", namespace, name)):
         return EscalationCheck(True, reason=f"may bind {resource} {name}")
@@ -91,4 +99,4 @@ def _may(requester: EffectiveRules, verb: str, resource: str, target: ObjectRef)
 
 def _has_selectors(role: JsonObject) -> bool:
     rule = role.get("aggregationRule")
-    return bool(rule and rule.get("clusterRoleSelectors"))
+    return isinstance(rule, Mapping) and bool(rule.get("clusterRoleSelectors"))

@@ -16,6 +16,7 @@ from provisioner.rbac.catalogue import (
     Power,
 )
 from provisioner.rbac.effective import CLUSTER, EffectiveRules, Grant
+from provisioner.rbac.resources import nowhere
 from provisioner.rbac.rules import ANY, PolicyRule
 from provisioner.values import Severity
 
@@ -23,6 +24,7 @@ SENSITIVE_NAMESPACES = frozenset({"kube-system"})
 STEPS = (Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE)
 URL_WRITE_VERBS = frozenset({ANY, "post", "put", "patch", "delete"})
 NODE_URLS = ("/debug", "/logs")
+_EVERYTHING = {"RB-01", "RB-02"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def risks(effective: EffectiveRules, *, sensitive: Iterable[str] = ()) -> list[R
     found = matcher.patterns() + _strong_roles(effective) + _urls(effective)
     found += _wide_subjects(effective) + _dead_rules(effective)
     held = _merged(found)
-    everything = [risk for risk in held if risk.id in ("RB-01", "RB-02")]
+    everything = [risk for risk in held if risk.id in _EVERYTHING]
     marked = [_marked(risk, everything) for risk in held]
     return sorted(marked, key=lambda it: (it.severity.rank, it.scope, it.id, it.sentence))
 
@@ -63,17 +65,23 @@ class _Matcher:
     def patterns(self) -> list[Risk]:
         found: list[Risk] = []
         for pattern in PATTERNS:
-            cluster_wide = self._match(pattern, CLUSTER)
-            if cluster_wide is not None:
-                found.append(cluster_wide)
-            for scope in self.effective.scopes:
-                if scope == CLUSTER or (cluster_wide is not None and not _is_lower(cluster_wide, pattern)):
-                    continue
-                if pattern.namespaces and scope not in pattern.namespaces:
-                    continue
-                inside = self._match(_namespaced(pattern), scope) if _counts_inside(pattern) else None
-                if inside is not None and any(grant.scope == scope for grant in inside.evidence):
-                    found.append(inside)
+            matched = self._everywhere(pattern)
+            if pattern.is_part:
+                matched = [risk for risk in matched if not any(_contains(wider, risk) for wider in found)]
+            found += matched
+        return found
+
+    def _everywhere(self, pattern: Pattern) -> list[Risk]:
+        cluster_wide = self._match(pattern, CLUSTER)
+        found = [cluster_wide] if cluster_wide is not None else []
+        for scope in self.effective.scopes:
+            if scope == CLUSTER or (cluster_wide is not None and not _is_lower(cluster_wide, pattern)):
+                continue
+            if pattern.namespaces and scope not in pattern.namespaces:
+                continue
+            inside = self._match(_namespaced(pattern), scope) if _counts_inside(pattern) else None
+            if inside is not None and any(grant.scope == scope for grant in inside.evidence):
+                found.append(inside)
         return found
 
     def _match(self, pattern: Pattern, scope: str) -> Risk | None:
@@ -90,6 +98,12 @@ class _Matcher:
         reach = "in the whole cluster" if scope == CLUSTER else f"in namespace {scope}"
         words = f"can {pattern.sentence}{' (named ones only)' if is_named else ''} {reach}"
         return Risk(pattern.id, severity, words, scope, grants)
+
+
+def _contains(wider: Risk, risk: Risk) -> bool:
+    """Whether `wider`, found by the pattern that `risk` is part of, says all that `risk` says."""
+    same = {wider.id, risk.id} <= _EVERYTHING or wider.id == risk.id
+    return same and wider.scope in (CLUSTER, risk.scope) and wider.severity.is_at_least(risk.severity)
 
 
 def _is_lower(risk: Risk, pattern: Pattern) -> bool:
@@ -219,7 +233,10 @@ def _why_dead(rule: PolicyRule) -> str:
     if all(resource.endswith(f"/{ANY}") for resource in rule.resources):
         return f"{rule.resources[0]} matches no resource"
     if rule.resource_names and set(rule.verbs) <= UNNAMED_VERBS:
-        return "requests of these verbs carry no name"
+        return "requests of these verbs carry no name, but for a server-side apply, which needs patch as well"
+    if (absent := nowhere(rule)) and len(absent) == len(rule.resources):
+        groups = " or ".join(group or "the core group" for group in rule.api_groups)
+        return f"Kubernetes has no {', '.join(absent)} in {groups}"
     unknown = [verb for verb in rule.verbs if verb not in KNOWN_VERBS and verb != verb.lower()]
     return f"{unknown[0]} is no verb" if len(unknown) == len(rule.verbs) else ""
 

@@ -153,6 +153,36 @@ def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     ]
 
 
+def minimal(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """Exactly the same rights in as few rules as people would write: names, resources, groups and URLs joined, too."""
+    found = compact(rules)
+    for field in ("resource_names", "resources", "api_groups", "non_resource_urls"):
+        found = _joined_by(found, field)
+    return sorted(found, key=lambda it: (it.non_resource_urls, it.api_groups, it.resources, it.resource_names))
+
+
+def _joined_by(rules: list[PolicyRule], field: str) -> list[PolicyRule]:
+    """Rules that differ in `field` only, as one. An empty list is another thing than a listed one, and stays apart."""
+    joined: dict[PolicyRule, set[str]] = {}
+    alone: list[PolicyRule] = []
+    for rule in rules:
+        values = getattr(rule, field)
+        if values:
+            joined.setdefault(_without(rule, field), set()).update(values)
+        else:
+            alone.append(rule)
+    return [*alone, *(_with(rule, field, tuple(sorted(values))) for rule, values in joined.items())]
+
+
+def _without(rule: PolicyRule, field: str) -> PolicyRule:
+    return _with(rule, field, ())
+
+
+def _with(rule: PolicyRule, field: str, values: tuple[str, ...]) -> PolicyRule:
+    lists = {name: getattr(rule, name) for name in FIELDS}
+    return PolicyRule(**{**lists, field: values})
+
+
 def _specificity(atom: PolicyRule) -> tuple[int, int, PolicyRule | str]:
     """Wide atoms first, so that each narrower one is held against all that may cover it."""
     texts = (*atom.verbs, *atom.api_groups, *atom.resources, *atom.non_resource_urls)

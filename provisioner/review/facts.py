@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ from provisioner.values import (
 ObjectIdentity = tuple[str, str, str, str]
 
 SECRET = GroupKind("", "Secret")
+# Where deploy/ puts Pratique; an installation that lives elsewhere says so (Surroundings.own_namespace).
+OWN_NAMESPACE = "pratique"
 _SHORT_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "policy"})
 
 
@@ -35,6 +37,81 @@ class Gap:
     section: Section
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Listing:
+    """A list of live objects that a check wants to see: of one kind, everywhere or in one namespace.
+
+    With `version` "" in the one that the cluster prefers. `metadata_only` leaves everything else in the cluster, which
+    is how Secrets are counted.
+    """
+
+    group: str
+    version: str
+    kind: str
+    namespace: str = ""
+    metadata_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What was read of a Listing: the first `objects` of `total`, in the server's order (by namespace and name).
+
+    `problem` says why nothing could be read; a kind that is not served has no objects and no problem. `total` is None
+    where the server did not say how many there are.
+    """
+
+    objects: tuple[JsonObject, ...] = ()
+    total: int | None = 0
+    resource_version: str = ""
+    problem: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.problem and self.total == len(self.objects)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind in one version as the cluster serves it; `plural` is its word in rules."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    verbs: frozenset[str] = frozenset()
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What of the cluster stands around a change.
+
+    `kinds` is what its discovery says, None if nobody knows, `unanswered` the groups whose own servers did not answer.
+    `lists` holds what checks asked for (`Check.lists`), `exists` whether objects that they mention are there
+    (`Check.mentions`), `schemas` the cluster's own schemas by (group, version, kind) of what could not be tried.
+    `own_namespace` is where Pratique itself runs, `version` the API server's, such as v1.36.3.
+    """
+
+    kinds: tuple[Kind, ...] | None = None
+    unanswered: frozenset[str] = frozenset()
+    lists: Mapping[Listing, Listed] = field(default_factory=dict)
+    exists: Mapping[ObjectIdentity, bool] = field(default_factory=dict)
+    schemas: Mapping[tuple[str, str, str], JsonObject] = field(default_factory=dict)
+    own_namespace: str = OWN_NAMESPACE
+    version: str = ""
+
+    def serves(self, group: str, version: str, kind: str) -> bool | None:
+        """Whether the cluster serves a kind; None where nobody knows."""
+        if self.kinds is None:
+            return None
+        if any((one.group, one.version, one.kind) == (group, version, kind) for one in self.kinds):
+            return True
+        return None if group in self.unanswered else False
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """The objects of one side of a change, for what can be said of a state alone (an image without digest)."""
@@ -44,6 +121,7 @@ class State:
     service_account: str
     live: Mapping[ObjectIdentity, JsonObject | None] = field(default_factory=dict)
     is_offline: bool = False
+    around: Surroundings = field(default_factory=Surroundings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +129,8 @@ class Facts:
     """Everything that checks may look at.
 
     `live` holds the objects that checks asked for (`Check.wants`), None for one that does not exist; a missing key
-    means that nobody knows. `live_rbac` holds all roles and bindings of the cluster, None if unknown. Offline there is
-    no cluster, and two bundles are compared.
+    means that nobody knows. `live_rbac` holds all roles and bindings of the cluster, None if unknown. `around` is the
+    rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared.
     """
 
     content: Content
@@ -62,6 +140,7 @@ class Facts:
     live_rbac: tuple[JsonObject, ...] | None = None
     gaps: tuple[Gap, ...] = ()
     is_offline: bool = False
+    around: Surroundings = field(default_factory=Surroundings)
 
     def state(self) -> State:
         """What will be, as the cluster would store it where it could be asked: others' fields included (S11)."""
@@ -75,7 +154,8 @@ class Facts:
 
     def _side(self, objects: tuple[JsonObject, ...]) -> State:
         content = self.content
-        return State(objects, content.install_namespace, content.service_account, self.live, self.is_offline)
+        namespace, account = content.install_namespace, content.service_account
+        return State(objects, namespace, account, self.live, self.is_offline, self.around)
 
 
 def _nothing(*_: Any) -> tuple[()]:
@@ -92,7 +172,10 @@ class Check:
 
     `changes` finds what the change does. `standing` finds what is so in a state, whatever was before: it is asked about
     both sides, and what the previous one had as well is no longer new. `claims` says which planned actions this check
-    judges; what nobody claims is reported. `wants` names live objects to read first; Secrets are never read.
+    judges; what nobody claims is reported. `wants` names live objects to read first; Secrets are never read. `mentions`
+    names objects of which only the existence matters, Secrets too. `lists`, asked when those are there, names lists.
+    `settles` is given all findings at last and says them again with what is known of the live objects; it may add some
+    and drop none.
     """
 
     name: str
@@ -100,6 +183,9 @@ class Check:
     standing: Callable[[State], Iterable[Finding]] = _nothing
     claims: Callable[[PlannedAction], bool] = _no
     wants: Callable[[Content, Plan], Iterable[ObjectRef]] = _nothing
+    mentions: Callable[[Facts], Iterable[ObjectRef]] = _nothing
+    lists: Callable[[Facts], Iterable[Listing]] = _nothing
+    settles: Callable[[Facts, Sequence[Finding]], Iterable[Finding]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,33 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import PurePath
+from typing import TypeVar
 
-from provisioner.review.checks import content, crds, images, network, objects, own, permissions, pods, webhooks
-from provisioner.review.facts import SECRET, Check, Facts, Gap, Rule, fingerprint, said
+from provisioner.review.checks import (
+    api_services,
+    apis,
+    content,
+    crds,
+    deletions,
+    images,
+    live,
+    network,
+    network_policies,
+    objects,
+    own,
+    permissions,
+    pod_habits,
+    pods,
+    policies,
+    settings,
+    webhook_effects,
+    webhooks,
+)
+from provisioner.review.facts import SECRET, Check, Facts, Gap, Listing, Rule, fingerprint, said
 from provisioner.review.headline import headline
 from provisioner.values import (
     Action,
@@ -30,17 +50,27 @@ from provisioner.values import (
 )
 
 ENTRY_POINTS = "pratique.checks"
+_T = TypeVar("_T")
 
 CHECKS: tuple[Check, ...] = (
     own.CHECK,
     objects.CHECK,
     permissions.CHECK,
     crds.CHECK,
+    live.CHECK,
     pods.CHECK,
+    pod_habits.CHECK,
     webhooks.CHECK,
+    webhook_effects.CHECK,
+    policies.CHECK,
     network.CHECK,
+    network_policies.CHECK,
+    api_services.CHECK,
     images.CHECK,
+    apis.CHECK,
+    settings.CHECK,
     content.CHECK,
+    deletions.CHECK,
 )
 
 # Built-in groups whose objects govern others: to change one unseen is worse than to change a plain object.
@@ -69,6 +99,8 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
         else:
             sound.append(check)
     findings += _unclaimed(facts, sound)
+    for check in sound:
+        findings = _settled(check, facts, findings)
     ordered = worst_first({one.fingerprint: one for one in findings}.values())
     return Report(headline(ordered, facts.plan), ordered, facts.plan)
 
@@ -82,6 +114,43 @@ def wanted(content: Content, plan: Plan, checks: Sequence[Check] | None = None) 
         except Exception:  # noqa: BLE001, S112 -- the same check then misses its facts and says so
             continue
     return sorted(ref for ref in refs if ref.group_kind != SECRET)
+
+
+def mentioned(facts: Facts, checks: Sequence[Check] | None = None) -> list[ObjectRef]:
+    """The objects of which checks want to know whether they exist, sorted."""
+    return sorted(_asked((check.mentions for check in checks or installed_checks()), facts))
+
+
+def listings(facts: Facts, checks: Sequence[Check] | None = None) -> list[Listing]:
+    """The lists that checks want to see, sorted; of Secrets never more than their metadata."""
+    asked = _asked((check.lists for check in checks or installed_checks()), facts)
+    return sorted(
+        {replace(one, metadata_only=True) if one.kind == SECRET.kind and not one.group else one for one in asked}
+    )
+
+
+def _asked(questions: Iterable[Callable[[Facts], Iterable[_T]]], facts: Facts) -> set[_T]:
+    found: set[_T] = set()
+    for ask in questions:
+        try:
+            found.update(ask(facts))
+        except Exception:  # noqa: BLE001, S112 -- the same check then misses its facts and says so
+            continue
+    return found
+
+
+def _settled(check: Check, facts: Facts, findings: list[Finding]) -> list[Finding]:
+    """What a check makes of all findings; they stay as they were where it crashes or drops one."""
+    if check.settles is None:
+        return findings
+    try:
+        settled = [_named(one) for one in check.settles(facts, tuple(findings))]
+        lost = {one.fingerprint for one in findings} - {one.fingerprint for one in settled}
+        if lost:
+            raise LookupError("findings were dropped")
+    except Exception as exc:  # noqa: BLE001 -- as in _run
+        return [*findings, _of_crash(check, exc)]
+    return settled
 
 
 @functools.cache

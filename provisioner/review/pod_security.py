@@ -32,13 +32,19 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`level` is the highest level that forbids it; `what` completes "lets its pods ..."."""
+    """`level` is the highest level that forbids it; `what` completes "lets its pods ...".
+
+    `since` is the minor version of Kubernetes whose standards have the row, `spares_windows` whether those from 1.25 on
+    leave Windows pods out.
+    """
 
     id: str
     check: str
     level: Level
     what: str
     failures: Callable[[PodSpec], Failures]
+    since: int = 0
+    spares_windows: bool = False
 
 
 _BASELINE_CAPABILITIES = frozenset(
@@ -74,6 +80,17 @@ _SAFE_SYSCTLS = frozenset(
         "net.ipv4.tcp_wmem",
     ]
 )
+# Those that came later than the standards themselves.
+_SYSCTLS_SINCE = {
+    "net.ipv4.ip_local_reserved_ports": 27,
+    "net.ipv4.tcp_keepalive_time": 29,
+    "net.ipv4.tcp_fin_timeout": 29,
+    "net.ipv4.tcp_keepalive_intvl": 29,
+    "net.ipv4.tcp_keepalive_probes": 29,
+    "net.ipv4.tcp_rmem": 32,
+    "net.ipv4.tcp_wmem": 32,
+}
+WINDOWS_SINCE = 25
 _SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"})
 _RESTRICTED_VOLUMES = frozenset(
     {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
@@ -238,24 +255,65 @@ TABLE: tuple[Row, ...] = (
     Row("POD-04", "capabilities_baseline", _B, "have capabilities beyond the usual", _capabilities_baseline),
     Row("POD-05", "hostPathVolumes", _B, "mount folders of the node", _host_path),
     Row("POD-06", "hostPorts", _B, "listen on ports of the node", _host_ports),
-    Row("POD-07", "hostProbesAndHostLifecycle", _B, "make the node call other hosts by probes", _host_probes),
+    Row("POD-07", "hostProbesAndHostLifecycle", _B, "make the node call other hosts by probes", _host_probes, since=34),
     Row("POD-08", "appArmorProfile", _B, "run without AppArmor", _apparmor),
     Row("POD-09", "seLinuxOptions", _B, "choose their own SELinux labels", _selinux),
     Row("POD-10", "procMount", _B, "see all of /proc", _proc_mount),
-    Row("POD-11", "seccompProfile_baseline", _B, "run without seccomp", _seccomp_baseline),
+    Row("POD-11", "seccompProfile_baseline", _B, "run without seccomp", _seccomp_baseline, since=19),
     Row("POD-12", "sysctls", _B, "set kernel parameters of the node", _sysctls),
     Row("POD-13", "restrictedVolumes", _R, "mount kinds of volumes that restricted forbids", _restricted_volumes),
-    Row("POD-14", "allowPrivilegeEscalation", _R, "gain privileges while running", _escalation),
+    Row(
+        "POD-14",
+        "allowPrivilegeEscalation",
+        _R,
+        "gain privileges while running",
+        _escalation,
+        since=8,
+        spares_windows=True,
+    ),
     Row("POD-15", "runAsNonRoot", _R, "run as root", _run_as_non_root),
-    Row("POD-16", "runAsUser", _R, "run as user 0", _run_as_user),
-    Row("POD-17", "seccompProfile_restricted", _R, "run without stating a seccomp profile", _seccomp_restricted),
-    Row("POD-18", "capabilities_restricted", _R, "keep capabilities that they could drop", _capabilities_restricted),
+    Row("POD-16", "runAsUser", _R, "run as user 0", _run_as_user, since=23),
+    Row(
+        "POD-17",
+        "seccompProfile_restricted",
+        _R,
+        "run without a stated seccomp profile",
+        _seccomp_restricted,
+        since=19,
+        spares_windows=True,
+    ),
+    Row(
+        "POD-18",
+        "capabilities_restricted",
+        _R,
+        "keep capabilities that they could drop",
+        _capabilities_restricted,
+        since=22,
+        spares_windows=True,
+    ),
 )
 
 
-def level_needed(pod: PodSpec) -> Level:
-    """The strictest level that admits the pod. What a row of restricted finds, baseline forgives."""
-    failed = {row.level for row in TABLE if next(row.failures(pod), None)}
+def level_needed(pod: PodSpec, minor: int | None = None) -> Level:
+    """The strictest level that admits the pod, by the standards of Kubernetes 1.`minor`, by default the newest.
+
+    What a row of restricted finds, baseline forgives.
+    """
+    rows = [row for row in TABLE if _has_row(row, pod, minor)]
+    failed = {row.level for row in rows if next(row.failures(pod), None)}
+    if minor is not None and any(_SYSCTLS_SINCE.get(name, 0) > minor for name in _sysctl_names(pod)):
+        failed.add(Level.BASELINE)
     if Level.BASELINE in failed:
         return Level.PRIVILEGED
     return Level.BASELINE if Level.RESTRICTED in failed else Level.RESTRICTED
+
+
+def _has_row(row: Row, pod: PodSpec, minor: int | None) -> bool:
+    if minor is not None and row.since > minor:
+        return False
+    is_windows = mapping(pod.body.get("os")).get("name") == "windows"
+    return not (row.spares_windows and is_windows and (minor is None or minor >= WINDOWS_SINCE))
+
+
+def _sysctl_names(pod: PodSpec) -> set[str]:
+    return {str(one.get("name")) for one in maps(pod.security.get("sysctls"))}

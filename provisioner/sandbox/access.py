@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import hmac
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from provisioner.errors import PratiqueError
 from provisioner.rbac import EffectiveRules, RbacObjects, allows_in, effective_rules
-from provisioner.sandbox.status import Refusal, bad_request
+from provisioner.sandbox.status import Refusal, bad_request, invalid
 from provisioner.sandbox.store import Store
 from provisioner.values import AccessRequest, Identity
 
 RBAC = "rbac.authorization.k8s.io"
+AUTHENTICATION = "authentication.k8s.io"
 RBAC_PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 MASTERS, AUTHENTICATED = "system:masters", "system:authenticated"
-ISSUER = "https://kubernetes.default.svc.cluster.local"
+ISSUER = "https://kubernetes.default.svc"
+# What a token may be for and still count here; `pratique` is what the service asks for at sign-in.
+API_AUDIENCES = (ISSUER, "pratique")
 DEFAULT_SECONDS = 3600
+MIN_SECONDS = 600
+_EXTRA = "impersonate-extra-"
 ANONYMOUS = Identity("system:anonymous", ("system:unauthenticated",))
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonated(Identity):
+    """Somebody whom somebody else wants to be; `extra` as the headers give it, by name."""
+
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 class Access:
@@ -53,12 +68,13 @@ class Access:
         """(identity, audiences) of a token that counts for `audience` ("" is this API); None for any other."""
         for known, identity in self._users.items():
             if hmac.compare_digest(known.encode(), token.encode()):
-                return _with(identity, AUTHENTICATED), [audience] if audience else [ISSUER]
+                audiences = [it for it in API_AUDIENCES if it == audience or not audience]
+                return (_with(identity, AUTHENTICATED), audiences) if audiences else None
         claims = self._claims(token)
         if claims is None or claims["exp"] < time.time():
             return None
-        audiences = list(claims["aud"])
-        if (audience or ISSUER) not in audiences:
+        audiences = [it for it in claims["aud"] if it == audience or (not audience and it in API_AUDIENCES)]
+        if not audiences:
             return None
         account = claims["kubernetes.io"]
         live = self._store.get(("", "serviceaccounts", account["namespace"], account["serviceaccount"]["name"]))
@@ -71,6 +87,9 @@ class Access:
         """The TokenRequest with its status, for a ServiceAccount."""
         spec = dict(request.get("spec") or {})
         seconds = int(spec.get("expirationSeconds") or DEFAULT_SECONDS)
+        if seconds < MIN_SECONDS:
+            words = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
+            raise invalid("TokenRequest.authentication.k8s.io", "", [("spec.expirationSeconds", words)])
         audiences = list(spec.get("audiences") or [ISSUER])
         expires = int(time.time()) + seconds
         meta = account["metadata"]
@@ -101,26 +120,22 @@ class Access:
         username = (headers.get("impersonate-user") or [""])[0]
         groups = headers.get("impersonate-group") or []
         uid = (headers.get("impersonate-uid") or [""])[0]
+        extra = tuple(
+            (unquote(name.removeprefix(_EXTRA)), tuple(values))
+            for name, values in sorted(headers.items())
+            if name.startswith(_EXTRA)
+        )
+        wanted = Impersonated(username, tuple(groups), uid, extra)
         if not username:
-            if groups or uid:
-                raise bad_request("requested impersonation without a user")
+            if groups or uid or extra:
+                raise bad_request(f"requested {_user(wanted)} without impersonating a user name")
             return identity
-        self._check_impersonation(identity, username, groups, uid)
+        for request in _asked(wanted):
+            self.check(identity, request)
         if username.startswith("system:serviceaccount:") and not groups:
             _, _, namespace, name = username.split(":", 3)
-            groups = list(Identity.of_service_account(namespace, name).groups)
-        return _with(Identity(username, tuple(groups), uid), AUTHENTICATED)
-
-    def _check_impersonation(self, identity: Identity, username: str, groups: list[str], uid: str) -> None:
-        wanted = [AccessRequest("impersonate", resource="users", name=username)]
-        if username.startswith("system:serviceaccount:"):
-            _, _, namespace, name = username.split(":", 3)
-            wanted = [AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name)]
-        wanted += [AccessRequest("impersonate", resource="groups", name=group) for group in groups]
-        if uid:
-            wanted.append(AccessRequest("impersonate", "authentication.k8s.io", "uids", name=uid))
-        for request in wanted:
-            self.check(identity, request)
+            wanted = dataclasses.replace(wanted, groups=Identity.of_service_account(namespace, name).groups)
+        return _with(wanted, AUTHENTICATED)
 
     # What
 
@@ -133,7 +148,7 @@ class Access:
             return
         if request.path:
             words = f'User "{identity.username}" cannot {request.verb} path "{request.path}"'
-            raise Refusal(403, "Forbidden", f"forbidden: {words}")
+            raise Refusal(403, "Forbidden", f"forbidden: {words}", {})
         resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
         shown = f"{request.resource}.{request.group}" if request.group else request.resource
         named = f' "{request.name}"' if request.name else ""
@@ -174,8 +189,8 @@ class Access:
 
     def _subject_review(self, _: Identity, spec: dict[str, Any]) -> dict[str, Any]:
         if not spec.get("user") and not spec.get("groups"):
-            words = "at least one of user or group must be specified"
-            raise Refusal(422, "Invalid", f'SubjectAccessReview is invalid: spec.user: Invalid value: "": {words}')
+            words = 'Invalid value: "": at least one of user or group must be specified'
+            raise invalid(".authorization.k8s.io", "", [("spec.user", words)])
         asked = Identity(str(spec.get("user") or ""), tuple(spec.get("groups") or ()), str(spec.get("uid") or ""))
         return self._answer(asked, spec)
 
@@ -214,12 +229,17 @@ class Access:
         }
 
     def _token_review(self, _: Identity, spec: dict[str, Any]) -> dict[str, Any]:
-        wanted = list(spec.get("audiences") or [""])
-        for audience in wanted:
-            found = self.of_token(str(spec.get("token") or ""), audience)
-            if found:
-                return {"authenticated": True, "user": _user(found[0]), "audiences": [audience or ISSUER]}
-        return {"authenticated": False, "user": {}, "error": "the token does not count here"}
+        token = str(spec.get("token") or "")
+        if not token:
+            raise bad_request("token is required for TokenReview in authentication")
+        found = [it for audience in spec.get("audiences") or [""] if (it := self.of_token(token, audience))]
+        if not found:
+            return {"user": {}, "error": "invalid bearer token"}
+        return {
+            "authenticated": True,
+            "user": _user(found[0][0]),
+            "audiences": [audience for _, audiences in found for audience in audiences],
+        }
 
     def _who(self, identity: Identity, _: dict[str, Any]) -> dict[str, Any]:
         return {"userInfo": _user(identity)}
@@ -248,7 +268,8 @@ def _request_of(spec: dict[str, Any]) -> AccessRequest:
     if url:
         return AccessRequest(str(url.get("verb") or ""), path=str(url.get("path") or ""))
     if not resource:
-        raise bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
+        words = "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise invalid(".authorization.k8s.io", "", [("spec.resourceAttributes", words)])
     parts = {
         name: str(resource.get(name) or "")
         for name in ("verb", "group", "resource", "subresource", "namespace", "name")
@@ -259,16 +280,35 @@ def _request_of(spec: dict[str, Any]) -> AccessRequest:
         raise bad_request(str(exc)) from exc
 
 
+def _asked(wanted: Impersonated) -> list[AccessRequest]:
+    """The rights that it takes to be `wanted`."""
+    username = wanted.username
+    asked = [AccessRequest("impersonate", resource="users", name=username)] if username else []
+    if username.startswith("system:serviceaccount:"):
+        _, _, namespace, name = username.split(":", 3)
+        asked = [AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name)]
+    asked += [AccessRequest("impersonate", resource="groups", name=group) for group in wanted.groups]
+    if wanted.uid:
+        asked.append(AccessRequest("impersonate", AUTHENTICATION, "uids", name=wanted.uid))
+    return asked + [
+        AccessRequest("impersonate", AUTHENTICATION, "userextras", subresource=name, name=value)
+        for name, values in wanted.extra
+        for value in values
+    ]
+
+
 def _user(identity: Identity) -> dict[str, Any]:
-    return {"username": identity.username, "groups": list(identity.groups)} | (
-        {"uid": identity.uid} if identity.uid else {}
-    )
+    user: dict[str, Any] = {"username": identity.username, "groups": list(identity.groups)}
+    if identity.uid:
+        user["uid"] = identity.uid
+    if isinstance(identity, Impersonated) and identity.extra:
+        user["extra"] = {name: list(values) for name, values in identity.extra}
+    return user
 
 
 def _with(identity: Identity, group: str) -> Identity:
-    if group in identity.groups:
-        return identity
-    return Identity(identity.username, (*identity.groups, group), identity.uid)
+    """As the API server lists them: the group that everybody is in comes last."""
+    return dataclasses.replace(identity, groups=(*(it for it in identity.groups if it != group), group))
 
 
 def _encoded(data: bytes) -> str:

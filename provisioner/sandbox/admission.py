@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import ipaddress
+import json
 import re
 from collections.abc import Callable
 from typing import Any
 
+from provisioner.sandbox import validation
+from provisioner.sandbox.defaults import DEFAULTS
 from provisioner.sandbox.kinds import Kind
-from provisioner.sandbox.status import Refusal, invalid
+from provisioner.sandbox.status import invalid
+from provisioner.sandbox.validation import Causes
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -32,20 +35,34 @@ SECRET_KEYS = {
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
 }
 WORKLOADS = {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}
+# What the server decides by itself in new objects.
+_SERVER_SET: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "Service": (
+        ("spec", ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")),
+        ("status", ("loadBalancer",)),
+    ),
+    "Namespace": (("spec", ("finalizers",)), ("status", ("phase",))),
+    "PersistentVolumeClaim": (("status", ("phase",)), ("metadata", ("finalizers",))),
+    "Job": (("metadata", ("labels",)), ("spec", ("selector",))),
+    "CustomResourceDefinition": (("status", ("conditions", "acceptedNames", "storedVersions")),),
+}
 # (kind, path): what an update may not change.
 IMMUTABLE: dict[str, tuple[tuple[str, ...], ...]] = {
     "Deployment": (("spec", "selector"),),
     "ReplicaSet": (("spec", "selector"),),
     "DaemonSet": (("spec", "selector"),),
-    "StatefulSet": (("spec", "selector"), ("spec", "serviceName"), ("spec", "volumeClaimTemplates")),
     "Job": (("spec", "selector"), ("spec", "template")),
-    "Service": (("spec", "clusterIP"),),
-    "RoleBinding": (("roleRef",),),
-    "ClusterRoleBinding": (("roleRef",),),
+    "Service": (("spec", "clusterIPs"),),
     "StorageClass": (("provisioner",), ("parameters",)),
     "PriorityClass": (("value",),),
     "Secret": (("type",),),
 }
+
+
+_SET_FIXED = ("selector", "serviceName", "volumeClaimTemplates", "podManagementPolicy")
+_CLAIM_MAY = ("resources", "volumeAttributesClassName", "volumeName")
+FIXED = "field is immutable"
+_FIXED = {"Service": "may not change once set"}
 
 
 def check_name(kind: Kind, name: str) -> None:
@@ -62,43 +79,69 @@ def check_name(kind: Kind, name: str) -> None:
         raise invalid(shown, name, [("metadata.name", f'Invalid value: "{name}": {words}')])
 
 
+def check_metadata(kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
+    """Raise Refusal 422 for labels, annotations, finalizers or owners that no object may have."""
+    causes = validation.metadata_errors(obj["metadata"], old["metadata"] if old else None)
+    if causes:
+        shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+        raise invalid(shown, str(obj["metadata"].get("name", "")), causes)
+
+
+def without_server_set(
+    kind: Kind, obj: dict[str, Any], sent: dict[str, Any], live: dict[str, Any] | None
+) -> dict[str, Any]:
+    """`obj` as its sender changed it: what only the server decided belongs to no manager."""
+    for holder, names in _SERVER_SET.get(kind.kind, ()):
+        inside, given = obj.get(holder) or {}, sent.get(holder) or {}
+        known = (live or {}).get(holder) or {}
+        kept = {key: value for key, value in inside.items() if key not in names or key in given or key in known}
+        obj = {**obj, holder: kept} if kept else {key: value for key, value in obj.items() if key != holder}
+    return obj
+
+
 def admitted(kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None, free_ip: Callable[[], str]) -> dict[str, Any]:
     """The object with defaults; raises Refusal 422 for what the API server would refuse."""
-    filled = _DEFAULTS[kind.kind](obj, old, free_ip) if kind.kind in _DEFAULTS else obj
-    causes = _errors(kind, filled) + (_immutable(kind, filled, old) if old else [])
+    filled = DEFAULTS[kind.kind](obj, old, free_ip) if kind.kind in DEFAULTS else obj
+    causes = _errors(kind, filled, old) + (_immutable(kind, filled, old) if old else [])
     if causes:
         shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
         raise invalid(shown, str(obj["metadata"].get("name", "")), causes)
     return filled
 
 
-def _errors(kind: Kind, obj: dict[str, Any]) -> list[tuple[str, str]]:
+def _errors(kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None) -> Causes:
     spec = obj.get("spec") or {}
-    found: list[tuple[str, str]] = []
+    if kind.kind in ("Role", "ClusterRole"):
+        return validation.role_errors(obj)
+    if kind.kind in ("RoleBinding", "ClusterRoleBinding"):
+        return validation.binding_errors(obj, old)
+    if kind.kind in ("ConfigMap", "Secret"):
+        return validation.data_errors(obj) + (_secret_errors(obj) if kind.kind == "Secret" else [])
     if kind.kind in WORKLOADS | {"Job"}:
-        template = spec.get("template") or {}
-        labels = (template.get("metadata") or {}).get("labels") or {}
-        wanted = (spec.get("selector") or {}).get("matchLabels") or {}
-        if kind.kind in WORKLOADS and not spec.get("selector"):
-            found.append(("spec.selector", "Required value"))
-        elif any(labels.get(key) != value for key, value in wanted.items()):
-            found.append(
-                (
-                    "spec.template.metadata.labels",
-                    f"Invalid value: {labels}: `selector` does not match template `labels`",
-                )
-            )
-        found += _pod_errors(template.get("spec") or {}, "spec.template.spec")
+        return _workload_errors(kind, spec)
     if kind.kind == "Pod":
-        found += _pod_errors(spec, "spec")
-    if kind.kind == "Service":
-        found += _service_errors(spec)
-    if kind.kind == "Secret":
-        found += _secret_errors(obj)
+        return _pod_errors(spec, "spec")
+    return _service_errors(spec) if kind.kind == "Service" else []
+
+
+def _workload_errors(kind: Kind, spec: dict[str, Any]) -> Causes:
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    wanted = (spec.get("selector") or {}).get("matchLabels") or {}
+    is_unselective = kind.kind in WORKLOADS and not spec.get("selector")
+    found: Causes = [("spec.selector", "Required value")] if is_unselective else []
+    if is_unselective or any(labels.get(key) != value for key, value in wanted.items()):
+        shown = json.dumps(labels, separators=(",", ":")) if labels else "null"
+        words = f"Invalid value: {shown}: `selector` does not match template `labels`"
+        found.append(("spec.template.metadata.labels", words))
+    found += _pod_errors(template.get("spec") or {}, "spec.template.spec")
+    if kind.kind == "Job" and (template.get("spec") or {}).get("restartPolicy") in (None, "Always"):
+        words = 'Required value: valid values: "OnFailure", "Never"'
+        found.append(("spec.template.spec.restartPolicy", words))
     return found
 
 
-def _service_errors(spec: dict[str, Any]) -> list[tuple[str, str]]:
+def _service_errors(spec: dict[str, Any]) -> Causes:
     found = []
     if spec.get("type") not in SERVICE_TYPES:
         listed = ", ".join(f'"{it}"' for it in SERVICE_TYPES)
@@ -108,26 +151,45 @@ def _service_errors(spec: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _secret_errors(obj: dict[str, Any]) -> list[tuple[str, str]]:
+def _secret_errors(obj: dict[str, Any]) -> Causes:
     wanted = SECRET_KEYS.get(str(obj.get("type")), ())
     return [(f"data[{key}]", "Required value") for key in wanted if key not in (obj.get("data") or {})]
 
 
-def _pod_errors(spec: dict[str, Any], at: str) -> list[tuple[str, str]]:
+def _pod_errors(spec: dict[str, Any], at: str) -> Causes:
     containers = spec.get("containers") or []
     found = [] if containers else [(f"{at}.containers", "Required value")]
+    seen: set[str] = set()
     for number, container in enumerate(containers):
+        name = str(container.get("name") or "")
+        if name and not LABEL.fullmatch(name):
+            found.append((f"{at}.containers[{number}].name", f'Invalid value: "{name}": {LABEL_WORDS}'))
+        elif name in seen:
+            found.append((f"{at}.containers[{number}].name", f'Duplicate value: "{name}"'))
+        seen.add(name)
         missing = [field for field in ("name", "image") if not container.get(field)]
         found += [(f"{at}.containers[{number}].{field}", "Required value") for field in missing]
     return found
 
 
-def _immutable(kind: Kind, obj: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str]]:
+def _immutable(kind: Kind, obj: dict[str, Any], old: dict[str, Any]) -> Causes:
     found = []
     for path in IMMUTABLE.get(kind.kind, ()):
         before, after = _at(old, path), _at(obj, path)
         if before is not None and before != after:
-            found.append((".".join(path), f"Invalid value: {_shown(after)}: field is immutable"))
+            field = "spec.clusterIPs[0]" if kind.kind == "Service" else ".".join(path)
+            found.append((field, f"Invalid value: {_shown(after)}: {_FIXED.get(kind.kind, FIXED)}"))
+    if kind.kind == "StatefulSet" and any(_at(old, ("spec", name)) != _at(obj, ("spec", name)) for name in _SET_FIXED):
+        words = (
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+            "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+        )
+        found.append(("spec", f"Forbidden: {words}"))
+    if kind.kind == "PersistentVolumeClaim":
+        fixed = [{key: value for key, value in it["spec"].items() if key not in _CLAIM_MAY} for it in (old, obj)]
+        if any(fixed[1].get(key) != value for key, value in fixed[0].items()):
+            words = "spec is immutable after creation except resources.requests and volumeAttributesClassName"
+            found.append(("spec", f"Forbidden: {words} for bound claims"))
     is_fixed = kind.kind in ("ConfigMap", "Secret") and old.get("immutable")
     if is_fixed and any(old.get(key) != obj.get(key) for key in ("data", "binaryData", "immutable", "stringData")):
         found.append(("data", "Forbidden: field is immutable when `immutable` is set"))
@@ -142,173 +204,7 @@ def _at(obj: dict[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
-
-
-def _pod_defaults(spec: dict[str, Any]) -> dict[str, Any]:
-    containers = [_container_defaults(container) for container in spec.get("containers") or []]
-    named = {"serviceAccount": spec["serviceAccountName"]} if spec.get("serviceAccountName") else {}
-    return {
-        "restartPolicy": "Always",
-        "terminationGracePeriodSeconds": 30,
-        "dnsPolicy": "ClusterFirst",
-        "securityContext": {},
-        "schedulerName": "default-scheduler",
-        **named,
-        **spec,
-        **({"containers": containers} if containers else {}),
-    }
-
-
-def _container_defaults(container: dict[str, Any]) -> dict[str, Any]:
-    image = str(container.get("image") or "")
-    is_fixed = "@" in image or (":" in image.rpartition("/")[2] and not image.endswith(":latest"))
-    ports = [{"protocol": "TCP", **port} for port in container.get("ports") or []]
-    filled = {
-        "imagePullPolicy": "IfNotPresent" if is_fixed else "Always",
-        "resources": {},
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File",
-        **container,
-    }
-    return {**filled, "ports": ports} if ports else filled
-
-
-def _template_defaults(obj: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    spec = {**defaults, **(obj.get("spec") or {})}
-    template = dict(spec.get("template") or {})
-    if template.get("spec"):
-        template["spec"] = _pod_defaults(template["spec"])
-        spec["template"] = {"metadata": {}, **template}
-    return {**obj, "spec": spec}
-
-
-def _deployment(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    filled = _template_defaults(
-        obj, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "strategy": {}}
-    )
-    strategy = filled["spec"]["strategy"]
-    if strategy.get("type", "RollingUpdate") == "RollingUpdate":
-        rolling = {"maxUnavailable": "25%", "maxSurge": "25%", **(strategy.get("rollingUpdate") or {})}
-        filled["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
-    return filled
-
-
-def _stateful_set(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    return _template_defaults(
-        obj,
-        {
-            "replicas": 1,
-            "podManagementPolicy": "OrderedReady",
-            "revisionHistoryLimit": 10,
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
-        },
-    )
-
-
-def _daemon_set(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    update = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
-    return _template_defaults(obj, {"revisionHistoryLimit": 10, "updateStrategy": update})
-
-
-def _replica_set(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    return _template_defaults(obj, {"replicas": 1})
-
-
-def _job(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[str, Any]:
-    filled = _template_defaults(
-        obj, {"parallelism": 1, "completions": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False}
-    )
-    uid = str((old or obj)["metadata"].get("uid", ""))
-    labels = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": obj["metadata"]["name"]}
-    spec = filled["spec"]
-    spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
-    template = spec.get("template") or {}
-    meta = template.get("metadata") or {}
-    labels = {**(meta.get("labels") or {}), **labels}
-    spec["template"] = {**template, "metadata": {**meta, "labels": labels}}
-    if not filled["metadata"].get("labels"):  # as the real one: a Job without labels has its pods'
-        filled["metadata"] = {**filled["metadata"], "labels": labels}
-    return filled
-
-
-def _pod(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    spec = _pod_defaults(obj.get("spec") or {})
-    return {**obj, "spec": {"serviceAccountName": "default", "serviceAccount": "default", **spec}}
-
-
-def _service(obj: dict[str, Any], old: dict[str, Any] | None, free_ip: Callable[[], str]) -> dict[str, Any]:
-    given = obj.get("spec") or {}
-    ports = [{"protocol": "TCP", "targetPort": port.get("port"), **port} for port in given.get("ports") or []]
-    spec = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", **given}
-    if ports:
-        spec["ports"] = ports
-    if spec["type"] != "ExternalName":
-        spec.setdefault("clusterIP", ((old or {}).get("spec") or {}).get("clusterIP") or free_ip())
-        spec.setdefault("clusterIPs", [spec["clusterIP"]])
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
-    return {**obj, "spec": spec}
-
-
-def _namespace(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    meta = obj["metadata"]
-    labels = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta.get("name", "")}
-    spec = {"finalizers": ["kubernetes"], **(obj.get("spec") or {})}
-    return {
-        **obj,
-        "metadata": {**meta, "labels": labels},
-        "spec": spec,
-        "status": obj.get("status") or {"phase": "Active"},
-    }
-
-
-def _secret(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[str, Any]:
-    """`stringData` is written into `data` and gone; what is no base64 cannot be read at all."""
-    data = dict(obj.get("data") or {})
-    for name, value in data.items():
-        if not _is_base64(value):
-            raise Refusal(500, "", f"illegal base64 data in data.{name}")
-    data |= {
-        name: base64.b64encode(str(value).encode()).decode() for name, value in (obj.get("stringData") or {}).items()
-    }
-    rest = {key: value for key, value in obj.items() if key not in ("data", "stringData")}
-    return {"type": (old or {}).get("type", "Opaque"), **rest, **({"data": data} if data else {})}
-
-
-def _is_base64(value: Any) -> bool:
-    try:
-        base64.b64decode(str(value), validate=True)
-    except ValueError:
-        return False
-    return isinstance(value, str)
-
-
-def _role_binding(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    role = {"apiGroup": "rbac.authorization.k8s.io", **(obj.get("roleRef") or {})}
-    subjects = [_subject(subject) for subject in obj.get("subjects") or []]
-    return {**obj, "roleRef": role, **({"subjects": subjects} if subjects else {})}
-
-
-def _subject(subject: dict[str, Any]) -> dict[str, Any]:
-    if subject.get("kind") == "ServiceAccount":
-        return subject
-    return {"apiGroup": "rbac.authorization.k8s.io", **subject}
-
-
-_DEFAULTS: dict[str, Callable[..., dict[str, Any]]] = {
-    "Deployment": _deployment,
-    "StatefulSet": _stateful_set,
-    "DaemonSet": _daemon_set,
-    "ReplicaSet": _replica_set,
-    "Job": _job,
-    "Pod": _pod,
-    "Service": _service,
-    "Namespace": _namespace,
-    "Secret": _secret,
-    "RoleBinding": _role_binding,
-    "ClusterRoleBinding": _role_binding,
-}
+    return json.dumps(value, separators=(",", ":"))
 
 
 def service_ip(number: int) -> str:

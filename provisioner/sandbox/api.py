@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 from typing import Any
 from urllib.parse import unquote
 
-from provisioner.sandbox import custom, discovery, reading, tables
+from provisioner.sandbox import bodies, custom, discovery, openapi, options, reading, tables
 from provisioner.sandbox.access import RBAC, Access
 from provisioner.sandbox.calls import Answer, Call, Target, Writing
 from provisioner.sandbox.kinds import BUILT_IN, REVIEWS, Kind
-from provisioner.sandbox.status import Refusal, bad_request, not_found
+from provisioner.sandbox.status import Refusal, bad_request, lost, not_allowed, not_found
 from provisioner.sandbox.store import Store
 from provisioner.sandbox.writing import Writes
 from provisioner.values import AccessRequest, Identity
 
+logger = logging.getLogger(__name__)
+
 OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/version")
-LOST = "the server could not find the requested resource"
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -33,6 +36,10 @@ class Api:
             return self._route(call, identity)
         except Refusal as exc:
             return Answer(exc.code, exc.body())
+        except Exception as exc:
+            logger.exception("the sandbox could not answer", extra={"path": call.path})
+            words = f"Internal error occurred: {type(exc).__name__}: {exc}"
+            return Answer(500, Refusal(500, "InternalError", words).body())
 
     def kinds(self) -> list[Kind]:
         return [*BUILT_IN, *custom.kinds(self._store)]
@@ -52,17 +59,28 @@ class Api:
             self._access.check(identity, AccessRequest("create", group, review[1], namespace=place))
             return Answer(201, self._access.review(review[2], identity, call.object()))
         target = self._target(group, version, rest)
+        if target is None:
+            return self._stranger(call, identity, Target(_stranger(group, version, rest), *_placed(rest)))
         return self._resource(call, identity, target)
 
-    def _target(self, group: str, version: str, rest: list[str]) -> Target:
-        namespace = ""
-        if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-            namespace, rest = rest[1], rest[2:]
+    def _target(self, group: str, version: str, rest: list[str]) -> Target | None:
+        namespace, name, subresource = _placed(rest)
+        rest = rest[2:] if namespace else rest
         for kind in self.kinds():
             is_meant = (kind.group, kind.version, kind.plural) == (group, version, rest[0])
             if is_meant and (kind.is_namespaced or not namespace):
-                return Target(kind, namespace, rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 else "")
-        raise Refusal(404, "NotFound", LOST)
+                return Target(kind, namespace, name, subresource)
+        return None
+
+    def _stranger(self, call: Call, identity: Identity, target: Target) -> Answer:
+        """A kind that is not here: who may not use it is not told so."""
+        kind = target.kind
+        verb = self._verb(call, target)
+        place = AccessRequest(verb, kind.group, kind.plural, target.subresource, target.namespace, target.name)
+        self._access.check(identity, place)
+        if any((it.group, it.version) == (kind.group, kind.version) for it in self.kinds()):
+            raise lost()
+        return Answer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
 
     def _resource(self, call: Call, identity: Identity, target: Target) -> Answer:
         verb = self._verb(call, target)
@@ -75,8 +93,10 @@ class Api:
         self._access.check(identity, request)
         if verb in ("get", "list", "watch"):
             return self._read(call, target, verb)
+        if verb == "patch" and self._is_apply(call) and not target.subresource and self._store.get(target.key) is None:
+            self._access.check(identity, dataclasses.replace(request, verb="create"))
         if target.kind.is_namespaced and not target.namespace:
-            raise Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+            raise not_allowed()
         return self._write(call, identity, target, verb)
 
     def _verb(self, call: Call, target: Target) -> str:
@@ -87,11 +107,9 @@ class Api:
         needs_name = verb in ("update", "patch") or (verb == "create" and target.subresource)
         takes_name = verb != "create" or target.subresource
         if not verb or (needs_name and not target.name) or (target.name and not takes_name):
-            raise Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+            raise not_allowed()
         if verb == "delete" and not target.name:
             return "deletecollection"
-        if verb == "patch" and self._is_apply(call) and self._store.get(target.key) is None and not target.subresource:
-            return "create"
         return verb
 
     def _is_apply(self, call: Call) -> bool:
@@ -100,30 +118,22 @@ class Api:
             "application/apply-patch+cbor",
         )
 
+    def _has_subresource(self, target: Target) -> bool:
+        return (target.subresource == "status" and target.kind.has_status) or (
+            target.subresource == "scale" and target.kind.has_scale
+        )
+
     # Reading
 
     def _read(self, call: Call, target: Target, verb: str) -> Answer:
+        if target.subresource and not self._has_subresource(target):
+            raise lost()
+
         def shown(obj: dict[str, Any]) -> dict[str, Any]:
             return self._shown(target.kind, obj)
 
         if verb == "watch":
-            narrowed = call
-            if target.name:
-                narrowed = Call(
-                    call.method,
-                    call.path,
-                    {**call.query, "fieldSelector": f"metadata.name={target.name}"},
-                    call.headers,
-                )
-            events = reading.watch(self._store, target, narrowed, shown)
-            if "as=Table" in call.header("accept"):
-                events = (
-                    {**event, "object": self._table(target.kind, [event["object"]], {})}
-                    if event["type"] != "BOOKMARK"
-                    else event
-                    for event in events
-                )
-            return Answer(200, stream=events)
+            return self._watched(call, target)
         if verb == "list":
             objects, meta = reading.page(self._store, target, call, shown)
             return Answer(200, self._listed(call, target.kind, objects, meta))
@@ -133,6 +143,20 @@ class Api:
         if target.subresource == "scale":
             return Answer(200, _scale(target, obj))
         return Answer(200, self._one(call, target.kind, shown(obj)), self._warnings(target.kind))
+
+    def _watched(self, call: Call, target: Target) -> Answer:
+        if target.name:
+            query = {**call.query, "fieldSelector": f"metadata.name={target.name}"}
+            call = Call(call.method, call.path, query, call.headers)
+        events = reading.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
+        if "as=Table" in call.header("accept"):
+            events = (
+                {**event, "object": self._table(target.kind, [event["object"]], {})}
+                if event["type"] != "BOOKMARK"
+                else event
+                for event in events
+            )
+        return Answer(200, stream=events)
 
     def _shown(self, kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
         shown = {
@@ -186,11 +210,17 @@ class Api:
         _, version = custom.definition(self._store, kind)
         if not version.get("deprecated"):
             return ()
-        return (version.get("deprecationWarning") or f"{kind.api_version} {kind.kind} is deprecated",)
+        if version.get("deprecationWarning"):
+            return (version["deprecationWarning"],)
+        served = [it for it in self.kinds() if (it.group, it.plural) == (kind.group, kind.plural)]
+        stable = sorted((it.version for it in served if it.version != kind.version), key=discovery.by_stability)
+        better = f"; use {kind.group}/{stable[0]} {kind.kind}" if stable else ""
+        return (f"{kind.api_version} {kind.kind} is deprecated{better}",)
 
     # Writing
 
     def _write(self, call: Call, identity: Identity, target: Target, verb: str) -> Answer:
+        options.check_writing(call, is_apply=call.method == "PATCH" and self._is_apply(call))
         validation = call.query.get("fieldValidation") or "Warn"
         manager = call.query.get("fieldManager") or call.header("user-agent").partition("/")[0] or "unknown"
         writing = Writing(identity, manager, call.is_dry_run, validation)
@@ -199,24 +229,26 @@ class Api:
             self._access.forget()
         body = (
             obj
-            if obj.get("kind") in ("Status", "Scale", "TokenRequest")
+            if verb == "deletecollection" or obj.get("kind") in ("Status", "Scale", "TokenRequest")
             else self._one(call, target.kind, self._shown(target.kind, obj))
         )
         return Answer(code, body, (*writing.warnings, *self._warnings(target.kind)))
 
     def _written(self, call: Call, target: Target, verb: str, writing: Writing) -> tuple[int, dict[str, Any]]:
-        if target.subresource == "token" and (target.kind.group, target.kind.plural) == ("", "serviceaccounts"):
+        if target.subresource == "token" and target.kind.resource == "serviceaccounts":
             return 201, self._token(call, target)
+        if target.subresource and not self._has_subresource(target):
+            raise lost()
         if target.subresource == "scale":
             return 200, self._scaled(call, target, writing)
-        if target.subresource not in ("", "status") or (target.subresource and not target.kind.has_status):
-            raise Refusal(404, "NotFound", LOST)
         if call.method == "PATCH" and self._is_apply(call):
             return self._applied(call, target, writing)
-        if verb == "create":
-            return 201, self._writes.create(target, call.object(), writing)
-        if verb == "update":
-            return 200, self._writes.replace(target, call.object(), writing)
+        if verb in ("create", "update"):
+            sent = call.object()
+            bodies.note_repeated(target.kind, call.body, writing)
+            if verb == "create":
+                return 201, self._writes.create(target, sent, writing)
+            return 200, self._writes.replace(target, sent, writing)
         if verb == "patch":
             return 200, self._writes.patch(target, call.header("content-type").partition(";")[0], call.json(), writing)
         return 200, self._deleted(call, target, verb, writing)
@@ -228,9 +260,6 @@ class Api:
         return self._access.token_for(account, call.object())
 
     def _applied(self, call: Call, target: Target, writing: Writing) -> tuple[int, dict[str, Any]]:
-        if not call.query.get("fieldManager"):
-            words = "fieldManager: Required value: is required for apply patch"
-            raise Refusal(422, "Invalid", f'PatchOptions.meta.k8s.io "" is invalid: {words}')
         force = call.query.get("force") in ("true", "1")
         obj, is_new = self._writes.apply(target, call.object(), writing, force=force)
         return (201 if is_new else 200), obj
@@ -243,12 +272,13 @@ class Api:
             # As the real one: a body's options replace those of the query.
             writing = Writing(writing.identity, writing.manager, False, writing.validation)
         if verb == "deletecollection":
-            fits = reading.wants(call)
+            fits = reading.wants(call, target.kind, reading.selectable(self._store, target.kind))
+            gone = []
             for obj in self._store.all(target.kind.group, target.kind.plural, target.namespace):
                 if fits(obj):
                     one = Target(target.kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-                    self._writes.delete(one, {}, writing)
-            return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+                    gone.append(self._shown(target.kind, self._writes.delete(one, {}, writing)))
+            return self._listed(call, target.kind, gone, {"resourceVersion": str(self._store.version)})
         before = self._writes.delete(target, options, writing)
         if before["metadata"].get("deletionTimestamp"):
             return before
@@ -259,7 +289,7 @@ class Api:
 
     def _scaled(self, call: Call, target: Target, writing: Writing) -> dict[str, Any]:
         if not target.kind.has_scale:
-            raise Refusal(404, "NotFound", LOST)
+            raise lost()
         wish = call.json()
         replicas = (wish.get("spec") or {}).get("replicas") if isinstance(wish, dict) else None
         if not isinstance(replicas, int):
@@ -271,10 +301,12 @@ class Api:
     # Documents
 
     def _documents(self, parts: list[str], call: Call) -> Answer:
+        if parts == ["openapi", "v2"]:
+            return Answer(200, openapi.NOTHING, content_type=openapi.NOTHING_TYPE)
         is_aggregated = "as=APIGroupDiscoveryList" in call.header("accept") and "v=v2;" in call.header("accept")
         found = self._document(parts, is_aggregated=is_aggregated)
         if found is None:
-            raise Refusal(404, "NotFound", LOST)
+            return Answer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
         if isinstance(found, str):
             return Answer(200, found, content_type="text/plain")
         if is_aggregated and parts in (["api"], ["apis"]):
@@ -288,7 +320,7 @@ class Api:
         if parts[0] in ("healthz", "readyz", "livez"):
             return "ok"
         if parts[0] == "openapi":
-            return discovery.openapi(kinds, parts[1:])
+            return openapi.document(kinds, parts[1:], lambda kind: custom.schema(self._store, kind))
         if parts == ["api"] and not is_aggregated:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         if parts in (["api"], ["apis"]) and is_aggregated:
@@ -299,6 +331,20 @@ class Api:
             "": {"paths": ["/api", "/apis", "/healthz", "/livez", "/readyz", "/version"]},
         }
         return fixed.get("/".join(parts)) or discovery.of_group(kinds, parts)
+
+
+def _placed(rest: list[str]) -> tuple[str, str, str]:
+    """(namespace, name, subresource) of a path below its version."""
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    return namespace, rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 else ""
+
+
+def _stranger(group: str, version: str, rest: list[str]) -> Kind:
+    namespace, *_ = _placed(rest)
+    plural = rest[2] if namespace else rest[0]
+    return Kind(group, version, plural, plural, bool(namespace))
 
 
 def _scale(target: Target, obj: dict[str, Any]) -> dict[str, Any]:

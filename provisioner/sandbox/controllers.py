@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
 MAX_PODS = 20
+REVISION = "deployment.kubernetes.io/revision"
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -98,23 +99,27 @@ class Controllers(threading.Thread):
                 changed["metadata"] = {**owned["metadata"], "generation": generation}
                 self._store.put(("apps", "replicasets", meta["namespace"], owned["metadata"]["name"]), changed)
         if self._store.get(("apps", "replicasets", meta["namespace"], wanted)) is None:
-            labels = {**((template.get("metadata") or {}).get("labels") or {}), "pod-template-hash": mark}
-            body = {
-                "apiVersion": "apps/v1",
-                "kind": "ReplicaSet",
-                "metadata": {"labels": labels},
-                "spec": {
-                    "replicas": int(spec.get("replicas", 1)),
-                    "selector": {
-                        "matchLabels": {**(spec["selector"].get("matchLabels") or {}), "pod-template-hash": mark}
-                    },
-                    "template": {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}},
-                },
-            }
-            self._make(("apps", "replicasets", meta["namespace"], wanted), body, obj)
+            self._make(("apps", "replicasets", meta["namespace"], wanted), _replica_set(spec, mark), obj)
+        obj = self._numbered(obj, wanted)
         current = self._store.get(("apps", "replicasets", meta["namespace"], wanted))
         ready = int(((current or {}).get("status") or {}).get("readyReplicas") or 0)
         self._set_status(("apps", "deployments"), obj, _deployment_status(obj, ready))
+
+    def _numbered(self, obj: dict[str, Any], wanted: str) -> dict[str, Any]:
+        """The Deployment with the revision of its newest ReplicaSet, for `kubectl rollout history` and `undo`."""
+        numbers = {it["metadata"]["name"]: _revision(it) for it in self._owned("apps", "replicasets", obj)}
+        newest = max(numbers.values(), default=0)
+        number = numbers.get(wanted, 0)
+        if number == 0 or number < newest:
+            number = newest + 1
+            key = ("apps", "replicasets", obj["metadata"]["namespace"], wanted)
+            chosen = self._store.get(key)
+            if chosen:
+                self._store.put(key, _with_revision(chosen, number))
+        if _revision(obj) == number:
+            return obj
+        key = ("apps", "deployments", obj["metadata"]["namespace"], obj["metadata"]["name"])
+        return self._store.put(key, _with_revision(obj, number))
 
     def _pods_of(self, plural: str, obj: dict[str, Any]) -> None:
         if obj["metadata"].get("deletionTimestamp"):
@@ -228,8 +233,9 @@ class Controllers(threading.Thread):
             "namespace": key[2],
             "uid": _uid(key, self._store.version),
             "creationTimestamp": now(),
-            "generation": 1,
         }
+        if key[0] == "apps" or key[1] == "pods":
+            meta["generation"] = 1
         if owner:
             reference = {
                 "apiVersion": owner["apiVersion"],
@@ -283,6 +289,33 @@ class Controllers(threading.Thread):
                     rules += [rule for rule in other.get("rules") or [] if rule not in rules]
             if rules != (role.get("rules") or []):
                 self._store.put((RBAC, "clusterroles", "", role["metadata"]["name"]), {**role, "rules": rules})
+
+
+def _replica_set(spec: dict[str, Any], mark: str) -> dict[str, Any]:
+    """What a Deployment makes of its template; `mark` tells its templates apart."""
+    template = spec["template"]
+    labels = {**((template.get("metadata") or {}).get("labels") or {}), "pod-template-hash": mark}
+    chosen = {**(spec["selector"].get("matchLabels") or {}), "pod-template-hash": mark}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"labels": labels},
+        "spec": {
+            "replicas": int(spec.get("replicas", 1)),
+            "selector": {"matchLabels": chosen},
+            "template": {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}},
+        },
+    }
+
+
+def _revision(obj: dict[str, Any]) -> int:
+    text = str((obj["metadata"].get("annotations") or {}).get(REVISION, ""))
+    return int(text) if text.isdigit() else 0
+
+
+def _with_revision(obj: dict[str, Any], number: int) -> dict[str, Any]:
+    annotations = {**(obj["metadata"].get("annotations") or {}), REVISION: str(number)}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 
 def _deployment_status(obj: dict[str, Any], ready: int) -> dict[str, Any]:

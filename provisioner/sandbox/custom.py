@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.sandbox import fields
+from provisioner.sandbox import fields, topologies
 from provisioner.sandbox.kinds import Kind
 from provisioner.sandbox.status import Refusal, invalid
 from provisioner.sandbox.store import Store
@@ -26,6 +26,7 @@ def kinds(store: Store) -> list[Kind]:
             "status" in (version.get("subresources") or {}),
             "scale" in (version.get("subresources") or {}),
             is_custom=True,
+            has_generation=True,
         )
         for crd in store.all(GROUP, PLURAL)
         for version in crd["spec"]["versions"]
@@ -47,8 +48,13 @@ def schema_of(version: dict[str, Any]) -> dict[str, Any]:
     return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
+def schema(store: Store, kind: Kind) -> dict[str, Any] | None:
+    """The schema of a custom kind; None for a built-in one."""
+    return schema_of(definition(store, kind)[1]) if kind.is_custom else None
+
+
 def topology(store: Store, kind: Kind) -> fields.Topology:
-    return fields.custom(schema_of(definition(store, kind)[1])) if kind.is_custom else fields.built_in
+    return topologies.of_schema(schema_of(definition(store, kind)[1])) if kind.is_custom else topologies.of_kind(kind)
 
 
 def admitted(

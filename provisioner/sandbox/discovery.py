@@ -20,6 +20,25 @@ VERSION = {
 }
 
 
+# What `kubectl get all` shows.
+_IN_ALL = {
+    "pods",
+    "replicationcontrollers",
+    "services",
+    "daemonsets.apps",
+    "deployments.apps",
+    "replicasets.apps",
+    "statefulsets.apps",
+    "jobs.batch",
+    "cronjobs.batch",
+    "horizontalpodautoscalers.autoscaling",
+}
+_SUB_GROUPS = {
+    "Scale": {"group": "autoscaling", "version": "v1"},
+    "TokenRequest": {"group": "authentication.k8s.io", "version": "v1"},
+}
+
+
 def resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, Any]:
     resources: list[dict[str, Any]] = []
     for kind in kinds:
@@ -32,6 +51,7 @@ def resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, 
                     "kind": kind.kind,
                     "verbs": list(VERBS),
                     **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
+                    **({"categories": ["all"]} if kind.resource in _IN_ALL else {}),
                 }
             )
             resources += [
@@ -39,8 +59,9 @@ def resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, 
                     "name": f"{kind.plural}/{name}",
                     "singularName": "",
                     "namespaced": kind.is_namespaced,
+                    **_SUB_GROUPS.get(sub, {}),
                     "kind": sub,
-                    "verbs": ["get", "patch", "update"],
+                    "verbs": ["create"] if name == "token" else ["get", "patch", "update"],
                 }
                 for name, sub in _subresources(kind)
             ]
@@ -63,7 +84,7 @@ def groups(kinds: Iterable[Kind]) -> dict[str, list[str]]:
     for group, version in [(kind.group, kind.version) for kind in kinds] + [(it[0], "v1") for it in REVIEWS]:
         if version not in found.setdefault(group, []):
             found[group].append(version)
-    return {group: sorted(versions, key=_by_stability) for group, versions in found.items()}
+    return {group: sorted(versions, key=by_stability) for group, versions in found.items()}
 
 
 def group_list(kinds: list[Kind]) -> dict[str, Any]:
@@ -119,11 +140,12 @@ def _aggregated(kind: Kind) -> dict[str, Any]:
         "singularResource": kind.kind.lower(),
         "verbs": list(VERBS),
         **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
+        **({"categories": ["all"]} if kind.resource in _IN_ALL else {}),
         "subresources": [
             {
                 "subresource": name,
-                "responseKind": {"group": kind.group, "version": kind.version, "kind": sub},
-                "verbs": ["get", "patch", "update"],
+                "responseKind": {"group": kind.group, "version": kind.version, **_SUB_GROUPS.get(sub, {}), "kind": sub},
+                "verbs": ["create"] if name == "token" else ["get", "patch", "update"],
             }
             for name, sub in _subresources(kind)
         ],
@@ -146,7 +168,7 @@ def _subresources(kind: Kind) -> list[tuple[str, str]]:
     return found + ([("token", "TokenRequest")] if (kind.group, kind.plural) == ("", "serviceaccounts") else [])
 
 
-def _by_stability(version: str) -> tuple[int, int, str]:
+def by_stability(version: str) -> tuple[int, int, str]:
     """Kubernetes' order: v2, v1, v1beta1, v1alpha1."""
     digits = "".join(one if one.isdigit() else " " for one in version).split()
     rank = 2 if "alpha" in version else 1 if "beta" in version else 0
@@ -163,40 +185,3 @@ def of_group(kinds: list[Kind], parts: list[str]) -> dict[str, Any] | None:
         return group(parts[1], kinds)
     is_known = len(parts) == 3 and parts[2] in groups(kinds).get(parts[1], [])
     return resource_list(kinds, parts[1], parts[2]) if is_known else None
-
-
-def openapi(kinds: list[Kind], parts: list[str]) -> dict[str, Any] | None:
-    """As much as tells kubectl that this server validates fields by itself, so that kubectl leaves it to us."""
-    places = [
-        f"apis/{name}/{version}" if name else f"api/{version}"
-        for name, versions in groups(kinds).items()
-        for version in versions
-    ]
-    if parts == ["v3"]:
-        return {"paths": {place: {"serverRelativeURL": f"/openapi/v3/{place}"} for place in places}}
-    place = "/".join(parts[1:])
-    if parts[:1] != ["v3"] or place not in places:
-        return None
-    return {
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
-        "paths": {
-            f"/{place}/{kind.plural}/{{name}}": {"patch": _patch(kind)} for kind in kinds if _place(kind) == place
-        },
-        "components": {"schemas": {}},
-    }
-
-
-def _patch(kind: Kind) -> dict[str, Any]:
-    return {
-        "parameters": [
-            {"name": name, "in": "query"} for name in ("fieldValidation", "dryRun", "fieldManager", "force")
-        ],
-        "responses": {},
-        "x-kubernetes-action": "patch",
-        "x-kubernetes-group-version-kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
-    }
-
-
-def _place(kind: Kind) -> str:
-    return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"

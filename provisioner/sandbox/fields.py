@@ -7,7 +7,7 @@ the item itself. A topology says of a path whether its list is a map (with which
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 FieldSet = dict[str, Any]
@@ -16,65 +16,20 @@ ATOMIC, SET = "atomic", "set"
 # "atomic", "set", or the key fields of a list map; for a map: "atomic" or "" (granular). By the names above the place.
 Topology = Callable[[tuple[str, ...], Any], Any]
 
-_LIST_MAPS: dict[str, tuple[str, ...]] = {
-    "containers": ("name",),
-    "initContainers": ("name",),
-    "ephemeralContainers": ("name",),
-    "volumes": ("name",),
-    "env": ("name",),
-    "volumeMounts": ("mountPath",),
-    "volumeDevices": ("devicePath",),
-    "imagePullSecrets": ("name",),
-    "hostAliases": ("ip",),
-    "conditions": ("type",),
-    "ownerReferences": ("uid",),
-    "webhooks": ("name",),
-    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-    "resourceClaims": ("name",),
-    "secrets": ("name",),
-    "matchConditions": ("name",),
-}
-_SETS = {"finalizers"}
-_ATOMIC_MAPS = {
-    "selector",
-    "labelSelector",
-    "namespaceSelector",
-    "objectSelector",
-    "podSelector",
-    "nodeSelector",
-    "roleRef",
-}
 _DEFAULT_KEYS = {"protocol": "TCP"}
-
-
-def built_in(path: tuple[str, ...], value: Any) -> Any:
-    """The topology of built-in kinds, by the name of the field."""
-    name = path[-1] if path else ""
-    if isinstance(value, list):
-        if name == "ports":
-            return ("containerPort", "protocol") if _holds(value, "containerPort") else ("port", "protocol")
-        if name in _SETS and path[:1] == ("metadata",):
-            return SET
-        keys = _LIST_MAPS.get(name)
-        return keys if keys and all(isinstance(item, dict) and keys[0] in item for item in value) else ATOMIC
-    return ATOMIC if (name in _ATOMIC_MAPS and path[:1] == ("spec",)) or name == "roleRef" else ""
-
-
-def custom(schema: Mapping[str, Any]) -> Topology:
-    """The topology that a structural schema states; metadata is as everywhere."""
-
-    def topology(path: tuple[str, ...], value: Any) -> Any:
-        if path[:1] == ("metadata",):
-            return built_in(path, value)
-        node: Mapping[str, Any] = schema
-        for part in path:
-            node = _below(node, part)
-        if isinstance(value, list):
-            kind = node.get("x-kubernetes-list-type", ATOMIC)
-            return tuple(node.get("x-kubernetes-list-map-keys", ())) if kind == "map" else kind
-        return ATOMIC if node.get("x-kubernetes-map-type") == ATOMIC else ""
-
-    return topology
+# What is there even where nothing is set: structs of Go that are no pointers. Their coming is nobody's change.
+_ALWAYS_THERE = {
+    "metadata",
+    "spec",
+    "status",
+    "template",
+    "strategy",
+    "updateStrategy",
+    "resources",
+    "containers",
+    "names",
+    "jobTemplate",
+}
 
 
 def fields_of(value: Any, topology: Topology, path: tuple[str, ...] = ()) -> FieldSet:
@@ -118,9 +73,14 @@ def of_paths(paths: Iterator[Path] | list[Path] | set[Path]) -> FieldSet:
             node = node.setdefault(part, {})
     for path in sorted(paths):
         node = _node(made, path)
-        if node and path and path[-1][:2] in ("k:", "v:"):
+        if node and path:
             node["."] = {}
     return made
+
+
+def in_order(paths: set[Path]) -> list[Path]:
+    """Paths as the API server lists them: at each level first what ends there, then what goes on."""
+    return sorted(paths, key=lambda path: [(number < len(path) - 1, part) for number, part in enumerate(path)])
 
 
 def lookup(value: Any, path: Path, topology: Topology, names: tuple[str, ...] = ()) -> tuple[bool, Any]:
@@ -182,27 +142,38 @@ def remove(value: Any, path: Path, topology: Topology, names: tuple[str, ...] = 
 
 
 def changed(before: Any, after: Any, topology: Topology, path: tuple[str, ...] = (), at: Path = ()) -> set[Path]:
-    """The paths of `after` whose values are not those of `before`: what an Update manager then owns."""
+    """The paths of `after` whose values are not those of `before`: what an Update manager then owns.
+
+    Where nothing was before, also the map or list itself; `before` is ABSENT then.
+    """
     if before == after:
         return set()
     kind = topology(path, after)
-    if isinstance(after, dict) and after and kind != ATOMIC:
+    if not isinstance(after, dict | list) or not after or kind == ATOMIC:
+        return {at} if at else set()
+    found = {at} if at and not _is_there(before, path, at, topology) else set()
+    if isinstance(after, dict):
         old = before if isinstance(before, dict) else {}
-        found: set[Path] = set()
         for key, value in after.items():
-            found |= changed(old.get(key, _ABSENT), value, topology, (*path, key), (*at, f"f:{key}"))
+            found |= changed(old.get(key, ABSENT), value, topology, (*path, key), (*at, f"f:{key}"))
         return found
-    if isinstance(after, list) and after and kind != ATOMIC:
-        old_items = {item_key(item, kind): item for item in before} if isinstance(before, list) else {}
-        found = set()
-        for item in after:
-            key = item_key(item, kind)
-            if kind == SET or key not in old_items:
-                found |= {(*at, key)} if key not in old_items else set()
-            if kind != SET:
-                found |= changed(old_items.get(key, _ABSENT), item, topology, path, (*at, key))
-        return found
-    return {at} if at else set()
+    old_items = {item_key(item, kind): item for item in before} if isinstance(before, list) else {}
+    for item in after:
+        key = item_key(item, kind)
+        if key not in old_items:
+            found.add((*at, key))
+        if kind != SET:
+            found |= changed(old_items.get(key, {}), item, topology, path, (*at, key))
+    return found
+
+
+def _is_there(before: Any, path: tuple[str, ...], at: Path, topology: Topology) -> bool:
+    if before is not ABSENT and before is not None:
+        return True
+    if path == ("metadata",):
+        return True
+    is_in_item = any(part.startswith("k:") for part in at)
+    return getattr(topology, "is_typed", True) and not is_in_item and path[-1] in _ALWAYS_THERE
 
 
 def words(path: Path) -> str:
@@ -219,24 +190,10 @@ def words(path: Path) -> str:
     return said
 
 
-_ABSENT = object()
+ABSENT = object()
 
 
 def _node(tree: FieldSet, path: Path) -> FieldSet:
     for part in path:
         tree = tree[part]
     return tree
-
-
-def _holds(items: list[Any], key: str) -> bool:
-    return any(isinstance(item, dict) and key in item for item in items)
-
-
-def _below(node: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-    while node.get("type") == "array":
-        node = node.get("items") or {}
-    known = (node.get("properties") or {}).get(part)
-    if known is not None:
-        return dict(known)
-    more = node.get("additionalProperties")
-    return more if isinstance(more, dict) else {}

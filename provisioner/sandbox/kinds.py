@@ -20,6 +20,7 @@ class Kind:
     has_status: bool = False
     has_scale: bool = False
     is_custom: bool = False
+    has_generation: bool = False
 
     @property
     def api_version(self) -> str:
@@ -53,7 +54,9 @@ _TABLE = {
     ("admissionregistration.k8s.io", "v1"): "!mutatingwebhookconfigurations/MutatingWebhookConfiguration "
     "!validatingwebhookconfigurations/ValidatingWebhookConfiguration "
     "!+validatingadmissionpolicies/ValidatingAdmissionPolicy "
-    "!validatingadmissionpolicybindings/ValidatingAdmissionPolicyBinding",
+    "!validatingadmissionpolicybindings/ValidatingAdmissionPolicyBinding "
+    "!mutatingadmissionpolicies/MutatingAdmissionPolicy "
+    "!mutatingadmissionpolicybindings/MutatingAdmissionPolicyBinding",
     (
         "storage.k8s.io",
         "v1",
@@ -68,6 +71,15 @@ _TABLE = {
 }
 
 
+# Their metadata.generation counts the changes of what they wish for.
+_COUNTED = {
+    "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "Pod",
+    "PodDisruptionBudget", "NetworkPolicy", "Ingress", "IngressClass", "CustomResourceDefinition", "PriorityClass",
+    "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "EndpointSlice",
+}  # fmt: skip
+
+
 def _read(group: str, version: str, word: str) -> Kind:
     plural, kind, *short = word.lstrip("!+=").split("/")
     marks = word[: len(word) - len(word.lstrip("!+="))]
@@ -80,6 +92,7 @@ def _read(group: str, version: str, word: str) -> Kind:
         tuple(short[0].split(",")) if short else (),
         "+" in marks or "=" in marks,
         "=" in marks,
+        has_generation=kind in _COUNTED,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from provisioner.sandbox.fields import (
     Topology,
     changed,
     fields_of,
+    in_order,
     leaves,
     lookup,
     merge,
@@ -34,6 +36,7 @@ _STRIPPED_META = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
+_FORMER = "before-first-apply"
 Entry = dict[str, Any]
 
 
@@ -57,41 +60,56 @@ def apply(
 ) -> dict[str, Any]:
     """The object after `manager` has applied `wish`, managedFields included; raises Refusal 409 for conflicts."""
     owned = fields_of(ownable(wish), topology)
-    entries = [dict(entry) for entry in _entries(live)] if live else []
+    entries = [dict(entry) for entry in _entries(live) or _before_first(live, manager, topology, now)]
     paths = set(leaves(owned))
-    conflicts = _conflicts(live, wish, paths, [it for it in entries if not manager.owns(it)], topology)
+    merged: dict[str, Any] = merge(live or {}, wish, topology)
+    conflicts = _conflicts(live, merged, paths, [it for it in entries if not manager.owns(it)], topology)
     if conflicts and not force:
         raise _conflict_refusal(conflicts)
     for entry, path in conflicts:
         entry["fieldsV1"] = of_paths(set(leaves(entry["fieldsV1"])) - {path})
-    merged: dict[str, Any] = merge(live or {}, wish, topology)
     mine = next((entry for entry in entries if manager.owns(entry)), None)
     if mine:
         merged = _without_given_up(merged, mine, paths, [it for it in entries if it is not mine], topology)
     entries = [entry for entry in entries if entry is not mine and entry["fieldsV1"]]
-    is_same = mine is not None and set(leaves(mine["fieldsV1"])) == paths and _body(merged) == _body(live or {})
+    is_same = mine is not None and set(leaves(mine["fieldsV1"])) == paths and ownable(merged) == ownable(live or {})
     if owned:
         entries.append(_entry(manager, owned, str(mine["time"]) if is_same and mine else now))
-    merged["metadata"] = {**merged.get("metadata", {}), "managedFields": _sorted(entries)}
-    return merged
+    return _with_entries(merged, entries)
 
 
 def update(
     live: dict[str, Any] | None, after: dict[str, Any], manager: Manager, topology: Topology, *, now: str
 ) -> dict[str, Any]:
-    """`after` as a create, update or patch leaves it: the manager owns what it changed, others what is still theirs."""
-    moved = changed(ownable(live or {}), ownable(after), topology)
+    """`after` as a create, update or patch leaves it: the manager owns what it changed, others what is still theirs.
+
+    Whoever empties managedFields (`[{}]` or `[]` in the object sent) resets them: then nobody owns anything.
+    """
+    before, wanted = ownable(live or {}), ownable(after)
+    moved = changed(before, wanted, topology) if before != wanted else set()
     entries = []
-    for entry in _entries(live) if live else []:
-        kept = {path for path in leaves(entry["fieldsV1"]) if path not in moved and lookup(after, path, topology)[0]}
-        entries.append({**entry, "fieldsV1": of_paths(kept)})
+    for entry in _entries(after) if live else []:
+        owned = set(leaves(entry["fieldsV1"]))
+        gone = {it for it in owned if lookup(before, it, topology)[0] and not lookup(wanted, it, topology)[0]}
+        kept = owned - gone - moved
+        entries.append(entry if kept == owned else {**entry, "fieldsV1": of_paths(kept)})
     mine = next((entry for entry in entries if manager.owns(entry)), None)
     if moved:
-        before = set(leaves(mine["fieldsV1"])) if mine else set()
+        own = set(leaves(mine["fieldsV1"])) if mine else set()
         entries = [entry for entry in entries if entry is not mine]
-        entries.append(_entry(manager, of_paths(before | moved), now))
-    fields = _sorted([entry for entry in entries if entry["fieldsV1"]])
-    return {**after, "metadata": {**after.get("metadata", {}), "managedFields": fields}}
+        entries.append(_entry(manager, of_paths(own | moved), now))
+    return _with_entries(after, [entry for entry in entries if entry["fieldsV1"]])
+
+
+def _with_entries(obj: dict[str, Any], entries: list[Entry]) -> dict[str, Any]:
+    meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
+    return {**obj, "metadata": {**meta, "managedFields": _sorted(entries)} if entries else meta}
+
+
+def _before_first(live: dict[str, Any] | None, manager: Manager, topology: Topology, now: str) -> list[Entry]:
+    """What is there and belongs to nobody is fought over like everything else, under a name of its own."""
+    paths = changed({}, ownable(live or {}), topology)
+    return [_entry(Manager(_FORMER, "Update", manager.api_version), of_paths(paths), now)] if paths else []
 
 
 def ownable(obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,14 +124,14 @@ def _entries(obj: Mapping[str, Any] | None) -> list[Entry]:
 
 
 def _conflicts(
-    live: dict[str, Any] | None, wish: dict[str, Any], paths: set[Path], others: list[Entry], topology: Topology
+    live: dict[str, Any] | None, merged: dict[str, Any], paths: set[Path], others: list[Entry], topology: Topology
 ) -> list[tuple[Entry, Path]]:
-    """Fields that others own and that the wish would change."""
+    """Fields that others own and that the merge would change."""
     found = []
     for entry in others:
-        for path in sorted(paths & set(leaves(entry["fieldsV1"]))):
+        for path in in_order(paths & set(leaves(entry["fieldsV1"]))):
             is_there, value = lookup(live, path, topology)
-            if path[-1][:2] not in ("k:", "v:") and is_there and value != lookup(wish, path, topology)[1]:
+            if path[-1][:2] not in ("k:", "v:") and is_there and value != lookup(merged, path, topology)[1]:
                 found.append((entry, path))
     return found
 
@@ -139,7 +157,7 @@ def _shown(entry: Entry) -> str:
     said = f'"{entry["manager"]}"'
     if entry.get("subresource"):
         said += f' with subresource "{entry["subresource"]}"'
-    return f"{said} using {entry['apiVersion']}"
+    return f"{said} using {entry['apiVersion']}" if entry["operation"] == "Update" else said
 
 
 def _bulleted(paths: list[str]) -> str:
@@ -155,11 +173,17 @@ def _without_given_up(
         for path in leaves(entry["fieldsV1"]):
             elsewhere |= {path[:length] for length in range(1, len(path) + 1)}
     held = {path[:length] for path in paths for length in range(1, len(path) + 1)}
-    for path in sorted(leaves(mine["fieldsV1"]), key=len, reverse=True):
-        if path not in held and path not in elsewhere:
+    # Whole items first; their keys go with them and never alone.
+    for path in sorted(leaves(mine["fieldsV1"]), key=len):
+        if path not in held and path not in elsewhere and not _is_key(path):
             merged = remove(merged, path, topology)
             merged = _without_empty(merged, path[:-1], held | elsewhere, topology)
     return merged
+
+
+def _is_key(path: Path) -> bool:
+    """Whether `path` is a field that names its list item."""
+    return len(path) > 1 and path[-2].startswith("k:") and path[-1][2:] in json.loads(path[-2][2:])
 
 
 def _without_empty(merged: dict[str, Any], above: Path, held: set[Path], topology: Topology) -> dict[str, Any]:
@@ -186,8 +210,6 @@ def _entry(manager: Manager, fields: FieldSet, time: str) -> Entry:
 
 
 def _sorted(entries: list[Entry]) -> list[Entry]:
-    return sorted(entries, key=lambda it: (it["operation"], it.get("time", ""), it["manager"]))
-
-
-def _body(obj: Mapping[str, Any]) -> dict[str, Any]:
-    return ownable(obj)
+    return sorted(
+        entries, key=lambda it: (it["operation"], it.get("time", ""), it["manager"], it.get("subresource", ""))
+    )

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from provisioner.sandbox.fields import built_in, item_key
+from provisioner.sandbox.fields import ATOMIC, SET, Topology, item_key
 from provisioner.sandbox.status import Refusal, bad_request
 
 MAX_OPERATIONS = 10_000
@@ -25,49 +25,62 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def strategic(target: Any, patch: Any, path: tuple[str, ...] = ()) -> Any:
-    """Kubernetes' strategic merge: list maps by their keys, `$patch: delete|replace`, `$deleteFromPrimitiveList/…`."""
+def strategic(target: Any, patch: Any, topology: Topology, path: tuple[str, ...] = ()) -> Any:
+    """Kubernetes' strategic merge: list maps by their keys, and what its directives (`$patch` and others) say."""
     if not isinstance(patch, dict):
         return patch
-    directive = patch.get("$patch")
-    if directive == "replace":
+    if patch.get("$patch") == "replace":
         return {key: value for key, value in patch.items() if key != "$patch"}
-    merged = dict(target) if isinstance(target, dict) else {}
+    merged = _kept(target, patch)
     for key, value in patch.items():
-        if key.startswith("$setElementOrder/") or key in ("$patch", "$retainKeys"):
+        if key.startswith("$"):
             continue
-        if key.startswith("$deleteFromPrimitiveList/"):
-            name = key.partition("/")[2]
-            merged[name] = [item for item in merged.get(name) or [] if item not in value]
-        elif value is None:
+        if value is None or (isinstance(value, dict) and value.get("$patch") == "delete"):
             merged.pop(key, None)
         elif isinstance(value, list):
-            merged[key] = _merged_list(merged.get(key), value, (*path, key))
+            merged[key] = _merged_list(merged.get(key), value, topology, (*path, key))
         else:
-            merged[key] = strategic(merged.get(key), value, (*path, key))
+            merged[key] = strategic(merged.get(key), value, topology, (*path, key))
     return merged
 
 
-def _merged_list(target: Any, patch: list[Any], path: tuple[str, ...]) -> list[Any]:
+def _kept(target: Any, patch: dict[str, Any]) -> dict[str, Any]:
+    """What `$retainKeys` and `$deleteFromPrimitiveList/…` leave of the target."""
+    kept = dict(target) if isinstance(target, dict) else {}
+    if "$retainKeys" in patch:
+        kept = {key: value for key, value in kept.items() if key in patch["$retainKeys"]}
+    for key, gone in patch.items():
+        directive, _, name = key.partition("/")
+        if directive == "$deleteFromPrimitiveList":
+            kept[name] = [item for item in kept.get(name) or [] if item not in gone]
+    return kept
+
+
+def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[str, ...]) -> list[Any]:
     plain = [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
-    kind = built_in(path, plain or target or [])
-    if not isinstance(kind, tuple) or not isinstance(target, list):
-        if kind == "set" and isinstance(target, list):
-            return target + [item for item in patch if item not in target]
+    kind = topology(path, patch)
+    if kind == SET and isinstance(target, list):
+        return target + [item for item in patch if item not in target]
+    is_replaced = any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch)
+    if kind in (ATOMIC, SET) or not isinstance(target, list) or is_replaced:
         return plain
-    merged = {item_key(item, kind): item for item in target}
+    keys = kind[:1]
+    merged = {item_key(item, keys): item for item in target}
     for item in patch:
-        if isinstance(item, dict) and item.get("$patch") == "delete":
-            merged.pop(item_key(item, kind), None)
+        if not isinstance(item, dict) or keys[0] not in item:
+            raise Refusal(500, "", f"map: {item} does not contain declared merge key: {keys[0]}")
+        key = item_key(item, keys)
+        if item.get("$patch") == "delete":
+            merged.pop(key, None)
         else:
-            key = item_key(item, kind)
-            merged[key] = strategic(merged.get(key), item, path)
+            merged[key] = strategic(merged.get(key), item, topology, path)
     return list(merged.values())
 
 
 def json_patch(target: Any, operations: Any) -> Any:
     """RFC 6902; raises Refusal 422 where a test fails or a place is not there."""
-    if not isinstance(operations, list) or len(operations) > MAX_OPERATIONS:
+    is_list = isinstance(operations, list) and all(isinstance(it, dict) for it in operations)
+    if not is_list or len(operations) > MAX_OPERATIONS:
         raise bad_request("expected a list of JSON patch operations")
     document = copy.deepcopy(target)
     for operation in operations:
@@ -80,7 +93,7 @@ def _step(document: Any, operation: dict[str, Any]) -> Any:
     try:
         if kind == "test":
             if _at(document, path) != operation.get("value"):
-                raise Refusal(422, "Invalid", f"the server rejected our request due to an error: test {path} failed")
+                raise _rejected()
             return document
         if kind == "remove":
             return _edit(document, path, _removed)
@@ -93,8 +106,12 @@ def _step(document: Any, operation: dict[str, Any]) -> Any:
             document = _edit(document, source, _removed) if kind == "move" else document
             return _edit(document, path, lambda holder, key: _added(holder, key, value, is_new=True))
     except (KeyError, IndexError, TypeError, ValueError) as exc:
-        raise Refusal(422, "Invalid", f"the server rejected our request due to an error: {path} is not there") from exc
-    raise bad_request(f"unknown JSON patch operation {kind!r}")
+        raise _rejected() from exc
+    raise _rejected()
+
+
+def _rejected() -> Refusal:
+    return Refusal(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
 def _pointer(text: str) -> list[str]:

@@ -5,12 +5,15 @@ Field numbers are those of Kubernetes' generated.proto files. `kubectl create -f
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Callable
 from typing import Any
 
 from provisioner.sandbox.status import Refusal
 
 MAGIC = b"k8s\x00"
-# name: (number, form); a form is "string", "int", "[string]" or another table; "map" holds strings.
+# name: (number, form); a form is "string", "int", "[string]", a table, or [a table] for a list of them; "map" holds
+# strings, "bytes map" what a Secret holds; "int or string" is Kubernetes' message of that name.
 _META = {
     "name": (1, "string"),
     "generateName": (2, "string"),
@@ -28,6 +31,38 @@ _RESOURCE = {
     "name": (7, "string"),
 }
 _PATH = {"path": (1, "string"), "verb": (2, "string")}
+_RULES = {
+    "verbs": (1, "[string]"),
+    "apiGroups": (2, "[string]"),
+    "resources": (3, "[string]"),
+    "resourceNames": (4, "[string]"),
+    "nonResourceURLs": (5, "[string]"),
+}
+_SUBJECT = {"kind": (1, "string"), "apiGroup": (2, "string"), "name": (3, "string"), "namespace": (4, "string")}
+_ROLE_REF = {"apiGroup": (1, "string"), "kind": (2, "string"), "name": (3, "string")}
+_SELECTOR = {"matchLabels": (1, "map")}
+_CONTAINER = {
+    "name": (1, "string"),
+    "image": (2, "string"),
+    "command": (3, "[string]"),
+    "args": (4, "[string]"),
+    "ports": (6, [{"name": (1, "string"), "containerPort": (3, "int"), "protocol": (4, "string")}]),
+}
+_TEMPLATE = {"metadata": (1, _META), "spec": (2, {"containers": (2, [_CONTAINER]), "restartPolicy": (3, "string")})}
+_SERVICE_PORT = {
+    "name": (1, "string"),
+    "protocol": (2, "string"),
+    "port": (3, "int"),
+    "targetPort": (4, "int or string"),
+    "nodePort": (5, "int"),
+}
+_SERVICE = {
+    "ports": (1, [_SERVICE_PORT]),
+    "selector": (2, "map"),
+    "clusterIP": (3, "string"),
+    "type": (4, "string"),
+    "externalName": (10, "string"),
+}
 _TABLES: dict[str, dict[str, Any]] = {
     "SelfSubjectAccessReview": {
         "spec": (2, {"resourceAttributes": (1, _RESOURCE), "nonResourceAttributes": (2, _PATH)})
@@ -38,6 +73,14 @@ _TABLES: dict[str, dict[str, Any]] = {
     "Namespace": {},
     "ServiceAccount": {},
     "ConfigMap": {"data": (2, "map")},
+    "Secret": {"data": (2, "bytes map"), "type": (3, "string"), "stringData": (4, "map")},
+    "Role": {"rules": (2, [_RULES])},
+    "ClusterRole": {"rules": (2, [_RULES])},
+    "RoleBinding": {"subjects": (2, [_SUBJECT]), "roleRef": (3, _ROLE_REF)},
+    "ClusterRoleBinding": {"subjects": (2, [_SUBJECT]), "roleRef": (3, _ROLE_REF)},
+    "Deployment": {"spec": (2, {"replicas": (1, "int"), "selector": (2, _SELECTOR), "template": (3, _TEMPLATE)})},
+    "Job": {"spec": (2, {"template": (6, _TEMPLATE)})},
+    "Service": {"spec": (2, _SERVICE)},
     "DeleteOptions": {},
 }
 
@@ -69,14 +112,30 @@ def _object(data: bytes, table: dict[str, Any]) -> dict[str, Any]:
 def _value(values: list[Any], form: Any) -> Any:
     if isinstance(form, dict):
         return _object(values[-1], form)
-    if form == "string":
-        return values[-1].decode()
-    if form == "[string]":
-        return [value.decode() for value in values]
-    if form == "map":
-        pairs = [_fields(value) for value in values]
-        return {_last(pair, 1).decode(): _last(pair, 2).decode() for pair in pairs}
-    return values[-1]
+    if isinstance(form, list):
+        return [_object(value, form[0]) for value in values]
+    return _FORMS[form](values)
+
+
+def _int_or_string(values: list[Any]) -> Any:
+    fields = _fields(values[-1])
+    is_text = (fields.get(1) or [0])[-1] == 1
+    return _last(fields, 3).decode() if is_text else (fields.get(2) or [0])[-1]
+
+
+def _pairs(values: list[Any]) -> list[tuple[str, bytes]]:
+    pairs = [_fields(value) for value in values]
+    return [(_last(pair, 1).decode(), _last(pair, 2)) for pair in pairs]
+
+
+_FORMS: dict[str, Callable[[list[Any]], Any]] = {
+    "string": lambda values: values[-1].decode(),
+    "[string]": lambda values: [value.decode() for value in values],
+    "int": lambda values: values[-1],
+    "int or string": _int_or_string,
+    "map": lambda values: {key: value.decode() for key, value in _pairs(values)},
+    "bytes map": lambda values: {key: base64.b64encode(value).decode() for key, value in _pairs(values)},
+}
 
 
 def _last(fields: dict[int, list[Any]], number: int) -> bytes:

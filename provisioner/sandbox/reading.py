@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from provisioner.sandbox import custom, options, selectors
 from provisioner.sandbox.calls import Call, Target
 from provisioner.sandbox.kinds import Kind
 from provisioner.sandbox.status import bad_request
@@ -15,55 +18,85 @@ from provisioner.sandbox.store import Change, Store
 
 Shown = Callable[[dict[str, Any]], dict[str, Any]]
 BOOKMARK_SECONDS = 5.0
-WATCH_SECONDS = 600.0
+WATCH_SECONDS = 1800
+QUIET_SECONDS = 2.0
 
 
-def wants(call: Call) -> Callable[[dict[str, Any]], bool]:
+def wants(call: Call, kind: Kind, selectable: set[str]) -> Callable[[dict[str, Any]], bool]:
     """Whether an object fits the call's selectors; raises Refusal 400."""
-    labels = _label_terms(call.query.get("labelSelector", ""))
-    fields = _field_terms(call.query.get("fieldSelector", ""))
-
-    def fits(obj: dict[str, Any]) -> bool:
-        has = obj["metadata"].get("labels") or {}
-        return all(term(has) for term in labels) and all(
-            _field(obj, path) == value if same else _field(obj, path) != value for path, value, same in fields
-        )
-
-    return fits
+    by_labels = selectors.labels(call.query.get("labelSelector", ""))
+    by_fields = selectors.fields(call.query.get("fieldSelector", ""), kind, selectable)
+    return lambda obj: by_labels(obj["metadata"].get("labels") or {}) and by_fields(obj)
 
 
 def page(store: Store, target: Target, call: Call, shown: Shown) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """(objects, list metadata); `continue` holds the place in a list as it stands now."""
-    fits = wants(call)
+    """(objects, list metadata); `continue` holds the place in the list as it stood at its first page."""
+    fits = wants(call, target.kind, selectable(store, target.kind))
+    options.list_version(call)
+    start, limit = _start(call.query.get("continue", "")), options.number(call, "limit")
     with store.lock:
-        version = str(store.version)
-        found = [obj for obj in store.all(target.kind.group, target.kind.plural, target.namespace) if fits(obj)]
-    start, limit = _start(call.query.get("continue", "")), int(call.query.get("limit") or 0)
-    meta: dict[str, Any] = {"resourceVersion": version}
-    chosen = found[start:]
+        version = start.version if start else store.version
+        at = start.version if start else None
+        found = [obj for obj in store.all(target.kind.group, target.kind.plural, target.namespace, at) if fits(obj)]
+    meta: dict[str, Any] = {"resourceVersion": str(version)}
+    chosen = found[start.at if start else 0 :]
     if limit and len(chosen) > limit:
-        meta["continue"] = base64.urlsafe_b64encode(json.dumps({"at": start + limit}).encode()).decode()
-        meta["remainingItemCount"] = len(chosen) - limit
+        meta["continue"] = _Place(version, len(found) - len(chosen) + limit).token()
+        if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
+            meta["remainingItemCount"] = len(chosen) - limit
         chosen = chosen[:limit]
     return [shown(obj) for obj in chosen], meta
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a page begins: after how many objects of the list at a version."""
+
+    version: int
+    at: int
+
+    def token(self) -> str:
+        return base64.urlsafe_b64encode(json.dumps(dataclasses.asdict(self)).encode()).decode()
+
+
 def watch(store: Store, target: Target, call: Call, shown: Shown) -> Iterator[dict[str, Any]]:
-    """Events after `resourceVersion`, until timeoutSeconds; with bookmarks where they are asked for."""
-    fits = wants(call)
-    end = time.monotonic() + float(call.query.get("timeoutSeconds") or WATCH_SECONDS)
-    with_bookmarks = call.query.get("allowWatchBookmarks") in ("true", "1")
-    given = call.query.get("resourceVersion", "")
+    """Events after `resourceVersion`, until timeoutSeconds; with bookmarks where they are asked for.
+
+    Raises Refusal for options that are wrong at once, and 410 where the history no longer goes back so far.
+    """
+    fits = wants(call, target.kind, selectable(store, target.kind))
+    given = options.watch_version(call)
+    seconds = options.number(call, "timeoutSeconds") or WATCH_SECONDS
+    is_initial = call.query.get("sendInitialEvents") in ("true", "1") or (
+        given == 0 and call.query.get("sendInitialEvents", "") == ""
+    )
     with store.lock:
-        version = store.version if given in ("", "0") else int(given)
-        initial = store.all(target.kind.group, target.kind.plural, target.namespace)
-    if given in ("", "0") or call.query.get("sendInitialEvents") in ("true", "1"):
-        yield from ({"type": "ADDED", "object": shown(obj)} for obj in initial if fits(obj))
-        if call.query.get("sendInitialEvents") in ("true", "1"):
-            yield _bookmark(target.kind, version, {"k8s.io/initial-events-end": "true"})
+        version = store.version if is_initial or given == 0 else given
+        initial = store.all(target.kind.group, target.kind.plural, target.namespace) if is_initial else []
+        store.since(version)
+    start = Beginning(version, tuple(obj for obj in initial if fits(obj)), time.monotonic() + seconds)
+    return _events(store, target, call, shown, start)
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where a watch starts: after which version, with which objects first, and until when (monotonic seconds)."""
+
+    version: int
+    initial: tuple[dict[str, Any], ...]
+    end: float
+
+
+def _events(store: Store, target: Target, call: Call, shown: Shown, start: Beginning) -> Iterator[dict[str, Any]]:
+    fits = wants(call, target.kind, selectable(store, target.kind))
+    with_bookmarks = call.query.get("allowWatchBookmarks") in ("true", "1")
+    version = start.version
+    yield from ({"type": "ADDED", "object": shown(obj)} for obj in start.initial)
+    if with_bookmarks and call.query.get("sendInitialEvents") in ("true", "1"):
+        yield _bookmark(target.kind, version, {"k8s.io/initial-events-end": "true"})
     bookmark_at = time.monotonic() + BOOKMARK_SECONDS
-    while (left := end - time.monotonic()) > 0:
-        for change in _next(store, version, min(left, 1.0)):
+    while (left := start.end - time.monotonic()) > 0:
+        for change in _next(store, version, min(left, QUIET_SECONDS)):
             version = change.version
             event = _event(change, target, fits)
             if event:
@@ -71,6 +104,14 @@ def watch(store: Store, target: Target, call: Call, shown: Shown) -> Iterator[di
         if with_bookmarks and time.monotonic() > bookmark_at:
             bookmark_at = time.monotonic() + BOOKMARK_SECONDS
             yield _bookmark(target.kind, version, {})
+
+
+def selectable(store: Store, kind: Kind) -> set[str]:
+    """The fields that a CRD makes selectable."""
+    if not kind.is_custom:
+        return set()
+    version = custom.definition(store, kind)[1]
+    return {str(it["jsonPath"]).lstrip(".") for it in version.get("selectableFields") or []}
 
 
 def _next(store: Store, version: int, seconds: float) -> list[Change]:
@@ -104,62 +145,11 @@ def _bookmark(kind: Kind, version: int, annotations: Mapping[str, str]) -> dict[
     return {"type": "BOOKMARK", "object": {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}}
 
 
-def _start(token: str) -> int:
+def _start(token: str) -> _Place | None:
     if not token:
-        return 0
+        return None
     try:
-        return int(json.loads(base64.urlsafe_b64decode(token))["at"])
+        read = json.loads(base64.urlsafe_b64decode(token))
+        return _Place(int(read["version"]), int(read["at"]))
     except (ValueError, KeyError, TypeError) as exc:
-        raise bad_request("continue key is not valid") from exc
-
-
-def _label_terms(text: str) -> list[Callable[[Mapping[str, str]], bool]]:
-    return [_label_term(term.strip()) for term in _split(text)]
-
-
-def _split(text: str) -> list[str]:
-    """Terms by commas outside of brackets."""
-    terms, depth, current = [], 0, ""
-    for one in text:
-        depth += (one == "(") - (one == ")")
-        if one == "," and depth == 0:
-            terms.append(current)
-            current = ""
-        else:
-            current += one
-    return [term for term in [*terms, current] if term.strip()]
-
-
-def _label_term(term: str) -> Callable[[Mapping[str, str]], bool]:
-    for word, is_in in ((" notin ", False), (" in ", True)):
-        if word in term:
-            key, _, values = term.partition(word)
-            return _among(key.strip(), {value.strip() for value in values.strip().strip("()").split(",")}, is_in)
-    for sign, is_same in (("!=", False), ("==", True), ("=", True)):
-        if sign in term:
-            key, _, value = term.partition(sign)
-            return _among(key.strip(), {value.strip()}, is_same)
-    if term.startswith("!"):
-        return lambda has: term[1:].strip() not in has
-    return lambda has: term in has
-
-
-def _among(key: str, values: set[str], is_in: bool) -> Callable[[Mapping[str, str]], bool]:
-    return lambda has: (has.get(key) in values) == is_in
-
-
-def _field_terms(text: str) -> list[tuple[list[str], str, bool]]:
-    found = []
-    for term in filter(None, text.split(",")):
-        is_same = "!=" not in term
-        path, sign, value = term.partition("!=" if not is_same else "=")
-        if not sign:
-            raise bad_request(f"invalid field selector {text!r}")
-        found.append((path.strip().split("."), value.lstrip("=").strip(), is_same))
-    return found
-
-
-def _field(obj: Any, path: list[str]) -> str:
-    for part in path:
-        obj = obj.get(part) if isinstance(obj, dict) else None
-    return "" if obj is None else str(obj)
+        raise bad_request(f"invalid continue token: continue key is not valid: {exc}") from exc

@@ -108,7 +108,7 @@ class Sandbox:
     def _fill(self) -> None:
         for key, obj in bootstrap.objects():
             if self._store.get(key) is None:
-                meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now(), "generation": 1}
+                meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now()}
                 self._store.put(key, {**obj, "metadata": meta})
 
 

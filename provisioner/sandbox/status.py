@@ -14,7 +14,7 @@ class Refusal(Exception):
         self.code = code
         self.reason = reason
         self.message = message
-        self.details = dict(details or {})
+        self.details = None if details is None else dict(details)
 
     def body(self) -> dict[str, Any]:
         status: dict[str, Any] = {
@@ -23,10 +23,10 @@ class Refusal(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         }
-        return {**status, "details": self.details} if self.details else status
+        reason = {"reason": self.reason} if self.reason else {}
+        return {**status, **reason, **({} if self.details is None else {"details": self.details})}
 
 
 def not_found(resource: str, name: str) -> Refusal:
@@ -46,12 +46,24 @@ def invalid(kind: str, name: str, causes: list[tuple[str, str]]) -> Refusal:
     """`causes` are (field, words) pairs; the words begin as the API server's do: Invalid value: …"""
     said = [f"{field}: {words}" for field, words in causes]
     joined = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+    plain, _, group = kind.partition(".")
     details = {
-        "name": name,
-        "kind": kind,
+        **({"name": name} if name else {}),
+        **({"group": group} if group else {}),
+        **({"kind": plain} if plain else {}),
         "causes": [{"reason": _cause(words), "message": words, "field": field} for field, words in causes],
     }
     return Refusal(422, "Invalid", f'{kind} "{name}" is invalid: {joined}', details)
+
+
+def lost() -> Refusal:
+    """The path is no resource of this server."""
+    return Refusal(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def not_allowed() -> Refusal:
+    words = "the server does not allow this method on the requested resource"
+    return Refusal(405, "MethodNotAllowed", words, {})
 
 
 def bad_request(words: str) -> Refusal:
@@ -69,5 +81,10 @@ def _cause(words: str) -> str:
         "Duplicate value": "FieldValueDuplicate",
         "Forbidden": "FieldValueForbidden",
         "Unsupported value": "FieldValueNotSupported",
+        "Too long": "FieldValueTooLong",
+        "Too many": "FieldValueTooMany",
+        "Invalid value": "FieldValueInvalid",
     }
+    if "in body must be of type" in words:
+        return "FieldValueTypeInvalid"
     return next((reason for start, reason in known.items() if words.startswith(start)), "FieldValueInvalid")

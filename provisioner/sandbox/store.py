@@ -60,12 +60,15 @@ class Store:
         with self.lock:
             return self._objects.get(key)
 
-    def all(self, group: str, plural: str, namespace: str = "") -> list[dict[str, Any]]:
-        """Every object of a kind, by namespace and name."""
+    def all(self, group: str, plural: str, namespace: str = "", at: int | None = None) -> list[dict[str, Any]]:
+        """Every object of a kind, by namespace and name, now or as it was `at` a version.
+
+        Raises Refusal 410 where that version is no longer known.
+        """
         with self.lock:
             found = [
                 (key, obj)
-                for key, obj in self._objects.items()
+                for key, obj in (self._objects if at is None else self._as_of(at)).items()
                 if key[:2] == (group, plural) and (not namespace or key[2] == namespace)
             ]
         return [obj for _, obj in sorted(found, key=lambda it: it[0])]
@@ -104,6 +107,15 @@ class Store:
     def all_keys(self) -> list[Key]:
         with self.lock:
             return list(self._objects)
+
+    def _as_of(self, version: int) -> dict[Key, dict[str, Any]]:
+        objects = dict(self._objects)
+        for change in reversed(self.since(version)):
+            if change.before is None:
+                del objects[change.key]
+            else:
+                objects[change.key] = change.before
+        return objects
 
     def _tell(self, change: Change) -> None:
         if len(self._history) == HISTORY:

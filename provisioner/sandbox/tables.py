@@ -43,8 +43,10 @@ def table(
     kind: Kind, objects: list[dict[str, Any]], meta: dict[str, Any], custom: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """meta.k8s.io/v1 Table; `custom` are additionalPrinterColumns."""
+    priorities: dict[str, int] = {}
     if kind.is_custom:
-        own = tuple((it["name"], it["type"], it["jsonPath"]) for it in custom if not it.get("priority"))
+        own = tuple((it["name"], it["type"], it["jsonPath"]) for it in custom)
+        priorities = {it["name"]: int(it.get("priority") or 0) for it in custom}
         columns = (_NAME, *own) if custom else (_NAME, _AGE)
     else:
         more = _COLUMNS.get(kind.kind, ())
@@ -56,10 +58,10 @@ def table(
         "columnDefinitions": [
             {
                 "name": name,
-                "type": "string" if form == "date" else form,
+                "type": form if kind.is_custom or form != "date" else "string",
                 "format": "name" if name == "Name" else "",
                 "description": "",
-                "priority": 0,
+                "priority": priorities.get(name, 0),
             }
             for name, form, _ in columns
         ],

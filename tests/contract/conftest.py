@@ -3,16 +3,52 @@
 from __future__ import annotations
 
 import json
+import ssl
 import subprocess
+import urllib.error
+import urllib.request
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.controlplane.endpoint import Endpoint
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+TIMEOUT_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What an API server answered: `body` is JSON where it is JSON, else text."""
+
+    code: int
+    body: Any
+    warnings: list[str]
+
+    @property
+    def message(self) -> str:
+        """What a Status says; "" where the answer is none."""
+        is_status = isinstance(self.body, dict) and self.body.get("kind") == "Status"
+        return str(self.body.get("message", "")) if is_status else ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request; `body` is JSON unless it is bytes already. Without `token` it is `user`'s."""
+
+    method: str
+    path: str
+    body: Any = None
+    content_type: str = "application/json"
+    user: str = "admin"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    token: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +77,45 @@ class Server:
     def apply(self, obj: dict[str, Any], manager: str = "one", *flags: str) -> subprocess.CompletedProcess[str]:
         words = ("apply", "--server-side", f"--field-manager={manager}", "-n", self.namespace, "-f", "-", *flags)
         return self.run(*words, given=json.dumps(obj))
+
+    def send(self, request: Request) -> Reply:
+        """The answer to a request, whatever its code."""
+        body = request.body
+        token = request.token or self.endpoint.tokens[request.user]
+        asked = urllib.request.Request(
+            self.endpoint.server + request.path,
+            method=request.method,
+            data=body if body is None or isinstance(body, bytes) else json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {token}",
+                "Content-Type": request.content_type,
+                "User-Agent": "contract/1",
+                **request.headers,
+            },
+        )
+        context = ssl.create_default_context(cadata=self.endpoint.ca_pem)
+        try:
+            with urllib.request.urlopen(asked, timeout=TIMEOUT_SECONDS, context=context) as answer:
+                return _reply(answer.status, answer.read(), answer.headers)
+        except urllib.error.HTTPError as exc:
+            return _reply(exc.code, exc.read(), exc.headers)
+
+    def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Reply:
+        return self.send(Request(method, path, body, content_type))
+
+    def place(self, plural: str = "configmaps", name: str = "", api: str = "/api/v1") -> str:
+        """The path of a collection in the test's namespace, or of an object in it."""
+        return f"{api}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+
+    def apply_to(self, path: str, obj: Any, manager: str = "one", more: str = "") -> Reply:
+        return self.ask("PATCH", f"{path}?fieldManager={manager}{more}", obj, APPLY)
+
+
+def _reply(code: int, body: bytes, headers: Any) -> Reply:
+    text = body.decode()
+    is_json = (headers.get_content_type() or "") == "application/json"
+    warnings = [it.partition(" - ")[2][1:-1].replace('\\"', '"') for it in headers.get_all("Warning") or []]
+    return Reply(code, json.loads(text) if is_json else text, warnings)
 
 
 @pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])

@@ -3,61 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from tests.contract.conftest import Server
-
-LABELS = {"app": "web"}
-
-
-def config(name: str = "settings", **data: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def web(image: str = "example.com/web:1", **container: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": LABELS},
-            "template": {
-                "metadata": {"labels": LABELS},
-                "spec": {"containers": [{"name": "web", "image": image, **container}]},
-            },
-        },
-    }
-
-
-def crd(group: str) -> dict[str, Any]:
-    spec = {
-        "type": "object",
-        "required": ["size"],
-        "properties": {"size": {"type": "integer", "maximum": 5}, "colour": {"type": "string", "default": "red"}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": "Thing", "plural": "things"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-                }
-            ],
-        },
-    }
+from tests.contract.objects import config, crd, web
 
 
 def test_a_deployment_becomes_available_and_is_waited_for(server: Server) -> None:

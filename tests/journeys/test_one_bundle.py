@@ -172,6 +172,21 @@ def test_S07_an_account_that_does_not_exist_is_an_error_and_not_made(station: St
     assert station.api.get(ObjectRef("", "v1", "ServiceAccount", station.namespace, "ghost")) is None
 
 
+def test_a_mirror_that_does_not_fit_is_made_anew_and_goes_with_its_deployment(
+    station: Station, registry: Registry
+) -> None:
+    deployment = station.wish("mirrored", bundles.image(registry, "mirrored", bundles.app("mirrored", "1")))
+    station.work()
+    station.look_after(deployment)
+    mirror = station.get("bdr", "mirrored-1")
+    assert [owner["uid"] for owner in mirror["metadata"]["ownerReferences"]] == [deployment.uid]
+    request = station.latest(deployment)
+    somebody = {**request.requesters[0], "username": "carol"}
+    Request.objects.filter(pk=request.pk).update(requesters=[*request.requesters, somebody], mirrored_at=None)
+    station.look_after(deployment)
+    assert station.get("bdr", "mirrored-1")["spec"]["requester"]["username"] == "carol"
+
+
 def test_the_history_says_who_did_what(station: Station, registry: Registry) -> None:
     deployment = station.wish("story", bundles.image(registry, "story", bundles.app("story", "1")))
     station.work()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -194,6 +195,7 @@ def test_a_bundle_is_looked_at_deployed_observed_and_removed(api: Cluster, names
     first = pipeline.look(api, content, previous=None, inventory={})
     assert {one.action for one in first.plan.actions} == {Action.CREATE}
     assert first.worst is Severity.SAFE
+    assert pipeline.plan_again(api, content, previous=None, inventory={}).digest == first.plan.digest
 
     done = list(pipeline.deploy(api, content, first.plan, inventory=inventory, deadline_seconds=60))
     assert {one.state for one in done} == {OutcomeState.DONE}
@@ -254,3 +256,77 @@ subjects: [{{kind: ServiceAccount, name: robot, namespace: {namespace}}}]
     gained = next(one for one in found if one.rule == "RB-DIFF")
     assert f"{namespace}/robot" in gained.message
     assert not [one for one in found if one.severity is Severity.UNKNOWN]
+
+
+def test_a_first_install_with_its_own_namespace_leaves_nothing_unknown(api: Cluster, tmp_path: Path) -> None:
+    name = f"first-{uuid.uuid4().hex[:8]}"
+    text = f"""\
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      containers:
+      - {{name: web, image: "example.com/web@sha256:{"0" * 64}", ports: [{{containerPort: 80}}]}}
+"""
+    (tmp_path / "all.yaml").write_text(text)
+    content = prepare(LocalSource(str(tmp_path)), namespace=name)
+    found = pipeline.look(api, content, previous=None, inventory={}).findings
+    assert not [one.message for one in found if one.severity is Severity.UNKNOWN]
+    assert "OBJ-03" in [one.rule for one in found]
+
+
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %(plural)s.evidence.example.com}
+spec:
+  group: evidence.example.com
+  scope: Namespaced
+  names: {plural: %(plural)s, singular: %(singular)s, kind: %(kind)s, listKind: %(kind)sList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, properties: {%(fields)s}}}
+"""
+
+
+def test_the_objects_of_a_changed_crd_settle_what_its_schemas_suspect(
+    api: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    word = f"live{uuid.uuid4().hex[:8]}"
+    words = {"plural": f"{word}s", "singular": word, "kind": word.capitalize()}
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder, fields in ((old, "used: {type: string}, unused: {type: string}"), (new, "")):
+        folder.mkdir()
+        (folder / "crd.yaml").write_text(CRD % {**words, "fields": fields})
+    before, after = (prepare(LocalSource(str(folder)), namespace=namespace) for folder in (old, new))
+    inventory = MemoryInventory()
+    plan = pipeline.look(api, before, previous=None, inventory={}).plan
+    assert {one.state for one in pipeline.deploy(api, before, plan, inventory=inventory)} == {OutcomeState.DONE}
+    try:
+        meta = {"name": "one", "namespace": namespace}
+        body = {"apiVersion": "evidence.example.com/v1", "kind": words["kind"], "metadata": meta}
+        until = time.monotonic() + 30
+        while api.resource_of("evidence.example.com", "v1", words["kind"]) is None and time.monotonic() < until:
+            time.sleep(0.2)
+        api.create({**body, "spec": {"used": "Pl4nted"}}, field_manager="somebody")
+        owned = uids(inventory.items().values())
+        found = pipeline.look(api, after, previous=before, inventory=owned).findings
+    finally:
+        list(pipeline.remove(api, inventory))
+    by_path = {one.path[-1]: one.severity for one in found if one.rule == "SCH-01"}
+    assert by_path == {"used": Severity.BREAKING, "unused": Severity.DANGEROUS}
+    assert "1 of 1 objects checked" in next(one.message for one in found if one.rule == "LIV-07")
+    assert "Pl4nted" not in str(found)

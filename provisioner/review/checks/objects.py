@@ -16,7 +16,8 @@ from provisioner.errors import (
 )
 from provisioner.review.changes import Change, changed_paths
 from provisioner.review.facts import SECRET, Check, Facts, Rule, mapping, maps, said
-from provisioner.review.offline import Answer, try_offline
+from provisioner.review.immutable import CONSEQUENCES, never_changing
+from provisioner.review.offline import Answer, is_untried, try_offline
 from provisioner.values import (
     Action,
     Finding,
@@ -34,6 +35,7 @@ Path = tuple[str | int, ...]
 _CREATED = Rule("OBJ-01", Section.OBJECTS, Severity.SAFE)
 _CHANGED = Rule("OBJ-02", Section.OBJECTS, Severity.SAFE)
 _TRIED_OFFLINE = Rule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
+_FIT_OFFLINE = Rule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
 _NOT_TRIED = Rule("OBJ-04", Section.OBJECTS, Severity.UNKNOWN)
 _WARNED = Rule("OBJ-05", Section.OBJECTS, Severity.NOTABLE)
 _ADDED_BY_OTHERS = Rule("OBJ-06", Section.OBJECTS, Severity.DANGEROUS)
@@ -63,16 +65,6 @@ _CONSEQUENCE_OF_DELETION = {
     GroupKind("apps", "StatefulSet"): "its pods stop, and nobody looks after its volumes",
     SECRET: "what reads it stops working, and its values cannot be brought back from here",
 }
-_CONSEQUENCE_OF_REPLACEMENT = {
-    GroupKind("apps", "Deployment"): "all its pods stop before new ones start",
-    GroupKind("apps", "DaemonSet"): "all its pods stop before new ones start",
-    GroupKind("apps", "StatefulSet"): "all its pods stop before new ones start; its volume claims stay",
-    GroupKind("batch", "Job"): "it runs again from the start",
-    GroupKind("", "Service"): "it gets another address, and connections break",
-    GroupKind("", "PersistentVolumeClaim"): "its data is lost unless the volume is kept",
-    GroupKind(_RBAC, "RoleBinding"): "its subjects are without these rights in between",
-    GroupKind(_RBAC, "ClusterRoleBinding"): "its subjects are without these rights in between",
-}
 # Kinds whose fields are all that there is to see; what they mean to pods or people other checks say.
 _PLAIN = frozenset(
     {
@@ -96,17 +88,20 @@ _MOUNTED_BY_SERVER = "kube-api-access-"
 def _changes(facts: Facts) -> Iterator[Finding]:
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
     untried: dict[str, list[ObjectRef]] = {}
+    fitting: list[ObjectRef] = []
     for planned in facts.plan.actions:
         if planned.problem:
             yield _of_problem(planned)
         else:
             yield from _of_action(planned)
-            if not planned.is_proved and planned.action in {Action.CREATE, Action.UPDATE}:
-                yield from _of_untried(facts, planned, untried)
+            if is_untried(planned):
+                yield from _of_untried(facts, planned, (untried, fitting))
         yield from (_WARNED.at(planned.ref, f"{said(planned.ref)}: {words}", key=words) for words in planned.warnings)
         yield from _of_others(planned, wished.get(planned.ref.identity))
     for why, refs in sorted(untried.items()):
         yield _of_untried_group(why, refs)
+    if fitting:
+        yield _of_fitting(fitting)
 
 
 def _of_action(planned: PlannedAction) -> Iterator[Finding]:
@@ -122,6 +117,9 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
         else:
             key = [[list(map(str, one.path)), one.after] for one in found] if ref.group_kind != SECRET else None
             yield _CHANGED.at(ref, f"Changes {_fields(found)} of {said(ref)}", evidence=_evidence(found), key=key)
+            stuck = never_changing(ref.group_kind, found) if not planned.is_proved else []
+            if stuck:
+                yield _of_stuck(ref, stuck)
 
 
 def _of_deletion(ref: ObjectRef) -> Finding:
@@ -134,9 +132,18 @@ def _of_deletion(ref: ObjectRef) -> Finding:
 
 
 def _of_replacement(ref: ObjectRef, found: list[Change]) -> Finding:
-    consequence = _CONSEQUENCE_OF_REPLACEMENT.get(ref.group_kind, "it is gone in between")
-    message = f"Deletes {said(ref)} and creates it again, because {_fields(found)} cannot be changed: {consequence}"
+    """Proved by dry-run: the server refused for nothing but fields that never change."""
+    consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
+    fields = _fields(never_changing(ref.group_kind, found) or found)
+    message = f"Deletes {said(ref)} and creates it again, because {fields} cannot be changed: {consequence}"
     return _REPLACED.at(ref, message, evidence=_evidence(found))
+
+
+def _of_stuck(ref: ObjectRef, stuck: list[Change]) -> Finding:
+    """Not proved, but known: nobody could ask the server about this change."""
+    consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
+    message = f"{said(ref)} changes {_fields(stuck)}, which never changes: it has to be made anew; {consequence}"
+    return _REPLACED.at(ref, message, path=stuck[0].path, evidence=_evidence(stuck), key="known")
 
 
 def _fields(found: list[Change]) -> str:
@@ -186,9 +193,15 @@ def _says_no_namespace(words: str, ref: ObjectRef) -> bool:
     return bool(ref.namespace) and "namespaces" in words and "not found" in words
 
 
-def _of_untried(facts: Facts, planned: PlannedAction, untried: dict[str, list[ObjectRef]]) -> Iterator[Finding]:
-    """The server could not be asked. Custom resources are held against the bundle's own schema."""
+def _of_untried(
+    facts: Facts, planned: PlannedAction, found: tuple[dict[str, list[ObjectRef]], list[ObjectRef]]
+) -> Iterator[Finding]:
+    """The server could not be asked, so the object is held against the schema of its kind.
+
+    `found` collects what is said of many at once: the untried by reason, and those that fit what the cluster publishes.
+    """
     ref = planned.ref
+    untried, fitting = found
     answer = try_offline(facts, ref)
     if answer.errors:
         shown = "; ".join(answer.errors[:3])
@@ -200,19 +213,35 @@ def _of_untried(facts: Facts, planned: PlannedAction, untried: dict[str, list[Ob
         yield _REFUSED_OFFLINE.at(ref, message, evidence={"pruned": answer.pruned}, key=answer.pruned)
     elif facts.is_offline:
         return
-    elif answer.is_tried:
+    elif answer.is_own_kind and answer.is_tried:
         message = f"{said(ref)} fits its schema, but could not be tried: its kind comes with this bundle"
         yield _TRIED_OFFLINE.at(ref, message)
+    elif answer.is_tried and _comes_with_namespace(facts, ref):
+        fitting.append(ref)
     else:
         untried.setdefault(_why(facts, ref, answer), []).append(ref)
 
 
+def _comes_with_namespace(facts: Facts, ref: ObjectRef) -> bool:
+    return any(one.ref.group_kind == _NAMESPACE and one.ref.name == ref.namespace for one in facts.content.manifests)
+
+
+def _of_fitting(refs: list[ObjectRef]) -> Finding:
+    """Validated offline, and marked so: what a new namespace cannot have against an object yet is said, once."""
+    names, places = sorted(str(ref) for ref in refs), sorted({ref.namespace for ref in refs})
+    which = names[0] if len(names) == 1 else f"{len(names)} objects"
+    message = (
+        f"{which} of the new namespace {', '.join(places)} fit the schemas that the cluster publishes, and could "
+        "not be tried: rules that only code knows, quotas and admission webhooks are first asked at apply"
+    )
+    return _FIT_OFFLINE.at(refs[0] if len(refs) == 1 else None, message, evidence={"objects": names}, key=places)
+
+
 def _why(facts: Facts, ref: ObjectRef, answer: Answer) -> str:
-    coming = {one.ref.name for one in facts.content.manifests if one.ref.group_kind == _NAMESPACE}
     if answer.why:
         return answer.why
-    if ref.namespace in coming:
-        return f"the namespace {ref.namespace} comes with this bundle"
+    if _comes_with_namespace(facts, ref):
+        return f"the namespace {ref.namespace} comes with this bundle, and the cluster publishes no schema of the kind"
     return "the cluster cannot try objects of this kind without making them"
 
 

@@ -22,7 +22,6 @@ from provisioner.values import (
 )
 
 GROUP = "core.rukpak.io"
-NAMESPACE = "pratique-system"
 _NAME = "pratique"
 _EVERYTHING = "cluster-admin"
 
@@ -58,12 +57,12 @@ def _standing(state: State) -> Iterator[Finding]:
         ref = ObjectRef.of(obj)
         if ref.group == GROUP:
             yield _of_own_kind(ref)
-        elif _is_own_place(ref, obj):
+        elif _is_own_place(ref, obj, state.around.own_namespace):
             yield _OWN_PLACE.at(ref, f"{said(ref)} is or concerns a part of Pratique itself, which guards this cluster")
         if ref.group_kind in _ROLES:
             yield from _of_role(ref, obj, state)
         if ref.group_kind in _BINDINGS:
-            yield from _of_binding(ref, obj)
+            yield from _of_binding(ref, obj, state.around.own_namespace)
 
 
 def _of_own_kind(ref: ObjectRef) -> Finding:
@@ -74,9 +73,9 @@ def _of_own_kind(ref: ObjectRef) -> Finding:
     )
 
 
-def _is_own_place(ref: ObjectRef, obj: JsonObject) -> bool:
+def _is_own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> bool:
     """Whether an object lies in our namespace, or governs our objects."""
-    if ref.namespace == NAMESPACE or (ref.group_kind == GroupKind("", "Namespace") and ref.name == NAMESPACE):
+    if ref.namespace == own_namespace or (ref.group_kind == GroupKind("", "Namespace") and ref.name == own_namespace):
         return True
     if ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"):
         return mapping(obj.get("spec")).get("group") == GROUP
@@ -131,14 +130,14 @@ def _of_aggregation(ref: ObjectRef, role: JsonObject) -> Iterator[Finding]:
         yield _OWN_RIGHT.at(ref, message, path=("aggregationRule",), key="every ClusterRole")
 
 
-def _of_binding(ref: ObjectRef, binding: JsonObject) -> Iterator[Finding]:
+def _of_binding(ref: ObjectRef, binding: JsonObject, own_namespace: str) -> Iterator[Finding]:
     role = mapping(binding.get("roleRef"))
     name = str(role.get("name") or "")
     if role.get("kind") == "ClusterRole" and (name == _EVERYTHING or name.startswith(_NAME)):
         message = f"{said(ref)} binds the ClusterRole {name}: whoever it names can get round approvals"
         yield _OWN_RIGHT.at(ref, message, path=("roleRef",), evidence={"role": name}, key=name)
     for index, subject in enumerate(rbac.binding_subjects(binding)):
-        if subject.kind == "ServiceAccount" and subject.namespace == NAMESPACE:
+        if subject.kind == "ServiceAccount" and subject.namespace == own_namespace:
             message = f"{said(ref)} gives rights to {subject}, an account of Pratique"
             yield _OWN_ACCOUNT.at(ref, message, path=("subjects", index), key=str(subject))
 
@@ -146,7 +145,8 @@ def _of_binding(ref: ObjectRef, binding: JsonObject) -> Iterator[Finding]:
 def _changes(facts: Facts) -> Iterator[Finding]:
     """What the bundle takes away from Pratique, and the roles of others that it hands out."""
     for planned in facts.plan.actions:
-        is_own = planned.ref.group == GROUP or _is_own_place(planned.ref, planned.before or {})
+        place = facts.around.own_namespace
+        is_own = planned.ref.group == GROUP or _is_own_place(planned.ref, planned.before or {}, place)
         if planned.action is Action.DELETE and is_own:
             yield _OWN_PLACE.at(planned.ref, f"Deletes {said(planned.ref)}, a part of Pratique itself", key="delete")
     known = rbac.RbacObjects.of([*(facts.live_rbac or ()), *facts.state().objects])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,6 +29,8 @@ _NODE_FOLDER = Rule("POD-23", Section.PODS, Severity.CRITICAL)
 
 _NAMESPACE = GroupKind("", "Namespace")
 _ENFORCE = "pod-security.kubernetes.io/enforce"
+_ENFORCE_VERSION = "pod-security.kubernetes.io/enforce-version"
+_MINOR = re.compile(r"v?1\.(\d+)")
 _LEVELS = {level.word: level for level in Level}
 _CRITICAL_ROWS = frozenset({"POD-02", "POD-03"})
 _CRITICAL_CAPABILITIES = frozenset({"ALL", "SYS_ADMIN"})
@@ -94,23 +97,39 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         if old is not None and needed > old:
             message = f"The pods of {said(pod.ref)} now need the level {needed.word}; {old.word} was enough before"
             yield _WORSE.at(pod.ref, message, evidence={"before": old.word, "after": needed.word}, key=needed.word)
-        allowed = enforced.get(pod.ref.namespace)
-        if allowed is not None and needed > allowed:
+        rule = enforced.get(pod.ref.namespace)
+        if rule is None:
+            continue
+        allowed, minor = rule
+        needed = level_needed(pod, minor)
+        if needed > allowed:
             message = (
                 f"The pods of {said(pod.ref)} need the level {needed.word}, and namespace {pod.ref.namespace} enforces "
                 f"{allowed.word}: none of them will start"
             )
-            yield _REJECTED.at(
-                pod.ref, message, evidence={"needs": needed.word, "enforced": allowed.word}, key=needed.word
-            )
+            evidence = {"needs": needed.word, "enforced": allowed.word, "version": _version_words(minor)}
+            yield _REJECTED.at(pod.ref, message, evidence=evidence, key=needed.word)
     yield from _of_labels(facts)
 
 
-def _enforced(facts: Facts) -> dict[str, Level]:
-    """The level that each namespace will enforce: as the bundle sets it, else as it is."""
-    found = {ref[3]: _level(obj) for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
-    found |= {ObjectRef.of(obj).name: _level(obj) for obj in _namespaces(facts.state().objects)}
-    return {name: level for name, level in found.items() if level is not None}
+def _enforced(facts: Facts) -> dict[str, tuple[Level, int | None]]:
+    """The level that each namespace will enforce, as the bundle sets it, else as it is, and by which minor version."""
+    found = {ref[3]: obj for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
+    found |= {ObjectRef.of(obj).name: obj for obj in _namespaces(facts.state().objects)}
+    levels = {name: (_level(obj), _enforce_version(obj, facts.around.version)) for name, obj in found.items()}
+    return {name: (level, minor) for name, (level, minor) in levels.items() if level is not None}
+
+
+def _enforce_version(namespace: Mapping[str, Any], server: str) -> int | None:
+    """The minor version of the standards that are enforced: never newer than the server, whose are the default."""
+    labels = mapping(mapping(namespace.get("metadata")).get("labels"))
+    asked, own = (_MINOR.match(str(one)) for one in (labels.get(_ENFORCE_VERSION), server))
+    found = [int(match.group(1)) for match in (asked, own) if match]
+    return min(found, default=None)
+
+
+def _version_words(minor: int | None) -> str:
+    return f"v1.{minor}" if minor is not None else "latest"
 
 
 def _of_labels(facts: Facts) -> Iterator[Finding]:

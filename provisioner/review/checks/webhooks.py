@@ -27,11 +27,12 @@ _SERVICE_UNKNOWN = Rule("WH-03", Section.WEBHOOKS, Severity.UNKNOWN)
 _NO_CA = Rule("WH-04", Section.WEBHOOKS, Severity.BREAKING)
 _OUTSIDE = Rule("WH-05", Section.WEBHOOKS, Severity.CRITICAL)
 _WRONG_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.BREAKING)
+_OLD_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.DANGEROUS)
 _WIDER = Rule("WH-09", Section.WEBHOOKS, Severity.DANGEROUS)
 
 _GROUP = "admissionregistration.k8s.io"
 _MUTATING = GroupKind(_GROUP, "MutatingWebhookConfiguration")
-_KINDS = frozenset({_MUTATING, GroupKind(_GROUP, "ValidatingWebhookConfiguration")})
+KINDS = frozenset({_MUTATING, GroupKind(_GROUP, "ValidatingWebhookConfiguration")})
 _SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
 _SERVICE = GroupKind("", "Service")
 # Who writes the caBundle later, by annotation of the configuration.
@@ -84,10 +85,11 @@ class Webhook:
         return maps(self.body.get("rules"))
 
 
-def _webhooks(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
+def webhooks_of(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
+    """The webhooks of the configurations among `objects`."""
     for obj in objects:
         ref = ObjectRef.of(obj)
-        if ref.group_kind in _KINDS:
+        if ref.group_kind in KINDS:
             annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
             for index, body in enumerate(maps(obj.get("webhooks"))):
                 yield Webhook(ref, ("webhooks", index), body, annotations)
@@ -95,7 +97,7 @@ def _webhooks(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
 
 def _standing(state: State) -> Iterator[Finding]:
     services = {ObjectRef.of(obj).identity for obj in state.objects if ObjectRef.of(obj).group_kind == _SERVICE}
-    for webhook in _webhooks(state.objects):
+    for webhook in webhooks_of(state.objects):
         yield from _of_reach(webhook, state.install_namespace)
         yield from _of_client(webhook)
         yield from _of_form(webhook)
@@ -106,7 +108,7 @@ def _of_reach(webhook: Webhook, namespace: str) -> Iterator[Finding]:
     reached = sorted({str(one) for rule in webhook.rules() for one in items(rule.get("resources"))})
     evidence = {"webhook": webhook.name, "resources": reached}
     own = webhook.service.namespace if webhook.service else namespace
-    if webhook.fails_closed and _touches_start_up(webhook) and not _leaves_out(webhook, {own, "kube-system"}):
+    if webhook.fails_closed and _touches_start_up(webhook) and not leaves_out(webhook, {own, "kube-system"}):
         message = (
             f"{webhook.words} must answer before any pod starts, also its own and those of "
             "kube-system: if it is down, nothing can start it again"
@@ -129,7 +131,7 @@ def _touches_start_up(webhook: Webhook) -> bool:
     return False
 
 
-def _leaves_out(webhook: Webhook, namespaces: set[str]) -> bool:
+def leaves_out(webhook: Webhook, namespaces: set[str]) -> bool:
     """Whether its selector keeps these namespaces out by name, or only lets labelled objects in."""
     if _is_opt_in(mapping(webhook.body.get("objectSelector"))):
         return True
@@ -173,10 +175,13 @@ def _of_form(webhook: Webhook) -> Iterator[Finding]:
             webhook.ref, message, path=(*webhook.path, "sideEffects"), key=[webhook.name, str(effects)]
         )
     versions = items(webhook.body.get("admissionReviewVersions"))
+    path, key = (*webhook.path, "admissionReviewVersions"), [webhook.name, "admissionReviewVersions"]
     if not {"v1", "v1beta1"} & set(map(str, versions)):
         message = f"{webhook.words} understands no version of admission reviews that is in use"
-        path = (*webhook.path, "admissionReviewVersions")
-        yield _WRONG_FORM.at(webhook.ref, message, path=path, key=[webhook.name, "admissionReviewVersions"])
+        yield _WRONG_FORM.at(webhook.ref, message, path=path, key=key)
+    elif "v1" not in versions:
+        message = f"{webhook.words} understands only v1beta1 of admission reviews, which API servers still send"
+        yield _OLD_FORM.at(webhook.ref, message, path=path, key=key)
 
 
 def _of_service(webhook: Webhook, services: set[tuple[str, str, str, str]], state: State) -> Iterator[Finding]:
@@ -196,8 +201,8 @@ def _of_service(webhook: Webhook, services: set[tuple[str, str, str, str]], stat
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     """Known webhooks that now see more or refuse where they let pass."""
-    old = {(one.ref.identity, one.name): one for one in _webhooks(facts.previous_state().objects)}
-    for webhook in _webhooks(facts.state().objects):
+    old = {(one.ref.identity, one.name): one for one in webhooks_of(facts.previous_state().objects)}
+    for webhook in webhooks_of(facts.state().objects):
         before = old.get((webhook.ref.identity, webhook.name))
         if before is None:
             continue
@@ -239,13 +244,13 @@ def _reach(webhook: Mapping[str, Any]) -> set[tuple[str, str, str]]:
 
 
 def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group_kind in _KINDS and planned.action is not Action.DELETE
+    return planned.ref.group_kind in KINDS and planned.action is not Action.DELETE
 
 
 def _wants(content: Content, _: Plan) -> list[ObjectRef]:
     """The services that webhooks call and that the bundle does not bring."""
     brought = {one.ref.identity for one in content.manifests}
-    called = {webhook.service for webhook in _webhooks(one.body for one in content.manifests)}
+    called = {webhook.service for webhook in webhooks_of(one.body for one in content.manifests)}
     return sorted(one for one in called if one is not None and one.identity not in brought and one.name)
 
 

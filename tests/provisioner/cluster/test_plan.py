@@ -190,3 +190,30 @@ def test_a_server_that_does_not_answer_is_an_error_not_a_plan(scene: Scene, nobo
             previous=None,
             field_manager=MANAGER,
         )
+
+
+def test_a_binding_whose_role_comes_along_is_planned_by_an_account_with_no_right_to_bind(scene: Scene):
+    rbac = "rbac.authorization.k8s.io/v1"
+    verbs = ["get", "create", "patch"]
+    rules = [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": verbs},
+    ]
+    account = {"kind": "ServiceAccount", "name": "installer", "namespace": scene.namespace}
+    scene.deploy(
+        scene.namespaced(rbac, "Role", "installer", rules=rules),
+        scene.namespaced(rbac, "RoleBinding", "installer", roleRef=role_ref("installer"), subjects=[account]),
+    )
+    reader = scene.namespaced(rbac, "Role", "reader", rules=rules[:1])
+    binding = scene.namespaced(rbac, "RoleBinding", "reader", roleRef=role_ref("reader"), subjects=[account])
+    stray = scene.namespaced(rbac, "RoleBinding", "stray", roleRef=role_ref("nowhere"), subjects=[account])
+    least = Scene(scene.cluster.acting_as(Identity.of_service_account(scene.namespace, "installer")), scene.namespace)
+    planned = least.plan(reader, binding, stray)
+    assert (action_of(planned, reader).is_proved, action_of(planned, reader).problem) == (True, "")
+    assert (action_of(planned, binding).is_proved, action_of(planned, binding).problem) == (False, "")
+    assert "nowhere" in action_of(planned, stray).problem
+    assert [one.state for one in least.deploy(reader, binding)] == ["done", "done"]
+
+
+def role_ref(name: str) -> dict[str, str]:
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}

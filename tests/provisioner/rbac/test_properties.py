@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provisioner.rbac import PolicyRule, allows, breakdown, compact, covers
+from provisioner.rbac import PolicyRule, allows, breakdown, compact, covers, minimal
 from provisioner.values import AccessRequest
 
 VERBS = st.sampled_from(["get", "list", "create", "*"])
@@ -74,3 +74,13 @@ def test_compact_rules_permit_exactly_the_same(rules: list[PolicyRule], request:
     assert covers(rules, fewer).covered
     assert allows(fewer, request) is allows(rules, request)
     assert len(fewer) <= len({atom for rule in rules for atom in breakdown(rule)})
+
+
+@given(RULES, REQUESTS)
+def test_minimal_rules_permit_exactly_the_same(rules: list[PolicyRule], request: AccessRequest) -> None:
+    fewest = minimal(rules)
+    assert covers(fewest, rules).covered
+    assert covers(rules, fewest).covered
+    assert allows(fewest, request) is allows(rules, request)
+    assert len(fewest) <= len(compact(rules))
+    assert minimal(fewest) == fewest

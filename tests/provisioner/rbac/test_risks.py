@@ -93,6 +93,8 @@ def found(*entries: dict[str, Any], namespace: str = "", sensitive: tuple[str, .
         ([rule("get", urls="/logs/*")], "RB-04", MEDIUM),
         ([rule("get", "pods/*")], "RB-47", LOW),
         ([rule("create", "pods", names="x")], "RB-47", LOW),
+        ([rule("get", "cronjobs")], "RB-47", LOW),
+        ([rule("get", "deployments/scale ingresses", group="extensions")], "RB-47", LOW),
     ],
     ids=lambda it: it if isinstance(it, str) else None,
 )
@@ -110,6 +112,9 @@ def test_a_risky_permission_is_found(entries: list[dict[str, Any]], rule_id: str
         pytest.param([rule("get", "secrets", group="apps")], "RB-11", id="Secrets of another group"),
         pytest.param([rule("create", "pods/*")], "RB-15", id="pods/* matches nothing"),
         pytest.param([rule("list", "pods")], "RB-14", id="reading pods"),
+        pytest.param([rule("get", "cronjobs pods")], "RB-47", id="one of two resources exists"),
+        pytest.param([rule("get", "orders", group="shop.example.com")], "RB-47", id="a group that nobody here knows"),
+        pytest.param([rule("approve", "signers", group="certificates.k8s.io")], "RB-47", id="what only RBAC knows"),
         pytest.param([rule("get", urls="/healthz")], "RB-04", id="a harmless URL"),
     ],
 )
@@ -205,3 +210,24 @@ def test_cluster_admin_is_named_and_what_it_implies_is_marked() -> None:
     assert {it.id for it in held if not it.implied_by} >= {"RB-01", "RB-03"}
     assert all(it.implied_by == "RB-01" for it in held if it.id == "RB-11")
     assert [it.severity.rank for it in held] == sorted(it.severity.rank for it in held)
+
+
+@pytest.mark.parametrize(
+    ("entries", "namespace", "sentences"),
+    [
+        pytest.param(
+            [rule("*", "*", group="*"), rule("*", urls="*")], "", ["can do everything in the whole cluster"], id="all"
+        ),
+        pytest.param(
+            [rule("*", "*")], "", ["can do everything in the core group in the whole cluster"], id="the core group"
+        ),
+        pytest.param([rule("*", "*", group="*")], "app", ["can do everything in namespace app"], id="in a namespace"),
+    ],
+)
+def test_the_power_over_everything_is_said_once(
+    entries: list[dict[str, Any]], namespace: str, sentences: list[str]
+) -> None:
+    objects = (cluster_role("r", *entries), bound("r", account("robot", "app"), namespace=namespace))
+    held = [it for it in risks(effective_rules(ROBOT, objects)) if it.id in ("RB-01", "RB-02")]
+    assert [it.sentence for it in held] == sentences
+    assert all(not it.implied_by for it in held)

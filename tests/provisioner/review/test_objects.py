@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from provisioner.errors import (
@@ -12,6 +14,7 @@ from provisioner.errors import (
     UnknownKind,
 )
 from provisioner.review.checks import objects
+from provisioner.review.facts import Surroundings
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.provisioner.review.bundles import an_object, config_map, content_with, facts, planned
@@ -119,6 +122,63 @@ def test_what_the_server_could_not_be_asked_is_unknown_and_says_why() -> None:
     assert unknown.ref == ObjectRef.of(MAP)
 
 
+def in_new_namespace(obj: dict[str, Any], schema: dict[str, Any] | None) -> list[Finding]:
+    namespace = an_object("v1", "Namespace", "shop")
+    schemas = {("", "v1", "ConfigMap"): schema} if schema else {}
+    actions = planned(namespace, Action.CREATE), planned(obj, Action.CREATE, is_proved=False)
+    return found_by(*actions, around=Surroundings(schemas=schemas))
+
+
+PUBLISHED = {
+    "type": "object",
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "data": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("obj", "rule", "severity"),
+    [
+        pytest.param(MAP, "OBJ-03", Severity.NOTABLE, id="fits"),
+        pytest.param({**MAP, "data": {"a": 1}}, "OBJ-07", Severity.BREAKING, id="wrong type"),
+        pytest.param({**MAP, "dta": {"a": "b"}}, "OBJ-07", Severity.BREAKING, id="unknown field"),
+    ],
+)
+def test_a_first_install_is_held_against_the_schemas_that_the_cluster_publishes(
+    obj: dict[str, Any], rule: str, severity: Severity
+) -> None:
+    found = in_new_namespace(obj, PUBLISHED)
+    assert [one.severity for one in found if one.rule == rule] == [severity]
+    assert not [one for one in found if one.severity is Severity.UNKNOWN]
+
+
+def test_what_fits_a_schema_is_said_once_with_what_no_schema_knows() -> None:
+    (fits,) = [one for one in in_new_namespace(MAP, PUBLISHED) if one.rule == "OBJ-03"]
+    assert "could not be tried" in fits.message
+    assert "admission webhooks" in fits.message
+
+
+def test_what_a_webhook_would_not_let_be_tried_stays_unknown_whatever_its_schema_says() -> None:
+    around = Surroundings(schemas={("", "v1", "ConfigMap"): PUBLISHED})
+    found = found_by(planned(MAP, Action.CREATE, is_proved=False), around=around)
+    assert Severity.UNKNOWN in [one.severity for one in found]
+
+
+def test_S09_a_refused_secret_keeps_its_values() -> None:
+    secret = an_object("v1", "Secret", "a", "shop", data={"k": {"x": "Pl4nted"}})
+    schema = {"type": "object", "properties": {"data": {"type": "object", "additionalProperties": {"type": "string"}}}}
+    actions = (
+        planned(an_object("v1", "Namespace", "shop"), Action.CREATE),
+        planned(secret, Action.CREATE, is_proved=False),
+    )
+    found = found_by(*actions, around=Surroundings(schemas={("", "v1", "Secret"): schema}))
+    assert "OBJ-07" in [one.rule for one in found]
+    assert "Pl4nted" not in str(found)
+
+
 def test_a_custom_resource_of_the_same_bundle_is_tried_on_its_schema_and_marked() -> None:
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -135,3 +195,32 @@ def test_a_custom_resource_of_the_same_bundle_is_tried_on_its_schema_and_marked(
     found = {(one.rule, one.ref.name): one.severity for one in found_by(*actions) if one.ref}
     assert found["OBJ-03", "good"] is Severity.NOTABLE
     assert found["OBJ-07", "bad"] is Severity.BREAKING
+
+
+def stateful(name: str = "web", *, image: str = "a", service: str | None = "web") -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "main", "image": image}]}}
+    spec = {"template": template} | ({"serviceName": service} if service else {})
+    return an_object("apps/v1", "StatefulSet", name, "shop", spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "proved", "count"),
+    [
+        pytest.param(stateful(), stateful(service="new"), False, 1, id="never changes"),
+        pytest.param(stateful(), stateful(image="b"), False, 0, id="may change"),
+        pytest.param(stateful(), stateful(service=None), False, 0, id="left out: the server keeps its own"),
+        pytest.param(stateful(), stateful(service="new"), True, 0, id="the server was asked and took it"),
+    ],
+)
+def test_fields_that_never_change_are_known_where_nobody_could_be_asked(
+    before: dict[str, Any], after: dict[str, Any], proved: bool, count: int
+) -> None:
+    found = found_by(planned(after, Action.UPDATE, before=before, is_proved=proved), is_offline=not proved)
+    assert [one.path for one in found if one.rule == "IMM-01"] == [("spec", "serviceName")] * count
+
+
+def test_a_replacement_names_only_what_forces_it() -> None:
+    replaced = planned(stateful(image="b", service="new"), Action.REPLACE, before=stateful(), is_proved=False)
+    found = next(one for one in found_by(replaced) if one.rule == "IMM-01")
+    assert "spec.serviceName" in found.message
+    assert "image" not in found.message

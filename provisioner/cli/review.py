@@ -1,4 +1,4 @@
-"""`pratique`: the reports of the library on the command line, without a database.
+"""`pratique review` and `pratique crd-diff`, and how a bundle named on the command line becomes content.
 
 Exit status: 0 nothing at or above --fail-on; 1 there is; 2 could not find out (also wrong usage). A finding of severity
 unknown gives 2, unless something worse (critical, breaking) gives 1. With --old only what is new counts.
@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,14 +20,14 @@ from provisioner import pipeline
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.errors import ClusterError, PratiqueError
+from provisioner.errors import ClusterError
 from provisioner.render import BUILT_IN, IsNamespaced, format_names, load_all
 from provisioner.review.as_html import as_html
 from provisioner.review.as_text import as_text, crds_as_text
-from provisioner.review.crd_diff import crds_of, differences
+from provisioner.review.crd_diff import CrdDifference, crdify_differences, crds_of, differences, objects_of
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.record import to_record
-from provisioner.review.text import visible
+from provisioner.schema import CrdifyConfig
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import Limits
 from provisioner.values import Content, GroupKind, Identity, Report, Severity
@@ -56,42 +56,6 @@ class Command:
     add: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     epilog: str
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status. Errors are one sentence on stderr, never a traceback."""
-    options = _parser().parse_args(argv)
-    try:
-        return int(options.run(options))
-    except (PratiqueError, Usage) as exc:
-        code = f" [{exc.code}]" if isinstance(exc, PratiqueError) else ""
-        print(f"pratique {options.command}: {visible(str(exc), keep_newlines=True)}{code}", file=sys.stderr)
-    except OSError as exc:
-        print(
-            f"pratique {options.command}: {visible(exc.strerror or 'failed')}: {visible(str(exc.filename or ''))}",
-            file=sys.stderr,
-        )
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-    return UNKNOWN
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pratique", description="See what a bundle would do to a cluster, before it does."
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        sub = commands.add_parser(
-            command.name,
-            help=command.help,
-            description=command.help,
-            epilog=command.epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        command.add(sub)
-        sub.set_defaults(run=command.run)
-    return parser
 
 
 _REVIEW_EPILOG = """\
@@ -133,6 +97,20 @@ def _add_review(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--service-account", metavar="NAME", default="", help="plan as this account of the install namespace"
     )
+    add_bundle_options(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json", "html"), default="text", help="default: %(default)s")
+    parser.add_argument("--diff", action="store_true", help="text: the lines that change, too")
+    parser.add_argument(
+        "--fail-on",
+        choices=[NEVER, *map(str, Severity)],
+        default=str(Severity.DANGEROUS),
+        metavar="SEVERITY",
+        help=f"the least severity that gives exit status 1: {', '.join(Severity)} or {NEVER}; default: %(default)s",
+    )
+
+
+def add_bundle_options(parser: argparse.ArgumentParser) -> None:
+    """The options by which `content_of` reads a bundle."""
     parser.add_argument("--format", default="plain", choices=format_names(), help="default: %(default)s")
     parser.add_argument("--subfolders", action="store_true", help="plain: read manifests in subfolders, too")
     parser.add_argument("--config", metavar="FILE", type=Path, help="options of the format, as JSON (Helm values)")
@@ -145,27 +123,20 @@ def _add_review(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the same with the config.json of `docker login`: in the folder DOCKER_CONFIG, or else in ~/.docker",
     )
-    parser.add_argument("-o", "--output", choices=("text", "json", "html"), default="text", help="default: %(default)s")
-    parser.add_argument("--diff", action="store_true", help="text: the lines that change, too")
-    parser.add_argument(
-        "--fail-on",
-        choices=[NEVER, *map(str, Severity)],
-        default=str(Severity.DANGEROUS),
-        metavar="SEVERITY",
-        help=f"the least severity that gives exit status 1: {', '.join(Severity)} or {NEVER}; default: %(default)s",
-    )
 
 
 def _run_review(options: argparse.Namespace) -> int:
-    cluster = _cluster(options)
-    is_namespaced = _scopes(cluster)
-    content = _content(options.bundle, options, is_namespaced)
-    old = _content(options.old, options, is_namespaced) if options.old else None
+    if options.service_account and options.kubeconfig is None:
+        raise Usage("--service-account needs a cluster to ask: name it with --kubeconfig")
+    cluster = cluster_of(options)
+    is_namespaced = scopes_of(cluster)
+    content = content_of(options.bundle, options, is_namespaced)
+    old = content_of(options.old, options, is_namespaced) if options.old else None
     if cluster is None:
         found = pipeline.look_offline(content, old)
     else:
         account = _account(options)
-        found = pipeline.look(cluster, content, previous=old, inventory=_owned(cluster, old), as_account=account)
+        found = pipeline.look(cluster, content, previous=old, inventory=owned(cluster, old), as_account=account)
     _print_report(found, options)
     return exit_status(found, options.fail_on)
 
@@ -182,10 +153,8 @@ def exit_status(report: Report, fail_on: str) -> int:
     return FINDINGS if failing else OK
 
 
-def _cluster(options: argparse.Namespace) -> Cluster | None:
+def cluster_of(options: argparse.Namespace) -> Cluster | None:
     if options.kubeconfig is None:
-        if options.service_account:
-            raise Usage("--service-account needs a cluster to ask: name it with --kubeconfig")
         return None
     text = _text_of(options.kubeconfig)
     return Cluster.connect(text, context=options.context, trusted=True)
@@ -197,14 +166,14 @@ def _account(options: argparse.Namespace) -> Identity | None:
     return Identity.of_service_account(options.install_namespace, options.service_account)
 
 
-def _scopes(cluster: Cluster | None) -> IsNamespaced:
+def scopes_of(cluster: Cluster | None) -> IsNamespaced:
     """Which kinds are namespaced: as the cluster says, without one as Kubernetes itself has them."""
     if cluster is None:
         return BUILT_IN.get
     return {GroupKind(one.group, one.kind): one.is_namespaced for one in cluster.resources()}.get
 
 
-def _owned(cluster: Cluster, old: Content | None) -> dict[ObjectIdentity, str]:
+def owned(cluster: Cluster, old: Content | None) -> dict[ObjectIdentity, str]:
     """What is taken for ours: the live objects that the old bundle names. Without one, everything is somebody's."""
     found: dict[ObjectIdentity, str] = {}
     for manifest in old.manifests if old else ():
@@ -217,7 +186,8 @@ def _owned(cluster: Cluster, old: Content | None) -> dict[ObjectIdentity, str]:
     return found
 
 
-def _content(bundle: str, options: argparse.Namespace, is_namespaced: IsNamespaced) -> Content:
+def content_of(bundle: str, options: argparse.Namespace, is_namespaced: IsNamespaced) -> Content:
+    """What a BUNDLE argument comes to, read by the options of `add_bundle_options` and those of the account."""
     prepared = pipeline.PrepareOptions(
         install_namespace=options.install_namespace,
         service_account=options.service_account or DEFAULT_ACCOUNT,
@@ -316,13 +286,19 @@ def _add_crd_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", type=Path, help="a file with one or more CRDs: what runs now")
     parser.add_argument("new", metavar="NEW", type=Path, help="a file with one or more CRDs: what shall run")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.add_argument("--objects", metavar="FILE", type=Path, help="all objects stored of them: they settle the rest")
+    parser.add_argument(
+        "--profile", choices=("pratique", "crdify"), default="pratique", help="whose rules; default: %(default)s"
+    )
+    parser.add_argument("--config", metavar="FILE", type=Path, help="crdify's own configuration, for --profile crdify")
 
 
 def _run_crd_diff(options: argparse.Namespace) -> int:
-    old, new = (
-        crds_of(load_all(file.read_bytes(), name=str(file)), name=str(file)) for file in (options.old, options.new)
-    )
-    found = differences(old, new)
+    if options.config and options.profile != "crdify":
+        raise Usage("--config goes with --profile crdify")
+    if options.objects and options.profile == "crdify":
+        raise Usage("--objects goes without --profile crdify, which looks at no objects")
+    found = _crd_differences(options)
     if options.output == "json":
         sys.stdout.write(json.dumps([crd_record(one) for one in found], indent=2, sort_keys=True) + "\n")
     else:
@@ -331,6 +307,18 @@ def _run_crd_diff(options: argparse.Namespace) -> int:
     if Severity.UNKNOWN in verdicts and Severity.BREAKING not in verdicts:
         return UNKNOWN
     return OK if verdicts <= {Severity.SAFE} else FINDINGS
+
+
+def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
+    old, new = (crds_of(_documents(file), name=str(file)) for file in (options.old, options.new))
+    if options.profile == "crdify":
+        given = next(iter(_documents(options.config)), None) if options.config else {}
+        return crdify_differences(old, new, CrdifyConfig.of(given))
+    return differences(old, new, objects_of(_documents(options.objects)) if options.objects else None)
+
+
+def _documents(file: Path) -> list[object]:
+    return list(load_all(file.read_bytes(), name=str(file)))
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -349,7 +337,3 @@ COMMANDS: tuple[Command, ...] = (
         _CRD_EPILOG,
     ),
 )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,134 @@
+"""`pratique rbac`, what a bundle does to everybody's rights, and `pratique preflight`, whether it may be installed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from provisioner import pipeline
+from provisioner.cli.review import (
+    DEFAULT_NAMESPACE,
+    FINDINGS,
+    OK,
+    UNKNOWN,
+    Command,
+    Usage,
+    add_bundle_options,
+    cluster_of,
+    content_of,
+    owned,
+    scopes_of,
+)
+from provisioner.rbac import Subject
+from provisioner.review import permission_text, preflight_text
+from provisioner.review.permission_words import files_of
+from provisioner.values import Severity
+
+_PREFLIGHT_EPILOG = """\
+Without --kubeconfig nobody is asked what the account holds: then the rules are
+all that it would need.
+
+exit status
+  0  the account may install the bundle
+  1  something is missing or stands in the way
+  2  could not find out
+"""
+
+
+_RBAC_EPILOG = """\
+exit status
+  0  nobody gains anything dangerous
+  1  somebody does
+  2  could not find out: an error, or a role that nobody here knows
+"""
+
+
+# rbac
+
+
+def _add_rbac(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", metavar="BUNDLE", help="what shall run; as for `pratique review`")
+    parser.add_argument("--old", metavar="BUNDLE", help="what runs now: only what is new beside it counts")
+    parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="count the roles of this cluster, too")
+    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    add_bundle_options(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.set_defaults(service_account="")
+
+
+def _run_rbac(options: argparse.Namespace) -> int:
+    cluster = cluster_of(options)
+    is_namespaced = scopes_of(cluster)
+    content = content_of(options.bundle, options, is_namespaced)
+    old = content_of(options.old, options, is_namespaced) if options.old else None
+    found = pipeline.permissions(cluster, content, old)
+    files = files_of(content)
+    if options.output == "json":
+        sys.stdout.write(json.dumps(permission_text.to_record(found, files), indent=2, sort_keys=True) + "\n")
+    else:
+        sys.stdout.write(permission_text.as_text(found, files))
+    if found.worst is Severity.UNKNOWN:
+        return UNKNOWN
+    return FINDINGS if found.worst.is_at_least(Severity.DANGEROUS) else OK
+
+
+# preflight
+
+
+def _add_preflight(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", metavar="BUNDLE", help="what shall run; as for `pratique review`")
+    parser.add_argument("--service-account", metavar="NS/NAME", required=True, help="the account that installs it")
+    parser.add_argument("--old", metavar="BUNDLE", help="what runs now, and is taken for ours")
+    parser.add_argument("--install-namespace", metavar="NS", help="default: the namespace of the account")
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="ask this cluster; nothing is changed in it")
+    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    add_bundle_options(parser)
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="yaml: the missing rules only"
+    )
+
+
+def _run_preflight(options: argparse.Namespace) -> int:
+    account = _account(options.service_account)
+    options.install_namespace = options.install_namespace or account.namespace
+    options.service_account = account.name
+    cluster = cluster_of(options)
+    is_namespaced = scopes_of(cluster)
+    content = content_of(options.bundle, options, is_namespaced)
+    old = content_of(options.old, options, is_namespaced) if options.old else None
+    inventory = owned(cluster, old) if cluster else {}
+    found = pipeline.preflight(cluster, content, account=account, previous=old, inventory=inventory)
+    if options.output == "json":
+        sys.stdout.write(json.dumps(preflight_text.to_record(found), indent=2, sort_keys=True) + "\n")
+    else:
+        shown = preflight_text.as_yaml if options.output == "yaml" else preflight_text.as_text
+        sys.stdout.write(shown(found))
+    return {Severity.SAFE: OK, Severity.UNKNOWN: UNKNOWN}.get(found.verdict, FINDINGS)
+
+
+def _account(words: str) -> Subject:
+    namespace, slash, name = words.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise Usage(f"--service-account {words}: expected NAMESPACE/NAME")
+    return Subject("ServiceAccount", name, namespace)
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "rbac",
+        "who could do what that they could not do before, whatever the roles are called",
+        _add_rbac,
+        _run_rbac,
+        _RBAC_EPILOG,
+    ),
+    Command(
+        "preflight",
+        "whether a ServiceAccount may install a bundle, and the rules that it lacks",
+        _add_preflight,
+        _run_preflight,
+        _PREFLIGHT_EPILOG,
+    ),
+)

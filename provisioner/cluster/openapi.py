@@ -1,0 +1,79 @@
+"""The schemas that an API server publishes, in the form of a CRD's: references put in place. Pure.
+
+They say which fields a kind has and of what type they are, so that an object can be held against them where the server
+cannot be asked to try it. What the server decides in code they do not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_REFERENCE = "#/components/schemas/"
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_GVK = "x-kubernetes-group-version-kind"
+_WORDS = frozenset({"description", "example", "title", _GVK})
+# What built-in kinds say of lists and defaults by rules that differ from those of custom resources.
+_LEFT_OUT = _WORDS | {
+    "default",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-patch-merge-key",
+    "x-kubernetes-patch-strategy",
+    "x-kubernetes-unions",
+}
+
+
+def schema_of_kind(document: Mapping[str, Any], group: str, version: str, kind: str) -> dict[str, Any] | None:
+    """The schema of one kind out of an OpenAPI v3 document, None where the document does not describe it."""
+    schemas = (document.get("components") or {}).get("schemas") or {}
+    wanted = {"group": group, "version": version, "kind": kind}
+    for schema in schemas.values():
+        if wanted not in (schema.get(_GVK) or []):
+            continue
+        properties = {name: one for name, one in (schema.get("properties") or {}).items() if name != "metadata"}
+        if not properties:
+            return None
+        # Of a custom resource the defaults are the CRD's own; those of built-in kinds are zero values of Go.
+        is_custom = _REFERENCE not in str(properties)
+        inlined = _Inliner(schemas, is_custom).inlined({**schema, "properties": properties}, frozenset())
+        return {**inlined, "type": "object"}
+    return None
+
+
+class _Inliner:
+    def __init__(self, schemas: Mapping[str, Any], keeps_defaults: bool):
+        self._schemas = schemas
+        self._left_out = _WORDS if keeps_defaults else _LEFT_OUT
+
+    def inlined(self, schema: Mapping[str, Any], above: frozenset[str]) -> dict[str, Any]:
+        """`above` are the references that led here: what holds itself (JSONSchemaProps) is taken as it is."""
+        name = _reference(schema)
+        node = self._schemas.get(name) if name else schema
+        if name in above or not isinstance(node, Mapping):
+            return {_PRESERVE: True}
+        below = above | {name} if name else above
+        if node.get("format") == "int-or-string":
+            return {"x-kubernetes-int-or-string": True}
+        found = {key: value for key, value in node.items() if key not in self._left_out}
+        if isinstance(found.get("properties"), Mapping):
+            found["properties"] = {key: self.inlined(one, below) for key, one in found["properties"].items()}
+        for key in ("items", "additionalProperties"):
+            if isinstance(found.get(key), Mapping):
+                found[key] = self.inlined(found[key], below)
+        return found if _is_described(found) else {**found, _PRESERVE: True}
+
+
+def _reference(schema: Mapping[str, Any]) -> str:
+    """The name of the schema that is meant, "" for none; Kubernetes also writes a reference as an allOf of one."""
+    branches = schema.get("allOf")
+    inner = branches[0] if isinstance(branches, list) and len(branches) == 1 else schema
+    return str(inner.get("$ref") or "").removeprefix(_REFERENCE)
+
+
+def _is_described(node: Mapping[str, Any]) -> bool:
+    """Whether a node says what may stand there: an object without fields is anything (RawExtension)."""
+    if node.get("type") == "object":
+        return any(key in node for key in ("properties", "additionalProperties"))
+    return "type" in node or any(key in node for key in ("oneOf", "anyOf", "allOf", "x-kubernetes-int-or-string"))

@@ -1,0 +1,189 @@
+"""The answer of a preflight: what stands in the way, the fewest rules that clear it, what is held in excess."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from provisioner import rbac
+from provisioner.rbac import EffectiveRules, PolicyRule, RbacObjects, ScopedRule, Subject
+from provisioner.review.facts import Rule
+from provisioner.review.preflight import Missing, PreflightFacts, Step, Walk, walk, who
+from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
+
+_EXCESS = Rule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
+_LITTLE_EXCESS = Rule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
+_USABLE = Rule("PRE-11", Section.PREFLIGHT, Severity.DANGEROUS)
+_UNKNOWN = Rule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
+_EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
+_BY_ROLES = frozenset({"PRE-01", "PRE-02", "PRE-03", "PRE-04", "PRE-06"})
+_MAKES_PODS = (
+    ("", "pods"),
+    ("", "replicationcontrollers"),
+    ("apps", "deployments"),
+    ("apps", "daemonsets"),
+    ("apps", "statefulsets"),
+    ("apps", "replicasets"),
+    ("batch", "jobs"),
+    ("batch", "cronjobs"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRule:
+    """A rule to be granted to the account at `scope` ("" for the whole cluster), with all that it is needed for."""
+
+    scope: str
+    rule: PolicyRule
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """`missing` is minimal: with these rules every object passes. `excess` are rights held that nothing needs."""
+
+    account: Subject
+    findings: tuple[Finding, ...]
+    missing: tuple[MissingRule, ...]
+    excess: tuple[ScopedRule, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def verdict(self) -> Severity:
+        """safe, breaking (the installation would fail), or unknown."""
+        severities = {one.severity for one in self.findings}
+        if Severity.BREAKING in severities:
+            return Severity.BREAKING
+        return Severity.UNKNOWN if Severity.UNKNOWN in severities else Severity.SAFE
+
+
+def questions(facts: PreflightFacts) -> list[AccessRequest]:
+    """What to ask the API server before `preflight`: all that RBAC does not permit. Ask again until nothing is left."""
+    return [request for request in walk(facts).questions if request not in facts.answers]
+
+
+def preflight(facts: PreflightFacts) -> Preflight:
+    """Whether the account may install the bundle, by `facts`."""
+    found = walk(facts)
+    findings = [_as_known(one, facts) for one in found.findings]
+    excess: tuple[ScopedRule, ...] = ()
+    if facts.roles is None:
+        words = f"What {who(facts.account)} holds is not known: "
+        words += "the API server was asked about each step" if facts.answers else "no cluster was asked"
+        findings.append(_UNKNOWN.at(None, words, key="roles"))
+    else:
+        excess = tuple(_excess(found))
+        findings += _of_excess(facts, excess)
+        findings += _of_users(facts, found.roles)
+    return Preflight(facts.account, worst_first(findings), _minimal(found.missing), excess, tuple(found.steps))
+
+
+def _as_known(finding: Finding, facts: PreflightFacts) -> Finding:
+    """Without the roles of the cluster only what the API server itself denied is proved."""
+    is_denied = finding.rule == "PRE-01" and facts.answers
+    if facts.roles is not None or is_denied or finding.rule not in _BY_ROLES:
+        return finding
+    return replace(finding, severity=Severity.UNKNOWN)
+
+
+def _minimal(missing: Iterable[Missing]) -> tuple[MissingRule, ...]:
+    by_scope: dict[str, list[Missing]] = {}
+    for one in missing:
+        by_scope.setdefault(one.scope, []).append(one)
+    everywhere = [one.rule for one in by_scope.get("", ())]
+    found: list[MissingRule] = []
+    for scope in sorted(by_scope):
+        lacking = [one for one in by_scope[scope] if not scope or not rbac.covers(everywhere, [one.rule])]
+        for rule in rbac.minimal(one.rule for one in lacking):
+            reasons = dict.fromkeys(one.reason for one in lacking if _shares(rule, one.rule))
+            found.append(MissingRule(scope, rule, tuple(reasons)))
+    return tuple(found)
+
+
+def _shares(rule: PolicyRule, other: PolicyRule) -> bool:
+    return any(rbac.covers([rule], [atom]) for atom in rbac.breakdown(other))
+
+
+def _excess(found: Walk) -> Iterator[ScopedRule]:
+    """What is granted to the account by name and is not needed, names of objects aside."""
+    facts = found.facts
+    held = _by_name(rbac.effective_rules(facts.account.identity, facts.roles or ()), facts.account)
+    for scope in held.scopes:
+        needed = [replace(rule, resource_names=()) for place, rule in found.used if scope in ("", place)]
+        for rule in rbac.minimal(rbac.covers(needed, held.at(scope)).missing):
+            yield ScopedRule(scope, rule)
+
+
+def _by_name(held: EffectiveRules, account: Subject) -> EffectiveRules:
+    """The grants to this account, and to those of its namespace; what everybody has is nobody's excess."""
+    groups = {name for name in account.identity.groups if name not in _EVERYBODY}
+    own = tuple(one for one in held.grants if one.subject.kind != "Group" or one.subject.name in groups)
+    return replace(held, grants=own)
+
+
+def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterator[Finding]:
+    if not excess:
+        return
+    held = _by_name(rbac.effective_rules(facts.account.identity, facts.roles or ()), facts.account)
+    unneeded = {(one.scope, atom) for one in excess for atom in rbac.breakdown(one.rule)}
+    grants = tuple(
+        one for one in held.grants if any((one.scope, atom) in unneeded for atom in rbac.breakdown(one.rule))
+    )
+    powers = [
+        one.sentence
+        for one in rbac.risks(replace(held, grants=grants))
+        if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by
+    ]
+    rule = _EXCESS if powers else _LITTLE_EXCESS
+    more = f": it {powers[0]}" if powers else ""
+    message = f"{who(facts.account)} holds more than this bundle needs{more}"
+    evidence = {
+        "powers": powers,
+        "bindings": sorted({str(one.binding) for one in grants}),
+        "rules": [{"scope": one.scope, **one.rule.to_object()} for one in excess],
+    }
+    yield rule.at(_ref(facts.account), message, evidence=evidence, key=evidence["rules"])
+
+
+def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
+    """Who can act as the account without holding what it holds: by pods with it, by its token, by impersonation."""
+    account = facts.account
+    held = rbac.effective_rules(account.identity, roles)
+    users: dict[str, str] = {}
+    for subject in rbac.subjects(roles):
+        if subject == account or not _is_somebody(subject):
+            continue
+        other = rbac.effective_rules(subject.identity, roles)
+        way = _way(other, account)
+        if way and any(not rbac.covers(other.rules_in(scope), held.at(scope)) for scope in held.scopes):
+            users[str(subject)] = way
+    if users:
+        shown = [f"{name} ({way})" for name, way in users.items()]
+        words = "; ".join(shown[:3]) + (f"; and {len(shown) - 3} more" if len(shown) > 3 else "")
+        message = f"Others can act as {who(account)} and have what it holds: {words}"
+        yield _USABLE.at(_ref(account), message, evidence={"users": users}, key=users)
+
+
+def _is_somebody(subject: Subject) -> bool:
+    """Not a part of Kubernetes itself."""
+    if subject.kind == "ServiceAccount":
+        return subject.namespace != "kube-system"
+    if not subject.name.startswith("system:"):
+        return True
+    return subject.kind == "Group" and subject.name.startswith(_EVERYBODY)
+
+
+def _way(other: EffectiveRules, account: Subject) -> str:
+    place, name = account.namespace, account.name
+    if rbac.allows_in(other, AccessRequest("create", "", "serviceaccounts", "token", place, name)):
+        return "makes tokens of it"
+    if rbac.allows_in(other, AccessRequest("impersonate", "", "serviceaccounts", "", place, name)):
+        return "impersonates it"
+    for group, resource in _MAKES_PODS:
+        if rbac.allows_in(other, AccessRequest("create", group, resource, "", place)):
+            return f"creates {resource} in {place}"
+    return ""
+
+
+def _ref(account: Subject) -> ObjectRef:
+    return ObjectRef("", "v1", "ServiceAccount", account.namespace, account.name)

@@ -1,0 +1,96 @@
+"""What else in the cluster counts on a CRD: autoscalers on its scale, webhooks and roles that name it (LIV-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from provisioner.review.facts import Facts, Listing, Rule, items, mapping, maps, said
+from provisioner.review.live_scene import Scene
+from provisioner.values import Finding, ObjectRef, Section, Severity
+
+_ADMISSION = "admissionregistration.k8s.io"
+AUTOSCALERS = (
+    Listing("autoscaling", "", "HorizontalPodAutoscaler"),
+    Listing("keda.sh", "", "ScaledObject"),
+)
+SEEKERS = (
+    Listing(_ADMISSION, "", "MutatingWebhookConfiguration"),
+    Listing(_ADMISSION, "", "ValidatingWebhookConfiguration"),
+)
+MAX_NAMES = 20
+
+_COUNTS_ON_VERSION = Rule("LIV-05", Section.CRDS, Severity.DANGEROUS)
+_NOT_LOOKED = Rule("LIV-05", Section.CRDS, Severity.UNKNOWN)
+
+
+def of_references(scene: Scene, facts: Facts) -> Iterator[Finding]:
+    """What names a version that will no longer be served."""
+    gone = sorted({one.name for one in scene.old.served_versions} - {one.name for one in scene.new.served_versions})
+    for version in gone:
+        found = sorted({*_webhooks_on(scene, version, facts), *_targets_of(scene, version, facts)})
+        if found:
+            message = f"{_list(found)} count on {scene.kind} as {version}, which goes"
+            evidence = {"version": version, "objects": found[:MAX_NAMES]}
+            yield _COUNTS_ON_VERSION.at(scene.ref, message, evidence=evidence, key=[version, found])
+    if gone:
+        for listing in (*AUTOSCALERS, *SEEKERS):
+            listed = facts.around.lists.get(listing)
+            if listed is not None and not listed.is_whole:
+                message = f"Whether a {listing.kind} counts on {scene.kind} was not fully checked: {listed.problem}"
+                yield _NOT_LOOKED.at(scene.ref, message.rstrip(": "), key=listing.kind)
+
+
+def scaled(finding: Finding, scene: Scene, facts: Facts) -> Finding:
+    """CRD-31, the scale that goes, by the autoscalers that are there."""
+    version = str(finding.evidence.get("version") or "")
+    listed = [facts.around.lists.get(listing) for listing in AUTOSCALERS]
+    found = sorted(_targets_of(scene, version, facts))
+    if found:
+        words = f"{_list(found)} scale {scene.kind} objects by it"
+        verdicts = {**finding.verdicts, "writers": Severity.BREAKING}
+        evidence = {**finding.evidence, "basis": "objects", "seen": {"objects": found[:MAX_NAMES]}}
+        message = f"{finding.message}; {words}"
+        return replace(finding, severity=Severity.BREAKING, verdicts=verdicts, evidence=evidence, message=message)
+    is_known = all(one is not None and one.is_whole for one in listed)
+    words = "no autoscaler uses it" if is_known else "whether an autoscaler uses it is not known"
+    evidence = {**finding.evidence, "basis": "objects" if is_known else "schemas"}
+    return replace(finding, evidence=evidence, message=f"{finding.message}; {words}")
+
+
+def _targets_of(scene: Scene, version: str, facts: Facts) -> Iterator[str]:
+    for listing in AUTOSCALERS:
+        listed = facts.around.lists.get(listing)
+        for obj in listed.objects if listed is not None else ():
+            target = mapping(mapping(obj.get("spec")).get("scaleTargetRef"))
+            if target.get("kind") == scene.kind and target.get("apiVersion") == f"{scene.old.group}/{version}":
+                yield said(ObjectRef.of(obj))
+
+
+def _webhooks_on(scene: Scene, version: str, facts: Facts) -> Iterator[str]:
+    """Webhooks that are called for this version only; by matchPolicy Equivalent others are called for any."""
+    plural = str(scene.old.names.get("plural") or "")
+    for listing in SEEKERS:
+        listed = facts.around.lists.get(listing)
+        for obj in listed.objects if listed is not None else ():
+            if any(
+                _names_version(webhook, (scene.old.group, version, plural)) for webhook in maps(obj.get("webhooks"))
+            ):
+                yield said(ObjectRef.of(obj))
+
+
+def _names_version(webhook: Mapping[str, Any], wanted: tuple[str, str, str]) -> bool:
+    group, version, plural = wanted
+    if webhook.get("matchPolicy") != "Exact":
+        return False
+    return any(
+        group in items(rule.get("apiGroups"))
+        and items(rule.get("apiVersions")) == [version]
+        and bool({plural, "*"} & set(map(str, items(rule.get("resources")))))
+        for rule in maps(webhook.get("rules"))
+    )
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

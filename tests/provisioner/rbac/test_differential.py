@@ -1,0 +1,202 @@
+"""The answers of this library held against those of the real API server, on random roles.
+
+The seed is printed with every failure; PRATIQUE_SEED repeats a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from provisioner.cluster.access import ask, ask_many
+from provisioner.cluster.api import Cluster
+from provisioner.errors import ClusterError, PratiqueError
+from provisioner.rbac import RbacObjects, allows, allows_in, effective_rules, may_write_binding, may_write_role
+from provisioner.values import AccessRequest, Identity, ObjectRef
+from tests.provisioner.rbac.random_roles import AGGREGATED, World, question, rules, world
+from tests.provisioner.rbac.roles import API, bound, cluster_role, role, rule, user
+
+pytestmark = pytest.mark.controlplane
+
+KINDS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+WORLDS = 12
+QUESTIONS_PER_IDENTITY = 50
+WRITES = 240
+SETTLED_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Scene:
+    cluster: Cluster
+    seed: int
+    worlds: tuple[World, ...]
+    live: RbacObjects
+
+
+@pytest.fixture(scope="module")
+def scene(controlplane: Any) -> Iterator[Scene]:
+    """Several worlds on one API server, once its authorizer has seen all of them."""
+    seed = int(os.environ.get("PRATIQUE_SEED", random.SystemRandom().randrange(10**9)))
+    cluster = Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+    run, dice = uuid.uuid4().hex[:8], random.Random(seed)
+    spaces = (f"rbac-{run}-0", f"rbac-{run}-1")
+    for name in spaces:
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    worlds = tuple(world(dice, f"{run}-{index}", spaces) for index in range(WORLDS))
+    made = [obj for one in worlds for obj in one.objects] + _last(run, spaces[0])
+    for obj in made:
+        cluster.create(obj)
+    _wait_until_seen(cluster, run, worlds, spaces[0])
+    yield Scene(cluster, seed, worlds, _live(cluster))
+    refs = [ObjectRef.of(obj) for obj in made if not ObjectRef.of(obj).namespace]
+    for ref in (*refs, *(ObjectRef("", "v1", "Namespace", "", name) for name in spaces)):
+        with contextlib.suppress(PratiqueError):  # cleaning up is no part of the test
+            cluster.delete(ref)
+
+
+def _last(run: str, namespace: str) -> list[dict[str, Any]]:
+    """One object of each kind, made after all others: who sees these has seen everything."""
+    name, last = f"{run}-last", user(f"{run}-last")
+    return [
+        cluster_role(name, rule("get", "nodes")),
+        role(namespace, name, rule("get", "pods")),
+        bound(name, last),
+        bound(name, last, namespace=namespace, kind="Role"),
+    ]
+
+
+def _wait_until_seen(cluster: Cluster, run: str, worlds: tuple[World, ...], namespace: str) -> None:
+    last = Identity(f"{run}-last")
+    wanted = [AccessRequest("get", resource="nodes"), AccessRequest("get", resource="pods", namespace=namespace)]
+    until = time.monotonic() + SETTLED_SECONDS
+    while not (all(ask(cluster, last, one).allowed for one in wanted) and _are_aggregated(cluster, worlds)):
+        assert time.monotonic() < until, "the API server does not see the roles that were made"
+        time.sleep(0.2)
+    time.sleep(1.0)  # the authorizer hears of aggregated rules a moment after they can be read
+
+
+def _are_aggregated(cluster: Cluster, worlds: tuple[World, ...]) -> bool:
+    """Whether the controller has given every aggregated role as many rules as those have that it selects."""
+    for one in worlds:
+        selected = [obj for obj in one.objects if (obj["metadata"].get("labels") or {}).get("world") == one.prefix]
+        found = cluster.get(ObjectRef(API, "v1", "ClusterRole", "", f"{one.prefix}-{AGGREGATED}")) or {}
+        different = {str(entry) for obj in selected for entry in obj["rules"]}
+        if len(found.get("rules") or []) < len(different):
+            return False
+    return True
+
+
+def _live(cluster: Cluster) -> RbacObjects:
+    found: list[dict[str, Any]] = []
+    for kind in KINDS:
+        resource = cluster.resource_of(API, "v1", kind)
+        assert resource is not None
+        found += cluster.list(resource)
+    return RbacObjects.of(found)
+
+
+def test_allows_answers_as_the_api_server_does(scene: Scene) -> None:
+    dice, asked, allowed, different = random.Random(scene.seed + 1), 0, 0, []
+    for one in scene.worlds:
+        for identity in one.identities:
+            effective = effective_rules(identity, scene.live)
+            questions = {question(dice, one) for _ in range(QUESTIONS_PER_IDENTITY)}
+            answers = ask_many(scene.cluster, identity, sorted(questions, key=str))
+            for request, answer in answers.items():
+                asked, allowed = asked + 1, allowed + answer.allowed
+                held = effective.rules_in("" if request.path else request.namespace)
+                if {allows(held, request), allows_in(effective, request)} != {answer.allowed}:
+                    different.append(f"{identity.username}: {request}: the server says {answer}")
+    assert not different, f"seed {scene.seed}: {different[:5]}"
+    assert asked >= 2000
+    assert min(allowed, asked - allowed) >= asked / 20, "questions with one answer only prove nothing"
+
+
+def test_escalation_and_bind_are_decided_as_the_api_server_does(scene: Scene) -> None:
+    """Roles and bindings written by a dry-run as somebody who may write them, but not grant what they do not hold."""
+    dice, run = random.Random(scene.seed + 2), scene.worlds[0].prefix.partition("-")[0]
+    writers = [_writer(scene, dice, f"{run}-writer-{index}") for index in range(WORLDS)]
+    live = _live(scene.cluster)
+    refused, different = 0, []
+    for index in range(WRITES):
+        identity = dice.choice(writers)
+        obj = _written(dice, scene, f"{run}-written-{index}")
+        expected = _allowed_here(identity, obj, live)
+        words = _refusal(scene.cluster.acting_as(identity), obj)
+        refused += bool(words)
+        if expected is bool(words):
+            different.append(f"{identity.username} writes {obj}: the server says {words or 'yes'}")
+    assert not different, f"seed {scene.seed}: {different[:3]}"
+    assert min(refused, WRITES - refused) >= WRITES / 20, "writes with one answer only prove nothing"
+
+
+def _writer(scene: Scene, dice: random.Random, name: str) -> Identity:
+    """Somebody who may write roles and bindings, and holds something at random, now and then escalate or bind."""
+    held = [rule("create patch get", "roles clusterroles rolebindings clusterrolebindings", group=API)]
+    held += rules(dice, at_most=6)
+    if dice.random() < 0.5:
+        held.append(rule(dice.choice(("escalate", "bind")), dice.choice(("roles", "clusterroles")), group=API))
+    if dice.random() < 0.2:
+        held += [rule("*", "*", group="*"), rule("*", urls="*")]
+    identity = Identity(name, ("system:authenticated",))
+    bindings = (bound(name, user(name)), bound(name, user(name), namespace=scene.worlds[0].namespaces[0]))
+    made = [cluster_role(name, *held), *(bindings[:1] if dice.random() < 0.7 else bindings[1:])]
+    if made[-1]["kind"] == "RoleBinding":
+        made += [cluster_role(f"{name}-w", held[0]), bound(f"{name}-w", user(name))]
+    for obj in made:
+        scene.cluster.create(obj)
+    _wait_until_allowed(scene.cluster, identity)
+    return identity
+
+
+def _wait_until_allowed(cluster: Cluster, identity: Identity) -> None:
+    until = time.monotonic() + SETTLED_SECONDS
+    request = AccessRequest("patch", group=API, resource="clusterroles")
+    while not ask(cluster, identity, request).allowed:
+        assert time.monotonic() < until, f"the API server does not see what {identity.username} holds"
+        time.sleep(0.1)
+    time.sleep(0.3)
+
+
+def _written(dice: random.Random, scene: Scene, name: str) -> dict[str, Any]:
+    place = dice.choice(scene.worlds[0].namespaces)
+    whom = user("somebody")
+    match dice.choice(("Role", "ClusterRole", "Aggregated", "RoleBinding", "ClusterRoleBinding")):
+        case "Role":
+            return role(place, name, *rules(dice, at_most=1, with_urls=False))
+        case "ClusterRole":
+            return cluster_role(name, *rules(dice, at_most=1))
+        case "Aggregated":
+            selector = {"matchLabels": {"world": "none"}}
+            return cluster_role(name, aggregationRule={"clusterRoleSelectors": [selector]})
+        case "RoleBinding":
+            of_role = dice.random() < 0.3
+            picked = dice.choice(scene.worlds).prefix
+            to = f"{picked}-{scene.worlds[0].namespaces.index(place)}" if of_role else f"{picked}-{dice.randrange(5)}"
+            made = bound(to, whom, namespace=place, kind="Role" if of_role else "ClusterRole")
+        case _:
+            made = bound(f"{dice.choice(scene.worlds).prefix}-{dice.randrange(5)}", whom)
+    return {**made, "metadata": {**made["metadata"], "name": name}}
+
+
+def _allowed_here(identity: Identity, obj: dict[str, Any], live: RbacObjects) -> bool:
+    requester = effective_rules(replace(identity), live)
+    if obj["kind"].endswith("Binding"):
+        return may_write_binding(requester, obj, live).allowed
+    return may_write_role(requester, obj).allowed
+
+
+def _refusal(cluster: Cluster, obj: dict[str, Any]) -> str:
+    try:
+        cluster.apply(obj, field_manager="differential", dry_run=True)
+    except ClusterError as exc:
+        return str(exc)
+    return ""
