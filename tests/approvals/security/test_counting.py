@@ -6,11 +6,12 @@ from typing import Any, cast
 
 import pytest
 from django.apps import apps
-from django.contrib import admin
+from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from approvals import services
+from approvals.admin import site
 from approvals.audit import Actor
 from approvals.errors import AlreadyReviewed, InvalidInput
 from approvals.models import KubernetesIdentity, Request, Review
@@ -96,13 +97,15 @@ def test_S21_the_admin_site_changes_nothing_of_ours(here: World, request_: Reque
     client.force_login(here.ada)
     http = RequestFactory().get("/admin/")
     http.user = here.ada
-    for model in apps.get_app_config("approvals").get_models():
-        site = admin.site.get_model_admin(model)
-        rights = (site.has_add_permission(http), site.has_change_permission(http), site.has_delete_permission(http))
+    for model in (User, *apps.get_app_config("approvals").get_models()):
+        shown = site.get_model_admin(model)
+        rights = (shown.has_add_permission(http), shown.has_change_permission(http), shown.has_delete_permission(http))
         assert rights == (False, False, False), model
     before = Review.objects.values().get()
     for action in ("change", "delete"):
         answer = client.post(f"/admin/approvals/review/{before['id']}/{action}/", {"post": "yes", "decision": "Deny"})
         assert answer.status_code == 403
+    client.post(f"/admin/auth/user/{here.rita.pk}/password/", {"password1": "x-12345678", "password2": "x-12345678"})
+    assert not User.objects.get(pk=here.rita.pk).check_password("x-12345678")
     assert Review.objects.values().get() == before
     assert before["given_at"] <= timezone.now()
