@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +11,10 @@ from provisioner.errors import InvalidManifest
 from provisioner.review.checks.crds import CRD, created, deleted
 from provisioner.review.facts import mapping, maps
 from provisioner.review.record import plain
-from provisioner.schema import compare
-from provisioner.values import Finding, JsonObject, ObjectRef, Severity, worst_first
+from provisioner.schema import CrdifyConfig, compare, crdify_triples, settle
+from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity, worst_first
+
+Objects = Iterable[JsonObject]
 
 # What a CRD's findings come to; the severities of the other checks do not occur here.
 _VERDICTS = {
@@ -22,8 +25,11 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class CrdDifference:
+    """What changes in one CRD; `triples` only where crdify was to be reproduced."""
+
     name: str
     findings: tuple[Finding, ...]
+    triples: tuple[tuple[str, str, str], ...] | None = None
 
     @property
     def verdict(self) -> Severity:
@@ -47,27 +53,65 @@ def crds_of(documents: Iterable[Any], *, name: str) -> dict[str, JsonObject]:
     return found
 
 
-def differences(old: Mapping[str, JsonObject], new: Mapping[str, JsonObject]) -> list[CrdDifference]:
-    """One difference per CRD of either side, by name."""
+def differences(
+    old: Mapping[str, JsonObject], new: Mapping[str, JsonObject], objects: Objects | None = None
+) -> list[CrdDifference]:
+    """One difference per CRD of either side, by name; with `objects`, all that is stored, judged by them."""
+    stored = None if objects is None else list(objects)
     return [
-        CrdDifference(name, worst_first(_findings(old.get(name), new.get(name)))) for name in sorted({**old, **new})
+        CrdDifference(name, worst_first(_findings(old.get(name), new.get(name), stored)))
+        for name in sorted({**old, **new})
     ]
 
 
+def crdify_differences(
+    old: Mapping[str, JsonObject], new: Mapping[str, JsonObject], config: CrdifyConfig | None = None
+) -> list[CrdDifference]:
+    """The same in the words of the tool crdify, which looks only at CRDs that stand on both sides."""
+    return [_in_crdify(name, old.get(name), new.get(name), config) for name in sorted({**old, **new})]
+
+
 def to_record(difference: CrdDifference) -> dict[str, Any]:
-    return {
+    """The JSON of one difference, as crd-diff.schema.json describes it."""
+    found = {
         "crd": difference.name,
         "verdict": str(difference.verdict),
         "findings": [_finding_record(one) for one in difference.findings],
     }
+    if difference.triples is not None:
+        found["triples"] = [list(one) for one in difference.triples]
+    return found
 
 
-def _findings(old: JsonObject | None, new: JsonObject | None) -> list[Finding]:
+def _findings(old: JsonObject | None, new: JsonObject | None, objects: list[JsonObject] | None) -> list[Finding]:
     if old is not None and new is not None:
-        return compare(old, new)
+        found = compare(old, new)
+        return found if objects is None else settle(old, new, found, objects)
     if new is not None:
         return list(created(ObjectRef.of(new), new))
     return [deleted(ObjectRef.of(old or {}), old)]
+
+
+def _in_crdify(name: str, old: JsonObject | None, new: JsonObject | None, config: CrdifyConfig | None) -> CrdDifference:
+    if old is None or new is None:
+        return CrdDifference(name, tuple(_findings(old, new, None)), ())
+    triples = crdify_triples(old, new, config)
+    return CrdDifference(name, tuple(_crdify_finding(ObjectRef.of(new), triple) for triple in triples), tuple(triples))
+
+
+def _crdify_finding(ref: ObjectRef, triple: tuple[str, str, str]) -> Finding:
+    version, place, check = triple
+    message = f"crdify refuses a change of {check}" + (f" at {place}" if place else "")
+    return Finding(
+        rule=check,
+        section=Section.CRDS,
+        severity=Severity.BREAKING,
+        message=message,
+        ref=ref,
+        path=(place,) if place else (),
+        evidence={"version": version},
+        fingerprint=hashlib.sha256("\0".join((ref.name, *triple)).encode()).hexdigest()[:32],
+    )
 
 
 def _finding_record(finding: Finding) -> dict[str, Any]:
@@ -81,6 +125,11 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "evidence": plain(finding.evidence),
         "fingerprint": finding.fingerprint,
     }
+
+
+def objects_of(documents: Iterable[Any]) -> list[JsonObject]:
+    """The objects of a file, those in Lists too."""
+    return list(_flattened(documents))
 
 
 def _flattened(documents: Iterable[Any]) -> Iterator[JsonObject]:
