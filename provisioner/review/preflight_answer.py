@@ -145,7 +145,10 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
 
 
 def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
-    """Who can act as the account without holding what it holds: by pods with it, by its token, by impersonation."""
+    """Who can act as the account without holding what it holds: by pods with it, or by its token.
+
+    Not by impersonation: Pratique asks that right of everybody who installs with the account (security.md S07).
+    """
     account = facts.account
     held = rbac.effective_rules(account.identity, roles)
     users: dict[str, str] = {}
@@ -176,8 +179,6 @@ def _way(other: EffectiveRules, account: Subject) -> str:
     place, name = account.namespace, account.name
     if rbac.allows_in(other, AccessRequest("create", "", "serviceaccounts", "token", place, name)):
         return "makes tokens of it"
-    if rbac.allows_in(other, AccessRequest("impersonate", "", "serviceaccounts", "", place, name)):
-        return "impersonates it"
     for group, resource in _MAKES_PODS:
         if rbac.allows_in(other, AccessRequest("create", group, resource, "", place)):
             return f"creates {resource} in {place}"
