@@ -9,6 +9,7 @@ from html import escape
 
 from provisioner.review.as_text import SHAPES, path_text
 from provisioner.review.difference import diff_lines
+from provisioner.review.preflight_findings import yaml_of
 from provisioner.review.record import plain
 from provisioner.review.text import visible
 from provisioner.values import Action, Finding, PlannedAction, Report, Section, Severity
@@ -78,8 +79,11 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield f"<code>{_shown(finding.rule)}</code>{known}</p>\n<p>{_shown(finding.message)}</p>"
     if finding.path:
         yield f"<p>at <code>{_shown(path_text(finding.path))}</code></p>"
-    if finding.evidence:
-        text = json.dumps(plain(finding.evidence), indent=2, sort_keys=True, ensure_ascii=False)
+    evidence = dict(finding.evidence)
+    if yaml_of(finding):
+        yield f"<pre>{escape(visible(evidence.pop('yaml'), keep_newlines=True))}</pre>"
+    if evidence:
+        text = json.dumps(plain(evidence), indent=2, sort_keys=True, ensure_ascii=False)
         yield f"<details><summary>Evidence</summary><pre>{escape(visible(text, keep_newlines=True))}</pre></details>"
     yield "</li>"
 

@@ -320,14 +320,14 @@ class _Walk:
                 self.pair(schema_of(described) or NO_SCHEMA, now, inner)
         if additional_of(new) is None:
             gone = {name: it for name, it in before.items() if schema_of(after.get(name)) is None}
-            self._all_removed(gone, new, place, is_all=len(gone) == len(before) > 1)
+            self._all_removed(gone, new, place)
         if additional_of(old) is None:
             for name, described in after.items():
                 if name not in before:
                     self._added(schema_of(described) or NO_SCHEMA, old, name, (place, name in needed))
 
-    def _all_removed(self, gone: Mapping[str, Schema], new: Schema, place: Place, *, is_all: bool) -> None:
-        if is_all or len(gone) >= MANY_SIBLINGS:
+    def _all_removed(self, gone: Mapping[str, Schema], new: Schema, place: Place) -> None:
+        if len(gone) >= MANY_SIBLINGS:
             self.changes.append(self._emptied(gone, new, place))
             return
         for name, was in gone.items():

@@ -169,7 +169,9 @@ def _branches(schema: Schema) -> Iterator[Schema]:
 def _condition(schema: Schema, place: Place) -> str:
     """What a branch asks beside fields and branches, as JSON; "" for nothing."""
     known = {"required", "properties", *JUNCTORS, *DOCS, *ASSUMED, *(("enum",) if place else ())}
-    rest = {name: value for name, value in schema.items() if name not in known and value not in (None, False)}
+    rest = {
+        name: value for name, value in schema.items() if name not in known and value is not None and value is not False
+    }
     if rest and schema.get("type"):
         rest["type"] = schema["type"]
     return go_json(rest) if rest else ""

@@ -459,3 +459,15 @@ def test_branches_are_decided_by_what_they_accept(old: JsonDict, new: JsonDict, 
         shown = thing(found.evidence["counterexample"])
         assert not validate(root(old), shown)
         assert validate(root(new), shown)
+
+
+def test_a_limit_of_zero_in_a_branch_is_a_limit() -> None:
+    old = {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "anyOf": [{"maxProperties": 0}, {}],
+        "not": {"required": ["a", "b"]},
+    }
+    new = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "anyOf": [{"maxProperties": 0}]}
+    sides = (crd(version(schema={"type": "object", "properties": {"spec": it}})) for it in (old, new))
+    assert Severity.BREAKING in {finding.severity for finding in compare(*sides)}
