@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db.models import Model
 from django.http import HttpRequest
 
 from approvals.models import ApiToken, ChatDelivery, Cluster, LinkCode, Report
@@ -17,6 +19,7 @@ HIDDEN = {
     LinkCode: ("digest",),
     Report: ("body",),
     ChatDelivery: ("wish",),
+    User: ("password",),
 }
 
 
@@ -40,5 +43,8 @@ class ReadOnly(Base):
         return False
 
 
-for model in apps.get_app_config("approvals").get_models():
-    admin.site.register(model, ReadOnly)
+# A site of our own holds nothing but these. Who can set a password can be that person, so accounts are read-only, too:
+# `manage.py map_identity` and `changepassword` keep them.
+site = admin.AdminSite(name="admin")
+models: list[type[Model]] = [User, *apps.get_app_config("approvals").get_models()]
+site.register(models, ReadOnly)

@@ -72,7 +72,7 @@ class InvalidInput(Refused):
 
 
 class Changed(Refused):
-    """The object in the cluster is no longer the one that was edited."""
+    """What was edited is no longer as it was when it was opened."""
 
     code = "changed"
     status = 409

@@ -21,8 +21,7 @@ from functools import partial
 from typing import Any
 
 from provisioner.cluster import apply as applying
-from provisioner.cluster import evidence
-from provisioner.cluster.access import ask_many, review_self
+from provisioner.cluster.access import review_self
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.health import health_of
@@ -32,14 +31,23 @@ from provisioner.cluster.plan import plan as make_plan
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater, UnknownKind
 from provisioner.rbac import Subject
+from provisioner.reading import (
+    installer,
+    kinds,
+    live_objects,
+    live_rbac,
+    namespaces,
+    surroundings,
+    with_answers,
+    with_rights,
+)
 from provisioner.render import IsNamespaced, Rendering, content_digest, render_content
 from provisioner.review.difference import mask_secret
-from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap, Kind, Listed, Listing, Surroundings
-from provisioner.review.frame import listings, mentioned, report, wanted
-from provisioner.review.offline import untried_kinds
+from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap
+from provisioner.review.frame import report, wanted
 from provisioner.review.permission_report import PermissionReport, permission_report
 from provisioner.review.preflight import PreflightFacts, Resource
-from provisioner.review.preflight_answer import Preflight, questions
+from provisioner.review.preflight_answer import Preflight
 from provisioner.review.preflight_answer import preflight as answer_preflight
 from provisioner.source import Credentials, EgressPolicy, Source, fetch, pinned
 from provisioner.unpack import Limits, unpack
@@ -64,10 +72,6 @@ from provisioner.values import (
 FIELD_MANAGER = "pratique"
 DEADLINE_SECONDS = 600.0
 PARALLEL = 8
-# A permission that RBAC does not see may make another question needed; each round asks more of them.
-ROUNDS = 8
-_RBAC = "rbac.authorization.k8s.io"
-_RBAC_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +166,19 @@ def look(  # noqa: PLR0913 -- each by its name
     """What `content` would do to the cluster. Nothing is changed.
 
     The plan is made as `as_account`, who will apply it; everything else is read as the identity of `cluster`, and as
-    the account only where that one may not. `previous` is what runs, `inventory` what is ours: the uid by identity.
-    `own_namespace` is where Pratique itself runs. Raises TryLater where the API server does not answer; what it refuses
-    becomes a finding.
+    the account only where that one may not. Whether the account, a ServiceAccount, has the rights is a part of the
+    report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is ours: the uid by
+    identity. `own_namespace` is where Pratique itself runs. Raises TryLater where the API server does not answer; what
+    it refuses becomes a finding.
     """
     plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account)
     readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
-    live, gaps = _live_objects(readers, wanted(content, plan))
-    roles, more = _live_rbac(readers)
-    facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=_kinds(cluster, own_namespace))
-    return report(replace(facts, around=_surroundings(readers, facts)))
+    live, gaps = live_objects(readers, wanted(content, plan))
+    roles, more = live_rbac(readers)
+    facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=kinds(cluster, own_namespace))
+    facts = replace(facts, installer=installer(as_account))
+    facts = replace(facts, around=surroundings(readers, facts))
+    return report(with_rights(cluster, facts))
 
 
 def plan_again(
@@ -192,7 +199,7 @@ def permissions(cluster: Cluster | None, content: Content, previous: Content | N
 
     With a cluster its other roles and bindings count; without one, only those of the two bundles are known.
     """
-    roles, gaps = _live_rbac((cluster,)) if cluster else (None, [])
+    roles, gaps = live_rbac((cluster,)) if cluster else (None, [])
     facts = Facts(content, _plan_offline(content, previous), previous, live_rbac=roles, is_offline=True)
     found = permission_report(facts)
     return replace(found, problems=(*found.problems, *(f"{gap.what}: {gap.why}" for gap in gaps)))
@@ -220,13 +227,15 @@ def preflight(
     facts = PreflightFacts(account, manifests)
     if cluster is None:
         return answer_preflight(facts)
-    roles, gaps = _live_rbac((cluster,))
-    namespaces, more = _namespaces(cluster)
-    kinds = {(one.group, one.version, one.kind): Resource(one.plural, one.is_namespaced) for one in cluster.resources()}
+    roles, gaps = live_rbac((cluster,))
+    places, more = namespaces(cluster)
+    served = {
+        (one.group, one.version, one.kind): Resource(one.plural, one.is_namespaced) for one in cluster.resources()
+    }
     actions, unplanned = _planned(cluster, content, account, inventory or {}, previous)
     gaps = [*gaps, *more, *unplanned]
-    facts = replace(facts, roles=roles, namespaces=namespaces, kinds=kinds, actions=actions, gaps=tuple(gaps))
-    return answer_preflight(_with_answers(cluster, facts))
+    facts = replace(facts, roles=roles, namespaces=places, kinds=served, actions=actions, gaps=tuple(gaps))
+    return answer_preflight(with_answers(cluster, facts))
 
 
 def _planned(
@@ -246,32 +255,6 @@ def _planned(
         return {}, [Gap("what a dry-run as the account says", str(exc), Section.PREFLIGHT)]
     plan = make_plan(acting, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
     return {one.ref.identity: one for one in plan.actions}, []
-
-
-def _with_answers(cluster: Cluster, facts: PreflightFacts) -> PreflightFacts:
-    """`facts` with the API server's word on everything that its roles do not permit."""
-    for _ in range(ROUNDS):
-        asked = questions(facts)
-        if not asked:
-            break
-        try:
-            answers = ask_many(cluster, facts.account.identity, asked)
-        except TryLater:
-            raise
-        except ClusterError as exc:
-            gap = Gap("whether the API server agrees with its roles", str(exc), Section.PREFLIGHT)
-            return replace(facts, gaps=(*facts.gaps, gap))
-        facts = replace(facts, answers={**facts.answers, **answers})
-    return facts
-
-
-def _namespaces(cluster: Cluster) -> tuple[frozenset[str] | None, list[Gap]]:
-    try:
-        return frozenset(ObjectRef.of(one).name for one in _all_of(cluster, "Namespace", group="")), []
-    except TryLater:
-        raise
-    except ClusterError as exc:
-        return None, [Gap("which namespaces exist", str(exc), Section.PREFLIGHT)]
 
 
 def deploy(  # noqa: PLR0913 -- each by its name
@@ -325,78 +308,6 @@ def remove(cluster: Cluster, inventory: Inventory, *, deadline_seconds: float = 
     owned = uids(inventory.items().values())
     plan = make_plan(cluster, nothing, inventory=owned, previous=None, field_manager=FIELD_MANAGER)
     return deploy(cluster, nothing, plan, inventory=inventory, deadline_seconds=deadline_seconds)
-
-
-def _live_objects(
-    readers: tuple[Cluster, ...], refs: Sequence[ObjectRef]
-) -> tuple[dict[ObjectIdentity, JsonObject | None], list[Gap]]:
-    """The objects by identity, None where there is none; what nobody may read is a gap and has no entry."""
-    live: dict[ObjectIdentity, JsonObject | None] = {}
-    gaps: list[Gap] = []
-    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        for ref, found in zip(refs, pool.map(partial(_read, readers), refs), strict=True):
-            if isinstance(found, ClusterError):
-                gaps.append(Gap(f"what {ref} is now", str(found), _section_of(ref)))
-            else:
-                live[ref.identity] = found
-    return live, gaps
-
-
-def _read(readers: tuple[Cluster, ...], ref: ObjectRef) -> JsonObject | ClusterError | None:
-    refusal: ClusterError | None = None
-    for reader in readers:
-        try:
-            return reader.get(ref)
-        except UnknownKind:
-            return None
-        except ClusterError as exc:
-            refusal = refusal or exc
-    return refusal
-
-
-def _kinds(cluster: Cluster, own_namespace: str) -> Surroundings:
-    served = cluster.served()
-    kinds = tuple(Kind(one.group, one.version, one.kind, one.plural, one.verbs) for one in served.resources)
-    unanswered = frozenset(group for group, _ in served.unknown)
-    return Surroundings(kinds, unanswered, own_namespace=own_namespace, version=cluster.version())
-
-
-def _surroundings(readers: tuple[Cluster, ...], facts: Facts) -> Surroundings:
-    """What checks ask to see beyond the objects that change; what could not be read says why."""
-    queries = {_query(listing): listing for listing in listings(facts)}
-    lists = {
-        queries[query]: Listed(sample.objects, sample.total, sample.resource_version, sample.problem)
-        for query, sample in evidence.samples(readers, queries).items()
-    }
-    exists = {ref.identity: answer for ref, answer in evidence.existing(readers, mentioned(facts)).items()}
-    schemas = evidence.published_schemas(readers, untried_kinds(facts))
-    return replace(facts.around, lists=lists, exists=exists, schemas=schemas)
-
-
-def _query(listing: Listing) -> evidence.Query:
-    return evidence.Query(listing.group, listing.version, listing.kind, listing.namespace, listing.metadata_only)
-
-
-def _section_of(ref: ObjectRef) -> Section:
-    by_kind = {"CustomResourceDefinition": Section.CRDS, "Namespace": Section.PODS, "Service": Section.WEBHOOKS}
-    return by_kind.get(ref.kind, Section.OBJECTS)
-
-
-def _live_rbac(readers: tuple[Cluster, ...]) -> tuple[tuple[JsonObject, ...] | None, list[Gap]]:
-    """Every role and binding of the cluster; None where somebody may not list one of the four kinds."""
-    refusal: ClusterError | None = None
-    for reader in readers:
-        try:
-            return tuple(obj for kind in _RBAC_KINDS for obj in _all_of(reader, kind)), []
-        except ClusterError as exc:
-            refusal = refusal or exc
-    words = "what everybody may do already, so permissions are compared with the previous bundle only"
-    return None, [Gap(words, str(refusal), Section.PERMISSIONS)]
-
-
-def _all_of(reader: Cluster, kind: str, *, group: str = _RBAC) -> list[dict[str, Any]]:
-    resource = reader.resource_of(group, "v1", kind)
-    return list(reader.list(resource)) if resource else []
 
 
 def _plan_offline(content: Content, previous: Content | None) -> Plan:

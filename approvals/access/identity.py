@@ -12,6 +12,8 @@ from provisioner.values import Identity
 
 MACHINE_PREFIXES = ("system:serviceaccount:", "system:node:")
 MASTERS = "system:masters"
+# The names of policies are nobody else's, whoever vouches for them (S13).
+POLICY_PREFIX = "pratique:policy:"
 
 
 def identity_of(user: User, cluster: models.Cluster) -> Identity | None:
@@ -20,13 +22,15 @@ def identity_of(user: User, cluster: models.Cluster) -> Identity | None:
     if row is None or not user.is_active:
         return None
     identity = Identity(row.username, tuple(row.groups), row.uid)
+    if identity.username.startswith(POLICY_PREFIX):
+        return None
     if row.authenticator != models.KubernetesIdentity.Authenticator.TOKEN_REVIEW and is_reserved(identity):
         return None
     return identity
 
 
 def policy_identity(policy: models.Policy) -> Identity:
-    return Identity(f"pratique:policy:{policy.pk}")
+    return Identity(f"{POLICY_PREFIX}{policy.pk}")
 
 
 def is_reserved(identity: Identity) -> bool:
@@ -42,7 +46,10 @@ def is_machine(identity: Identity) -> bool:
 
 
 def are_groups_fresh(user: User, cluster: models.Cluster, *, now: datetime) -> bool:
-    """Whether the user's groups were seen recently enough to decide on (security.md S25)."""
+    """Whether the user's groups were seen recently enough to decide on (S25); the operator's own word does not age."""
     row = models.KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
     patience = timedelta(hours=settings.PRATIQUE["GROUPS_HOURS"])
-    return row is not None and now - row.groups_seen_at <= patience
+    if row is None:
+        return False
+    is_mapped = row.authenticator == models.KubernetesIdentity.Authenticator.MAPPED
+    return is_mapped or now - row.groups_seen_at <= patience

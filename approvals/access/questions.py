@@ -63,15 +63,15 @@ def approval_of(deployment: models.BundleDeployment) -> AccessRequest:
     return AccessRequest("approve", GROUP, "bundledeployments", name=deployment.name)
 
 
-def may_use_account(identity: Identity, deployment: models.BundleDeployment, *, fresh: bool = True) -> Permission:
-    """Whether this identity may act as the deployment's ServiceAccount (S07)."""
+def may_use_account(identity: Identity, wanted: models.Request, *, fresh: bool = True) -> Permission:
+    """Whether this identity may act as the ServiceAccount that this request would be applied as (S07)."""
     request = AccessRequest(
         "impersonate",
         resource="serviceaccounts",
-        namespace=str(deployment.spec.get("installNamespace", "")),
-        name=str(deployment.spec.get("serviceAccountName", "")),
+        namespace=str(wanted.spec.get("installNamespace", "")),
+        name=str(wanted.spec.get("serviceAccountName", "")),
     )
-    return ask_for(identity, deployment.cluster, request, fresh=fresh)
+    return ask_for(identity, wanted.deployment.cluster, request, fresh=fresh)
 
 
 def may_see_object(user: User, cluster: models.Cluster, ref: ObjectRef) -> Permission:

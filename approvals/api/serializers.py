@@ -60,6 +60,11 @@ class SpecInput(serializers.Serializer[Any]):
     spec = serializers.DictField()
 
 
+class PauseInput(serializers.Serializer[Any]):
+    is_paused = serializers.BooleanField()
+    reason = serializers.CharField(max_length=900, allow_blank=True, default="")
+
+
 class ReviewSerializer(serializers.ModelSerializer[Review]):
     class Meta:
         model = Review

@@ -153,6 +153,21 @@ class DeploymentViewSet(Readable):
         services.delete_deployment(by=person(request), deployment=self.get_object(), via=VIA)
         return Response(status=status.HTTP_202_ACCEPTED)
 
+    @extend_schema(request=shapes.PauseInput, responses=shapes.DeploymentSerializer)
+    @action(detail=True, methods=["post"])
+    def pause(self, request: Http, **_: Any) -> Response:
+        """Stop or resume what is applied; requests are still made and reported."""
+        wish = _valid(shapes.PauseInput(data=request.data))
+        changed = services.pause_deployment(by=person(request), deployment=self.get_object(), via=VIA, **wish)
+        return Response(self.get_serializer(changed).data)
+
+    @extend_schema(request=None, responses=shapes.DeploymentSerializer)
+    @action(detail=True, methods=["post"], url_path="ask-again")
+    def ask_again(self, request: Http, **_: Any) -> Response:
+        """Ask for the same once more, from the sources on; 409 while a request is open."""
+        changed = services.ask_again(by=person(request), deployment=self.get_object(), via=VIA)
+        return Response(self.get_serializer(changed).data)
+
     @extend_schema(responses=shapes.RevisionSerializer(many=True))
     @action(detail=True)
     def revisions(self, request: Http, **_: Any) -> Response:

@@ -36,11 +36,14 @@ class Writer:
 
 
 @transaction.atomic
-def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Writer | None) -> BundleDeployment:
+def see(
+    *, cluster: Cluster, obj: Mapping[str, Any], writer: Writer | None, asker: Writer | None = None
+) -> BundleDeployment:
     """Copy a BundleDeployment as it stands in the cluster, and make a request where that is a pivot.
 
     An older open request is superseded in this same transaction. Seeing the same object again changes nothing; what
-    is older than the row is ignored. `writer` is None where nobody can tell who wrote it.
+    is older than the row is ignored. `writer` is who made this generation of the spec, None where nobody can tell;
+    `asker` is who asked for it once more or for its deletion, which may leave the spec somebody else's (S05).
     """
     meta = obj["metadata"]
     spec = dict(obj.get("spec") or {})
@@ -59,16 +62,18 @@ def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Writer | None) -> B
     is_asked_again = _is_asked_again(deployment, meta)
     _note_writes(deployment, generation, writer, spec, meta)
     if meta.get("deletionTimestamp"):
-        _ensure_deletion_request(deployment, writer)
+        _ensure_deletion_request(deployment, asker)
     else:
-        ensure_request(deployment, again=is_asked_again)
+        ensure_request(deployment, again=is_asked_again, asker=asker)
+    if asker:
+        _join(deployment, asker, is_theirs=not is_asked_again and not deployment.deletion_requested_at)
     return deployment
 
 
-def ensure_request(deployment: BundleDeployment, *, again: bool = False) -> Request | None:
+def ensure_request(deployment: BundleDeployment, *, again: bool = False, asker: Writer | None = None) -> Request | None:
     """Make the request that a locked deployment's spec calls for, if there is none yet; also after an apply ended.
 
-    `again`: also where there was one and it is settled, because somebody asks for the same once more.
+    `again`: also where there was one and it is settled, because somebody, `asker` if known, asks for it once more.
     """
     latest = deployment.requests.order_by("-number").first()
     is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose != Request.Purpose.DELETE
@@ -76,7 +81,16 @@ def ensure_request(deployment: BundleDeployment, *, again: bool = False) -> Requ
         return None
     if deployment.deletion_requested_at or not _make_room(deployment):
         return None
-    return _new_request(deployment, Request.Purpose.DEPLOY)
+    is_by_nobody = bool(is_same) and asker is None
+    return _new_request(deployment, Request.Purpose.DEPLOY, asker, is_by_nobody=is_by_nobody)
+
+
+def has_asked(request: Request, *, user_id: int | None, username: str) -> bool:
+    """Whether this person is one of those who asked, by the account here or by the name in the cluster (S05)."""
+    return any(
+        person["username"] == username or (user_id is not None and person.get("user_id") == user_id)
+        for person in request.requesters
+    )
 
 
 def _is_asked_again(deployment: BundleDeployment, meta: Mapping[str, Any]) -> bool:
@@ -164,26 +178,60 @@ def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | 
     for name, value in facts.items():
         setattr(write, name, value)
     write.save(update_fields=list(facts))
-    _correct_requesters(deployment)
+    _correct_requesters(deployment, writer)
     return True
 
 
-def _correct_requesters(deployment: BundleDeployment) -> None:
+def _correct_requesters(deployment: BundleDeployment, writer: Writer) -> None:
     """The watch saw a write before the door that made it could say by whom."""
     request = deployment.requests.order_by("-number").first()
     if request is None or request.is_requester_known:
         return
     if request.state == State.FAILED:
         # It may have failed for want of a name: then nobody's right to the named Secrets could be checked (S08).
-        ensure_request(deployment, again=True)
+        ensure_request(deployment, again=True, asker=writer)
     elif request.state in OPEN:
-        request.requesters, request.is_requester_known = _requesters(deployment)
-        request.save(update_fields=["requesters", "is_requester_known"])
-        latest = request.requesters[-1]
-        audit.record(verb="request.requester-known", actor=Actor(latest["username"], latest["via"]), request=request)
+        writers, is_known = _writers(deployment)
+        names = {person["username"] for person in writers}
+        askers = [person for person in request.requesters if person["username"] not in names]
+        _note_requesters(request, writers + askers, is_known, writer)
 
 
-def _requesters(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool]:
+def _join(deployment: BundleDeployment, asker: Writer, *, is_theirs: bool) -> None:
+    """Who asks is a requester as well, also where the watch saw it first; `is_theirs`: it saw this very asking."""
+    request = deployment.requests.order_by("-number").first()
+    if request is None:
+        return
+    is_known = request.is_requester_known or (is_theirs and _writers(deployment)[1])
+    if request.state == State.FAILED and is_known and not request.is_requester_known:
+        ensure_request(deployment, again=True, asker=asker)
+    elif request.state in OPEN:
+        requesters = _with(request.requesters, asker)
+        if (requesters, is_known) != (request.requesters, request.is_requester_known):
+            _note_requesters(request, requesters, is_known, asker)
+
+
+def _note_requesters(request: Request, requesters: list[dict[str, Any]], is_known: bool, latest: Writer) -> None:
+    request.requesters, request.is_requester_known = requesters, is_known
+    request.save(update_fields=["requesters", "is_requester_known"])
+    actor = Actor(latest.identity.username, latest.via)
+    audit.record(verb="request.requester-known", actor=actor, request=request)
+
+
+def _with(requesters: list[dict[str, Any]], asker: Writer) -> list[dict[str, Any]]:
+    if any(person["username"] == asker.identity.username for person in requesters):
+        return requesters
+    person = {
+        "username": asker.identity.username,
+        "uid": asker.identity.uid,
+        "groups": list(asker.identity.groups),
+        "via": asker.via,
+        "user_id": asker.user.pk if asker.user else None,
+    }
+    return [*requesters, person]
+
+
+def _writers(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool]:
     """All who wrote the spec since what runs was asked for (S05), and whether every one of them is known."""
     applied = deployment.requests.filter(state=State.APPLIED, purpose=Request.Purpose.DEPLOY)
     since = applied.aggregate(last=Max("generation"))["last"] or 0
@@ -199,7 +247,7 @@ def _requesters(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], boo
         for write in writes
         if write.username
     }
-    return list(people.values()), bool(people) and all(write.username for write in writes)
+    return list(people.values()), all(write.username for write in writes)
 
 
 def _make_room(deployment: BundleDeployment) -> bool:
@@ -213,20 +261,24 @@ def _make_room(deployment: BundleDeployment) -> bool:
     return True
 
 
-def _ensure_deletion_request(deployment: BundleDeployment, writer: Writer | None) -> None:
+def _ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None) -> None:
     latest = deployment.requests.order_by("-number").first()
     has_one = latest and latest.purpose == Request.Purpose.DELETE and latest.state in OPEN
     if has_one or not deployment.inventory.exists() or not _make_room(deployment):
         return
-    if latest and latest.purpose == Request.Purpose.DELETE and writer is None:
+    if latest and latest.purpose == Request.Purpose.DELETE and asker is None:
         # Denied or withdrawn: the object stays Terminating until somebody asks again.
         return
-    _new_request(deployment, Request.Purpose.DELETE)
+    _new_request(deployment, Request.Purpose.DELETE, asker)
 
 
-def _new_request(deployment: BundleDeployment, purpose: str) -> Request:
+def _new_request(
+    deployment: BundleDeployment, purpose: str, asker: Writer | None, *, is_by_nobody: bool = False
+) -> Request:
+    """`is_by_nobody`: no write calls for it, and nobody can tell who asked for the same once more."""
     now = timezone.now()
-    requesters, is_known = _requesters(deployment)
+    writers, is_known = _writers(deployment)
+    requesters = _with(writers, asker) if asker else writers
     number = (deployment.requests.aggregate(last=Max("number"))["last"] or 0) + 1
     active = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
     request = Request.objects.create(
@@ -238,7 +290,7 @@ def _new_request(deployment: BundleDeployment, purpose: str) -> Request:
         labels=deployment.labels,
         options_digest=deployment.options_digest,
         requesters=requesters,
-        is_requester_known=is_known,
+        is_requester_known=bool(requesters) and is_known and not is_by_nobody,
         from_revision=active,
         state=State.PREPARING,
         created_at=now,

@@ -227,4 +227,10 @@ LOGGING = {
 if PRATIQUE["SENTRY_DSN"]:
     import sentry_sdk
 
-    sentry_sdk.init(dsn=PRATIQUE["SENTRY_DSN"], send_default_pii=False, max_request_body_size="never")
+    # Local variables may hold the values of Secrets and the bytes of bundles (promise 8).
+    sentry_sdk.init(
+        dsn=PRATIQUE["SENTRY_DSN"],
+        send_default_pii=False,
+        include_local_variables=False,
+        max_request_body_size="never",
+    )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from django.db import transaction
 from django.utils import timezone
 
 from approvals import audit
 from approvals.audit import Actor
+from approvals.errors import InvalidInput
 from approvals.models import Cluster
+
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @transaction.atomic(durable=True)
 def register_cluster(*, name: str, kubeconfig: str, by: Actor) -> Cluster:
     """Add a cluster, or give a known one a new kubeconfig. Its uid is read at the first contact and then kept."""
+    if not NAME.fullmatch(name):
+        raise InvalidInput(f"the name is {name!r}; expected at most 63 small letters, digits and dashes", field="name")
     cluster, is_new = Cluster.objects.get_or_create(
         name=name, defaults={"kubeconfig": kubeconfig, "created_at": timezone.now()}
     )

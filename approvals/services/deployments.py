@@ -89,19 +89,27 @@ def ask_again(*, by: User, deployment: BundleDeployment, via: str) -> BundleDepl
     if deployment.requests.filter(state__in=OPEN).exists():
         raise Changed(f"{deployment.name} has an open request: decide it or withdraw it first")
     now = timezone.now().isoformat()
-    return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via)
+    return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via, asks=True)
 
 
 def delete_deployment(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:
     """Ask for deletion as `by`: the object stays Terminating until the deletion request is approved (S15)."""
     identity = _identity(by, deployment.cluster)
     ref = _ref(deployment)
+    before = _write(lambda: access.kubernetes().get(deployment.cluster, ref))
+    generation = _generation(before) if before else 0
     _write(lambda: access.kubernetes().delete(deployment.cluster, ref, uid=deployment.uid, as_person=identity))
     live = _write(lambda: access.kubernetes().get(deployment.cluster, ref))
     if live is None:
         pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
         return deployment
-    return pivots.see(cluster=deployment.cluster, obj=live, writer=Writer(identity, via, by))
+    asker = Writer(identity, via, by)
+    writer = asker if _generation(live) == generation + 1 else None
+    return pivots.see(cluster=deployment.cluster, obj=live, writer=writer, asker=asker)
+
+
+def _generation(live: Live) -> int:
+    return int(live["metadata"].get("generation") or 1)
 
 
 def _check_quota(cluster: Cluster) -> None:
@@ -131,8 +139,13 @@ def _annotated(live: Live, name: str, value: str | None) -> Live:
     return {**live, "metadata": {**live["metadata"], "annotations": kept}}
 
 
-def _edit(by: User, deployment: BundleDeployment, change: Callable[[Live], Live], via: str) -> BundleDeployment:
-    """Read, change and replace the object as `by`; again where its status or something else moved in between."""
+def _edit(
+    by: User, deployment: BundleDeployment, change: Callable[[Live], Live], via: str, *, asks: bool = False
+) -> BundleDeployment:
+    """Read, change and replace the object as `by`; again where its status or something else moved in between.
+
+    Only a new generation is theirs: a write that leaves the spec as it was does not make them its writer (S05).
+    """
     identity = _identity(by, deployment.cluster)
     for is_last in (*[False] * WRITE_AGAIN, True):
         obj = change(_live(deployment, identity))
@@ -142,7 +155,9 @@ def _edit(by: User, deployment: BundleDeployment, change: Callable[[Live], Live]
         except Changed:
             if is_last:
                 raise
-    return pivots.see(cluster=deployment.cluster, obj=written, writer=Writer(identity, via, by))
+    person = Writer(identity, via, by)
+    writer = person if _generation(written) > _generation(obj) else None
+    return pivots.see(cluster=deployment.cluster, obj=written, writer=writer, asker=person if asks else None)
 
 
 def _replace(deployment: BundleDeployment, obj: Live, identity: Identity) -> Live:

@@ -39,12 +39,15 @@ def map_identity(*, user: User, cluster: Cluster, username: str, groups: Sequenc
     identity = Identity(username, tuple(sorted(groups)))
     if access.is_reserved(identity):
         raise InvalidInput(f"{username} or one of its groups starts with system:, which only a token can prove")
+    if KubernetesIdentity.objects.filter(cluster=cluster, username=username).exclude(user=user).exists():
+        raise InvalidInput(f"somebody else is {username} on cluster {cluster.name}: one name is one person (S12)")
     KubernetesIdentity.objects.update_or_create(
         user=user,
         cluster=cluster,
         defaults={
             "authenticator": KubernetesIdentity.Authenticator.MAPPED,
             "username": username,
+            "uid": "",
             "groups": list(identity.groups),
             "groups_seen_at": timezone.now(),
         },

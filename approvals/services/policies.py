@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from approvals import access, audit, wake
 from approvals.audit import Actor
-from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed
+from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed
 from approvals.lifecycle import State
 from approvals.models import Cluster, Policy, Request
 from approvals.policy import BadExpression, compile_expression
@@ -35,12 +35,20 @@ def save_policy(
     is_active: bool,
     via: str,
 ) -> Policy:
-    """Create the policy of this name, or save a new version of it."""
+    """Create the policy of this name, or save a new version of it, for which `by` needs the right to both.
+
+    Raises Changed where somebody saved it meanwhile, else a Refused by what is wrong.
+    """
     _check(name, kind, mode, expression)
+    known = Policy.objects.select_related("cluster").filter(name=name).first()
+    if known:
+        for each in [known.cluster] if known.cluster else Cluster.objects.order_by("name"):
+            _check_author(by, each, known.names)
     _check_author(by, cluster, names)
     return _save(
         by,
         via,
+        known.version if known else 0,
         name=name,
         kind=kind,
         mode=mode,
@@ -71,6 +79,8 @@ def _check_author(by: User, cluster: Cluster, names: Sequence[str]) -> None:
     identity = access.identity_of(by, cluster)
     if identity is None:
         raise NotAllowed(f"you have no Kubernetes identity on cluster {cluster.name}")
+    if access.is_machine(identity):
+        raise NotAllowed(f"{identity.username} is a machine account or a cluster master, and those do not vote (S12)")
     is_listed = names and not any(mark in name for name in names for mark in GLOB)
     for name in names if is_listed else [""]:
         question = AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
@@ -85,9 +95,11 @@ def _check_author(by: User, cluster: Cluster, names: Sequence[str]) -> None:
 
 
 @transaction.atomic(durable=True)
-def _save(by: User, via: str, *, name: str, **columns: object) -> Policy:
+def _save(by: User, via: str, known_version: int, *, name: str, **columns: object) -> Policy:
     now = timezone.now()
     policy = Policy.objects.select_for_update().filter(name=name).first()
+    if (policy.version if policy else 0) != known_version:
+        raise Changed(f"policy {name} was saved by somebody else meanwhile: look at it again")
     if policy is None:
         policy = Policy.objects.create(name=name, **columns, author=by, editor=by, created_at=now, changed_at=now)
     else:

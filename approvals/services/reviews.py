@@ -24,8 +24,9 @@ from approvals.errors import (
     Unacknowledged,
 )
 from approvals.ledger.moves import locked, move
+from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
-from approvals.models import BundleDeployment, Request, Review
+from approvals.models import Request, Review
 from provisioner.values import Action, Identity
 
 DECISIONS = ("Approve", "Deny")
@@ -63,12 +64,13 @@ def review(
     if len(reason) > MAX_REASON:
         raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are kept")
     request = _find(request_id)
-    checked = check_reviewer(by, request.deployment)
+    checked = check_reviewer(by, request)
     return _record(by, request_id, decision, subject_digest, reason, channel, tuple(acknowledges), checked)
 
 
-def check_reviewer(by: User, deployment: BundleDeployment) -> Checked:
-    """Ask Kubernetes whether this person may decide on this deployment; raises NotAllowed or CouldNotAsk."""
+def check_reviewer(by: User, request: Request) -> Checked:
+    """Ask Kubernetes whether this person may decide on this request; raises NotAllowed or CouldNotAsk."""
+    deployment = request.deployment
     permission = access.may_approve(by, deployment, fresh=True)
     if not permission.could_ask:
         raise CouldNotAsk(permission.words)
@@ -80,7 +82,7 @@ def check_reviewer(by: User, deployment: BundleDeployment) -> Checked:
         )
     if not access.are_groups_fresh(by, deployment.cluster, now=timezone.now()):
         raise NotAllowed("your groups were last seen too long ago to decide on them: sign in again")
-    account = access.may_use_account(permission.identity, deployment)
+    account = access.may_use_account(permission.identity, request)
     return Checked(permission.identity, permission.words, account.allowed)
 
 
@@ -97,9 +99,7 @@ def withdraw(*, by: User, request_id: int, reason: str, via: str) -> Request:
 
 def self_approval(request: Request, by: User, identity: Identity) -> bool:
     """Whether this person is one of those who asked (S05)."""
-    return any(
-        person.get("user_id") == by.pk or person["username"] == identity.username for person in request.requesters
-    )
+    return has_asked(request, user_id=by.pk, username=identity.username)
 
 
 def to_acknowledge(request: Request) -> list[str]:

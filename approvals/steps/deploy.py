@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -18,16 +18,17 @@ from approvals.ledger import claims, pivots
 from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
-from approvals.models import BundleDeployment, Outcome, Policy, Request, Review, Revision
-from approvals.policy import Decision
-from approvals.steps.evaluate import ballot_of
+from approvals.models import BundleDeployment, Outcome, Request, Review, Revision
+from approvals.policy import Ballot, Decision
+from approvals.steps.evaluate import ballot_of, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.plan import plan_digest
 from provisioner.errors import DigestMismatch, TryLater
 from provisioner.review.record import from_record
-from provisioner.values import Content, ObjectRef, OutcomeState, Plan
+from provisioner.values import Content, Identity, ObjectRef, OutcomeState, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ def run(request: Request, worker: str) -> None:
     if request.state == State.APPROVED:
         if not _pass_gate(request, api, content, plan):
             return
-        request = _start(request)
+        request = _start(request, worker)
     _apply(request, api, content, plan, worker)
 
 
@@ -65,8 +66,10 @@ def _approved_content(request: Request) -> Content:
 def _approved_plan(request: Request) -> Plan:
     report = request.reports.get(round=request.round)
     plan = from_record(report.body).plan
-    if plan.digest != request.plan_digest:
-        raise DigestMismatch(f"the stored plan has digest {plan.digest}; reviewed was {request.plan_digest}")
+    # Over the actions themselves: what the record says of its digest proves nothing about them.
+    found = plan_digest(plan.actions)
+    if not found == plan.digest == request.plan_digest:
+        raise DigestMismatch(f"the stored plan has digest {found}; reviewed was {request.plan_digest}")
     return plan
 
 
@@ -79,13 +82,13 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     _check_reviewers(request)
     if live.get("spec", {}).get("paused"):
         raise Waiting(f"{request.deployment.name} is paused: it is applied once somebody resumes it")
-    now_planned = pipeline.look(
+    now_planned = pipeline.plan_again(
         api,
         content,
         previous=running_content(request),
         inventory=owned(request.deployment),
         as_account=installer_of(request.spec),
-    ).plan
+    )
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)
         return False
@@ -131,7 +134,7 @@ def _check_reviewers(request: Request) -> None:
         )
     )
     tally = policy.decide(
-        (ballot_of(review, counts=_still_counts(review, request.deployment)) for review in reviews),
+        (_ballot(review, request) for review in reviews),
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         held_by=(),
         is_requester_known=request.is_requester_known,
@@ -140,27 +143,32 @@ def _check_reviewers(request: Request) -> None:
         raise Waiting(f"not every approval counts any more, asked again before applying: {tally.words}")
 
 
-def _still_counts(review: Review, deployment: BundleDeployment) -> bool:
+def _ballot(review: Review, request: Request) -> Ballot:
+    """What the review weighs today, as to the right to use the ServiceAccount as well (S07)."""
+    ballot = ballot_of(review, request, counts=_still_counts(review, request))
+    identity = access.identity_of(review.user, request.deployment.cluster) if review.user else None
+    if request.is_requester_known or identity is None or not ballot.may_use_account:
+        return ballot
+    return replace(ballot, may_use_account=access.may_use_account(identity, request).allowed)
+
+
+def _still_counts(review: Review, request: Request) -> bool:
+    deployment = request.deployment
     if review.user:
         is_fresh = access.are_groups_fresh(review.user, deployment.cluster, now=timezone.now())
         identity = access.identity_of(review.user, deployment.cluster)
-        is_same = identity is not None and identity.username == review.username
-        return is_fresh and is_same and access.may_approve(review.user, deployment, fresh=True).allowed
+        if identity is None or not _is_who_reviewed(identity, review) or access.is_machine(identity):
+            return False
+        return is_fresh and access.may_approve(review.user, deployment, fresh=True).allowed
     if review.policy:
-        return _policy_still_counts(review.policy, review.policy_version, deployment)
+        return not objection_to(review.policy, request)
     return False
 
 
-def _policy_still_counts(each: Policy, version: int | None, deployment: BundleDeployment) -> bool:
-    question = access.approval_of(deployment)
-    people = {each.author, each.editor}
-    return (
-        each.is_active
-        and each.mode == Policy.Mode.ENFORCE
-        and each.version == version
-        and access.ask_for(access.policy_identity(each), deployment.cluster, question, fresh=True).allowed
-        and all(access.may_approve(person, deployment, fresh=True).allowed for person in people)
-    )
+def _is_who_reviewed(identity: Identity, review: Review) -> bool:
+    """By name, and by uid where both are known: the same name made again is another account (S01)."""
+    is_same_uid = identity.uid == review.uid or not (identity.uid and review.uid)
+    return identity.username == review.username and is_same_uid
 
 
 @transaction.atomic(durable=True)
@@ -178,8 +186,12 @@ def _find_stale(request: Request, planned: Plan) -> None:
 
 
 @transaction.atomic(durable=True)
-def _start(request: Request) -> Request:
+def _start(request: Request, worker: str) -> Request:
     row = locked(request.pk)
+    if (row.state, row.subject_digest, row.claimed_by) != (State.APPROVED, request.subject_digest, worker) or (
+        row.round != request.round
+    ):
+        raise LostClaim(f"the request has moved on while it was looked at: it is {row.state} in round {row.round}")
     number = (row.deployment.revisions.aggregate(last=Max("number"))["last"] or 0) + 1
     assert row.content is not None
     Revision.objects.create(
@@ -203,19 +215,20 @@ def _start(request: Request) -> Request:
 
 
 def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str) -> None:
-    """Apply as the installer, recording each outcome as it comes; the claim is renewed with every one."""
+    """Apply as the installer, recording each outcome as it comes; the claim is renewed with every one.
+
+    The deadline counts the time at work: while somebody pauses it, or the cluster does not answer, it does not run.
+    """
     check_cluster(request, api)
     revision = request.revision
-    begun = revision.started_at
-    deadline = begun + timedelta(minutes=settings.PRATIQUE["APPLY_MINUTES"])
     failed: list[Done] = []
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(request.spec)),
         content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision),
-        deadline_seconds=max(1.0, (deadline - timezone.now()).total_seconds()),
-        before_phase=lambda _: _check_again(request, api),
+        deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
+        before_phase=lambda _: _check_again(request, api, worker),
     )
     for outcome in outcomes:
         if not claims.renew(request.pk, worker):
@@ -226,25 +239,33 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
     _finish(request, failed)
 
 
-def _check_again(request: Request, api: Api) -> None:
-    """Before each phase (S25): the same wish, not paused, and everybody who approved still may."""
+def _check_again(request: Request, api: Api, worker: str) -> None:
+    """Before each phase (S25): still ours to do, the same wish and account, not paused, and who approved still may."""
+    if not claims.renew(request.pk, worker):
+        raise LostClaim("the claim has passed to another worker")
+    account_uid = account_uid_of(request, api)
+    if account_uid != request.service_account_uid:
+        raise DigestMismatch(
+            f"the ServiceAccount has uid {account_uid}; approved was {request.service_account_uid}: it was made again"
+        )
     if _live_deployment(request, api).get("spec", {}).get("paused"):
         raise Waiting(f"{request.deployment.name} was paused while it was applied: it goes on once somebody resumes it")
     _check_reviewers(request)
 
 
 def _note(request: Request, outcome: Done) -> None:
+    found = {
+        "action": outcome.action,
+        "state": outcome.state,
+        "message": outcome.message,
+        "warnings": list(outcome.warnings),
+        "at": timezone.now(),
+    }
     Outcome.objects.update_or_create(
         request=request,
         object=str(outcome.ref)[:600],
-        defaults={
-            "position": request.outcomes.count(),
-            "action": outcome.action,
-            "state": outcome.state,
-            "message": outcome.message,
-            "warnings": list(outcome.warnings),
-            "at": timezone.now(),
-        },
+        defaults=found,
+        create_defaults={**found, "position": request.outcomes.count()},
     )
 
 

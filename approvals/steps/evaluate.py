@@ -12,6 +12,7 @@ from django.utils import timezone
 from approvals import access, audit, policy, wake
 from approvals.audit import MACHINE, Actor
 from approvals.ledger.moves import locked, move
+from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, PolicyEvaluation, Report, Request, Review, Verdict
 from approvals.policy import Ballot, Decision
@@ -86,12 +87,8 @@ def _policies(request: Request) -> list[Policy]:
 
 
 def _ask(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
-    """A policy's result and its words. Labels are those kept with the request, joined with today's (S14)."""
-    is_selected = any(
-        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=labels)
-        for labels in (request.labels, request.deployment.labels)
-    )
-    if not is_selected:
+    """A policy's result and its words."""
+    if not _is_selected(each, request):
         return Result.NOT_SELECTED, "its selector does not select this deployment"
     answer = policy.evaluate(each.expression, facts)
     if each.kind == Policy.Kind.GUARD:
@@ -104,6 +101,15 @@ def _ask(each: Policy, request: Request, report: Report, facts: policy.Facts) ->
         return Result.SILENT, answer.words
     obstacle = _obstacle(each, request, report)
     return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
+
+
+def _is_selected(each: Policy, request: Request) -> bool:
+    """By the labels kept with the request and by today's: either are enough for a guard, a grant needs both (S14)."""
+    selects = [
+        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=labels)
+        for labels in (request.labels, request.deployment.labels)
+    ]
+    return any(selects) if each.kind == Policy.Kind.GUARD else all(selects)
 
 
 def _with_message(each: Policy, words: str) -> str:
@@ -120,7 +126,23 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
         return "it deletes, replaces or adopts objects, which only people acknowledge"
     if not request.is_requester_known:
         return "nobody knows who asked, so a person who may use the ServiceAccount has to approve (S07)"
-    return _rights_of(each, request)
+    return objection_to(each, request)
+
+
+def objection_to(each: Policy, request: Request) -> str:
+    """Why this policy's word may not count for this request, asked of Kubernetes anew; "" where it may."""
+    return _own_wish(each, request) or _rights_of(each, request)
+
+
+def _own_wish(each: Policy, request: Request) -> str:
+    """Who writes what a policy approves does not have it approve their own change (S05)."""
+    if settings.PRATIQUE["SELF_APPROVAL"]:
+        return ""
+    for person in {each.author, each.editor}:
+        identity = access.identity_of(person, request.deployment.cluster)
+        if has_asked(request, user_id=person.pk, username=identity.username if identity else ""):
+            return f"its author or editor {person.get_username()} asked for this change (S05)"
+    return ""
 
 
 def _is_destructive(report: Report) -> bool:
@@ -134,6 +156,9 @@ def _rights_of(each: Policy, request: Request) -> str:
     if not own.allowed:
         return own.words
     for person in {each.author, each.editor}:
+        identity = access.identity_of(person, request.deployment.cluster)
+        if identity and access.is_machine(identity):
+            return f"its author or editor {identity.username} is a machine, and those do not vote (S12)"
         permission = access.may_approve(person, request.deployment, fresh=True)
         if not permission.allowed:
             return f"its author or editor {person.get_username()} may not: {permission.words}"
@@ -189,7 +214,12 @@ def _settle(request_id: int, round_number: int, held_by: list[str]) -> None:
     if row.state != State.IN_REVIEW or row.round != round_number:
         return
     tally = policy.decide(
-        (ballot_of(review) for review in row.reviews.filter(round=round_number, subject_digest=row.subject_digest)),
+        (
+            ballot_of(review, row)
+            for review in row.reviews.filter(round=round_number, subject_digest=row.subject_digest).select_related(
+                "policy"
+            )
+        ),
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         held_by=held_by,
         is_requester_known=row.is_requester_known,
@@ -212,5 +242,25 @@ def _settle(request_id: int, round_number: int, held_by: list[str]) -> None:
     wake.notice(row.pk, "decided")
 
 
-def ballot_of(review: Review, *, counts: bool = True) -> Ballot:
-    return Ballot(review.decision, review.policy_id is not None, counts, review.may_use_account)
+def ballot_of(review: Review, request: Request, *, counts: bool = True) -> Ballot:
+    """`counts`: what else is known. Who turned out to have asked after approving does not count (S05)."""
+    return Ballot(
+        review.decision,
+        review.policy_id is not None,
+        counts and not _is_own(review, request) and not _is_outdated(review),
+        review.may_use_account,
+    )
+
+
+def _is_outdated(review: Review) -> bool:
+    """Whether a policy's review is of a version that is no longer in force (S13)."""
+    each = review.policy
+    if each is None:
+        return False
+    return not each.is_active or each.mode != Policy.Mode.ENFORCE or each.version != review.policy_version
+
+
+def _is_own(review: Review, request: Request) -> bool:
+    if review.decision != "Approve" or settings.PRATIQUE["SELF_APPROVAL"]:
+        return False
+    return has_asked(request, user_id=review.user_id, username=review.username)

@@ -79,7 +79,7 @@ def check_requesters(request: Request) -> None:
         )
     for person in request.requesters:
         identity = _identity_of(person)
-        _must(access.may_use_account(identity, request.deployment))
+        _must(access.may_use_account(identity, request))
         for ref in needed:
             question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
             _must(access.ask_for(identity, request.deployment.cluster, question, fresh=True))

@@ -1,4 +1,4 @@
-"""The form of a BundleDeployment: one source of the three common kinds, who installs it, and where."""
+"""The form of a BundleDeployment: one source, who installs it, and where."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django import forms
 from approvals.models import Cluster
 from approvals.web.fields import LabelsField, mono
 
-KINDS = [("image", "OCI image"), ("git", "Git repository"), ("http", "Archive over HTTP")]
+KINDS = [("image", "OCI image"), ("git", "Git repository"), ("http", "Archive over HTTP"), ("configMap", "ConfigMap")]
 GIT_REFS = [("tag", "tag"), ("branch", "branch"), ("commit", "commit")]
-NEEDED = {"image": ("image",), "git": ("repository", "git_name"), "http": ("url",)}
+NEEDED = {"image": ("image",), "git": ("repository", "git_name"), "http": ("url",), "configMap": ("config_map",)}
 
 
 def _text(label: str, help_text: str = "", *, required: bool = False, **more: Any) -> forms.CharField:
@@ -33,6 +33,8 @@ class SpecForm(forms.Form):
     directory = _text("Directory", "in the repository")
     url = _text("Archive URL", "for a source of kind Archive over HTTP")
     checksum = _text("Checksum", "sha256:… of the archive")
+    config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace; each of its keys is a file")
+    secret = _text("Secret", "of a private source: namespace/name, or a name in the install namespace; read as you")
     generation = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
@@ -40,6 +42,11 @@ class SpecForm(forms.Form):
         for name in NEEDED.get(cleaned.get("kind", ""), ()):
             if not cleaned.get(name):
                 self.add_error(name, "this kind of source needs it")
+        for name in ("config_map", "secret"):
+            if (cleaned.get(name) or "").count("/") > 1:
+                self.add_error(name, f"{cleaned[name]} is no namespace/name")
+        if cleaned.get("secret") and cleaned.get("kind") == "configMap":
+            self.add_error("secret", "a ConfigMap is read as you and needs no Secret")
         return cleaned
 
     def spec(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -48,7 +55,8 @@ class SpecForm(forms.Form):
         before = dict(base or {})
         sources = list(before.get("sources") or [{}])
         first = sources[0]
-        body = {**(first.get(given["kind"]) or {}), **self._source()}
+        auth = {"secret": _reference(given["secret"])} if given["secret"] else None
+        body = {**(first.get(given["kind"]) or {}), **self._source(), "auth": auth}
         kept = {"destination": first["destination"]} if first.get("destination") else {}
         made = {"kind": given["kind"], given["kind"]: {key: value for key, value in body.items() if value}, **kept}
         return {
@@ -65,7 +73,19 @@ class SpecForm(forms.Form):
         if given["kind"] == "git":
             ref = {given["git_ref"] or "tag": given["git_name"]}
             return {"repository": given["repository"], "ref": ref, "directory": given["directory"]}
+        if given["kind"] == "configMap":
+            return {"namespace": "", **_reference(given["config_map"])}
         return {"url": given["url"], "checksum": given["checksum"]}
+
+
+def _reference(text: str) -> dict[str, str]:
+    """`namespace/name` or `name` as the spec writes it."""
+    namespace, _, name = text.rpartition("/")
+    return {"name": name, **({"namespace": namespace} if namespace else {})}
+
+
+def _words(reference: Mapping[str, Any]) -> str:
+    return "/".join(str(reference[key]) for key in ("namespace", "name") if reference.get(key))
 
 
 class NewForm(SpecForm):
@@ -98,5 +118,7 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
         "directory": body.get("directory", ""),
         "url": body.get("url", ""),
         "checksum": body.get("checksum", ""),
+        "config_map": _words(body) if kind == "configMap" else "",
+        "secret": _words((body.get("auth") or {}).get("secret") or {}),
         "generation": generation,
     }

@@ -171,7 +171,8 @@ def _progress(request: Request) -> dict[str, Any]:
         "approvals": approvals,
         "needed": settings.PRATIQUE["APPROVALS_NEEDED"],
         "is_settled": request.state in SETTLED,
-        "is_quick": request.state != State.IN_REVIEW,
+        # Somebody has decided: what comes of it comes within seconds.
+        "is_quick": request.state != State.IN_REVIEW or approvals > 0,
         "mark": _mark(request),
         "revision": getattr(request, "revision", None),
     }

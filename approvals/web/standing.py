@@ -54,7 +54,7 @@ def standing(user: User, request: Request, reviews: Iterable[Review]) -> Standin
         words = f"You have decided: {mine.decision}, through {mine.channel}."
         return Standing(identity, may_withdraw=may_withdraw, words=words)
     try:
-        identity = check_reviewer(user, request.deployment).identity
+        identity = check_reviewer(user, request).identity
     except Refused as refusal:
         rule = str(refusal.facts.get("rule", ""))
         return Standing(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule)

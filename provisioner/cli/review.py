@@ -24,9 +24,11 @@ from provisioner.errors import ClusterError
 from provisioner.render import BUILT_IN, IsNamespaced, format_names, load_all
 from provisioner.review.as_html import as_html
 from provisioner.review.as_text import as_text, crds_as_text
-from provisioner.review.crd_diff import crds_of, differences
+from provisioner.review.crd_diff import CrdDifference, crdify_differences, crds_of, differences, objects_of, strangers
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.record import to_record
+from provisioner.review.text import visible
+from provisioner.schema import CrdifyConfig
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import Limits
 from provisioner.values import Content, GroupKind, Identity, Report, Severity
@@ -285,13 +287,19 @@ def _add_crd_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", type=Path, help="a file with one or more CRDs: what runs now")
     parser.add_argument("new", metavar="NEW", type=Path, help="a file with one or more CRDs: what shall run")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.add_argument("--objects", metavar="FILE", type=Path, help="all objects stored of them: they settle the rest")
+    parser.add_argument(
+        "--profile", choices=("pratique", "crdify"), default="pratique", help="whose rules; default: %(default)s"
+    )
+    parser.add_argument("--config", metavar="FILE", type=Path, help="crdify's own configuration, for --profile crdify")
 
 
 def _run_crd_diff(options: argparse.Namespace) -> int:
-    old, new = (
-        crds_of(load_all(file.read_bytes(), name=str(file)), name=str(file)) for file in (options.old, options.new)
-    )
-    found = differences(old, new)
+    if options.config and options.profile != "crdify":
+        raise Usage("--config goes with --profile crdify")
+    if options.objects and options.profile == "crdify":
+        raise Usage("--objects goes without --profile crdify, which looks at no objects")
+    found = _crd_differences(options)
     if options.output == "json":
         sys.stdout.write(json.dumps([crd_record(one) for one in found], indent=2, sort_keys=True) + "\n")
     else:
@@ -300,6 +308,23 @@ def _run_crd_diff(options: argparse.Namespace) -> int:
     if Severity.UNKNOWN in verdicts and Severity.BREAKING not in verdicts:
         return UNKNOWN
     return OK if verdicts <= {Severity.SAFE} else FINDINGS
+
+
+def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
+    old, new = (crds_of(_documents(file), name=str(file)) for file in (options.old, options.new))
+    if options.profile == "crdify":
+        given = next(iter(_documents(options.config)), None) if options.config else {}
+        return crdify_differences(old, new, CrdifyConfig.of(given))
+    if options.objects is None:
+        return differences(old, new)
+    objects = objects_of(_documents(options.objects))
+    for kind, count in strangers(old.values(), objects).items():
+        sys.stderr.write(f"pratique: {options.objects}: {count:,} {visible(kind)} passed over: no CRD here is theirs\n")
+    return differences(old, new, objects)
+
+
+def _documents(file: Path) -> list[object]:
+    return list(load_all(file.read_bytes(), name=str(file)))
 
 
 COMMANDS: tuple[Command, ...] = (

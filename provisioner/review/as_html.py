@@ -12,6 +12,7 @@ from typing import Any
 
 from provisioner.review.as_text import SHAPES, path_text
 from provisioner.review.difference import diff_lines
+from provisioner.review.preflight_findings import yaml_of
 from provisioner.review.record import plain
 from provisioner.review.text import visible
 from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Report, Section, Severity
@@ -189,7 +190,10 @@ def _finding(finding: Finding) -> Iterator[str]:
     if finding.verdicts:
         answers = ", ".join(f"{question} {answer}" for question, answer in sorted(finding.verdicts.items()))
         yield f"<p>Verdicts: {_shown(answers)}</p>"
-    facts = facts_of(finding.evidence)
+    evidence = dict(finding.evidence)
+    if yaml_of(finding):
+        yield f"<pre>{escape(visible(evidence.pop('yaml'), keep_newlines=True))}</pre>"
+    facts = facts_of(evidence)
     if facts:
         yield "<details><summary>Evidence</summary>"
         for fact in facts:

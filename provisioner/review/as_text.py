@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.difference import diff_lines
+from provisioner.review.preflight_findings import yaml_of
 from provisioner.review.text import visible
 from provisioner.values import Action, Finding, PlannedAction, Report, Section, Severity
 
@@ -89,6 +90,8 @@ def _finding(finding: Finding, paint: Paint) -> Iterator[str]:
     yield from _wrapped(visible(finding.message), "      ")
     if finding.path:
         yield from _wrapped(f"at {visible(path_text(finding.path))}", "      ")
+    if yaml_of(finding):  # from the first column on: what is copied from there is YAML
+        yield from ("", *(visible(line) for line in yaml_of(finding).splitlines()), "")
 
 
 def path_text(path: Iterable[str | int]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +11,15 @@ from typing import Any
 from provisioner.errors import InvalidManifest
 from provisioner.review.checks.crds import CRD, created, deleted
 from provisioner.review.facts import mapping, maps
+from provisioner.review.live_findings import object_findings
+from provisioner.review.live_scene import scene_of
 from provisioner.review.record import plain
-from provisioner.schema import compare
-from provisioner.values import Finding, JsonObject, ObjectRef, Severity, worst_first
+from provisioner.review.settling import settled
+from provisioner.schema import CrdifyConfig, compare, crdify_triples
+from provisioner.schema.crd import Crd
+from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity, worst_first
+
+Objects = Iterable[JsonObject]
 
 # What a CRD's findings come to; the severities of the other checks do not occur here.
 _VERDICTS = {
@@ -22,8 +30,11 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class CrdDifference:
+    """What changes in one CRD; `triples` only where crdify was to be reproduced."""
+
     name: str
     findings: tuple[Finding, ...]
+    triples: tuple[tuple[str, str, str], ...] | None = None
 
     @property
     def verdict(self) -> Severity:
@@ -47,27 +58,71 @@ def crds_of(documents: Iterable[Any], *, name: str) -> dict[str, JsonObject]:
     return found
 
 
-def differences(old: Mapping[str, JsonObject], new: Mapping[str, JsonObject]) -> list[CrdDifference]:
-    """One difference per CRD of either side, by name."""
+def differences(
+    old: Mapping[str, JsonObject], new: Mapping[str, JsonObject], objects: Objects | None = None
+) -> list[CrdDifference]:
+    """One difference per CRD of either side, by name; with `objects`, all that is stored, judged by them."""
+    stored = None if objects is None else list(objects)
     return [
-        CrdDifference(name, worst_first(_findings(old.get(name), new.get(name)))) for name in sorted({**old, **new})
+        CrdDifference(name, worst_first(_findings(old.get(name), new.get(name), stored)))
+        for name in sorted({**old, **new})
     ]
 
 
+def crdify_differences(
+    old: Mapping[str, JsonObject], new: Mapping[str, JsonObject], config: CrdifyConfig | None = None
+) -> list[CrdDifference]:
+    """The same in the words of the tool crdify, which looks only at CRDs that stand on both sides."""
+    return [_in_crdify(name, old.get(name), new.get(name), config) for name in sorted({**old, **new})]
+
+
 def to_record(difference: CrdDifference) -> dict[str, Any]:
-    return {
+    """The JSON of one difference, as crd-diff.schema.json describes it."""
+    found = {
         "crd": difference.name,
         "verdict": str(difference.verdict),
         "findings": [_finding_record(one) for one in difference.findings],
     }
+    if difference.triples is not None:
+        found["triples"] = [list(one) for one in difference.triples]
+    return found
 
 
-def _findings(old: JsonObject | None, new: JsonObject | None) -> list[Finding]:
+def _findings(old: JsonObject | None, new: JsonObject | None, objects: list[JsonObject] | None) -> list[Finding]:
     if old is not None and new is not None:
-        return compare(old, new)
+        found = compare(old, new)
+        return found if objects is None else _by_objects(old, new, found, objects)
     if new is not None:
         return list(created(ObjectRef.of(new), new))
     return [deleted(ObjectRef.of(old or {}), old)]
+
+
+def _by_objects(old: JsonObject, new: JsonObject, found: list[Finding], objects: list[JsonObject]) -> list[Finding]:
+    scene = scene_of(old, new, objects)
+    is_needed = any(one.evidence.get("live") for one in found)
+    return [*(settled(one, scene) for one in found), *object_findings(scene, is_needed=is_needed)]
+
+
+def _in_crdify(name: str, old: JsonObject | None, new: JsonObject | None, config: CrdifyConfig | None) -> CrdDifference:
+    if old is None or new is None:
+        return CrdDifference(name, tuple(_findings(old, new, None)), ())
+    triples = crdify_triples(old, new, config)
+    return CrdDifference(name, tuple(_crdify_finding(ObjectRef.of(new), triple) for triple in triples), tuple(triples))
+
+
+def _crdify_finding(ref: ObjectRef, triple: tuple[str, str, str]) -> Finding:
+    version, place, check = triple
+    message = f"crdify refuses a change of {check}" + (f" at {place}" if place else "")
+    return Finding(
+        rule=check,
+        section=Section.CRDS,
+        severity=Severity.BREAKING,
+        message=message,
+        ref=ref,
+        path=(place,) if place else (),
+        evidence={"version": version},
+        fingerprint=hashlib.sha256("\0".join((ref.name, *triple)).encode()).hexdigest()[:32],
+    )
 
 
 def _finding_record(finding: Finding) -> dict[str, Any]:
@@ -81,6 +136,18 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "evidence": plain(finding.evidence),
         "fingerprint": finding.fingerprint,
     }
+
+
+def strangers(crds: Iterable[JsonObject], objects: Objects) -> dict[str, int]:
+    """How many of `objects` are of none of the CRDs, by kind and group: they are passed over."""
+    known = {GroupKind(one.group, str(one.names.get("kind") or "")) for one in map(Crd, crds)}
+    kinds = Counter(ObjectRef.of(one).group_kind for one in objects)
+    return {str(kind): count for kind, count in sorted(kinds.items(), key=str) if kind not in known}
+
+
+def objects_of(documents: Iterable[Any]) -> list[JsonObject]:
+    """The objects of a file, those in Lists too."""
+    return list(_flattened(documents))
 
 
 def _flattened(documents: Iterable[Any]) -> Iterator[JsonObject]:

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from provisioner.rbac import Subject
 from provisioner.values import (
+    AccessAnswer,
+    AccessRequest,
     Content,
     Finding,
     GroupKind,
@@ -79,6 +82,7 @@ class Kind:
     kind: str
     plural: str
     verbs: frozenset[str] = frozenset()
+    is_namespaced: bool = True
 
     @property
     def group_kind(self) -> GroupKind:
@@ -113,6 +117,18 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
+class Installer:
+    """Who will apply the content, and what the API server answered about the rights that its roles do not give it.
+
+    `gaps` say what could not be asked.
+    """
+
+    account: Subject
+    answers: Mapping[AccessRequest, AccessAnswer] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """The objects of one side of a change, for what can be said of a state alone (an image without digest)."""
 
@@ -130,7 +146,8 @@ class Facts:
 
     `live` holds the objects that checks asked for (`Check.wants`), None for one that does not exist; a missing key
     means that nobody knows. `live_rbac` holds all roles and bindings of the cluster, None if unknown. `around` is the
-    rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared.
+    rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared. `installer` is None
+    where the content is applied by whoever asks.
     """
 
     content: Content
@@ -141,6 +158,7 @@ class Facts:
     gaps: tuple[Gap, ...] = ()
     is_offline: bool = False
     around: Surroundings = field(default_factory=Surroundings)
+    installer: Installer | None = None
 
     def state(self) -> State:
         """What will be, as the cluster would store it where it could be asked: others' fields included (S11)."""

@@ -30,13 +30,17 @@ from provisioner.review.checks import (
     pod_habits,
     pods,
     policies,
+    preflight,
     settings,
     webhook_effects,
     webhooks,
 )
 from provisioner.review.facts import SECRET, Check, Facts, Gap, Listing, Rule, fingerprint, said
 from provisioner.review.headline import headline
+from provisioner.review.preflight_findings import questions as preflight_questions
+from provisioner.review.preflight_findings import said_once
 from provisioner.values import (
+    AccessRequest,
     Action,
     Content,
     Finding,
@@ -71,6 +75,7 @@ CHECKS: tuple[Check, ...] = (
     settings.CHECK,
     content.CHECK,
     deletions.CHECK,
+    preflight.CHECK,
 )
 
 # Built-in groups whose objects govern others: to change one unseen is worse than to change a plain object.
@@ -101,7 +106,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     findings += _unclaimed(facts, sound)
     for check in sound:
         findings = _settled(check, facts, findings)
-    ordered = worst_first({one.fingerprint: one for one in findings}.values())
+    ordered = worst_first({one.fingerprint: one for one in said_once(findings)}.values())
     return Report(headline(ordered, facts.plan), ordered, facts.plan)
 
 
@@ -127,6 +132,14 @@ def listings(facts: Facts, checks: Sequence[Check] | None = None) -> list[Listin
     return sorted(
         {replace(one, metadata_only=True) if one.kind == SECRET.kind and not one.group else one for one in asked}
     )
+
+
+def questions(facts: Facts) -> list[AccessRequest]:
+    """What to ask the API server about the installer before the report; again until nothing is left."""
+    try:
+        return preflight_questions(facts)
+    except Exception:  # noqa: BLE001 -- the check of the preflight then crashes as well and says so
+        return []
 
 
 def _asked(questions: Iterable[Callable[[Facts], Iterable[_T]]], facts: Facts) -> set[_T]:

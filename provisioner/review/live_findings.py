@@ -17,7 +17,6 @@ MAX_EXAMPLES = 20
 MAX_PATHS = 50
 
 _REFUSED = Rule("LIV-01", Section.CRDS, Severity.BREAKING)
-_REFUSED_WHEN_EDITED = Rule("LIV-01", Section.CRDS, Severity.DANGEROUS)
 _NOT_JUDGED = Rule("LIV-01", Section.CRDS, Severity.UNKNOWN)
 _ALL_VALID = Rule("LIV-01", Section.CRDS, Severity.SAFE)
 _LOST = Rule("LIV-02", Section.CRDS, Severity.BREAKING)
@@ -33,14 +32,19 @@ _NOT_CHECKED = Rule("LIV-07", Section.CRDS, Severity.UNKNOWN)
 
 def live_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
     """Everything that the objects of a changed CRD tell; `is_needed` where its schemas alone leave a question open."""
+    yield from object_findings(scene, is_needed=is_needed)
+    yield from _of_writers(scene)
+    yield from _of_way_back(scene)
+
+
+def object_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
+    """What becomes of the objects, and how many were asked: LIV-01 to LIV-03 and LIV-07."""
     yield from _of_quality(scene, _NOT_CHECKED if is_needed else _NOT_NEEDED)
     for version, found in scene.by_version.items():
         bodies = {ObjectRef.of(obj): obj for obj in scene.read.get(version, scene.listed).objects}
         yield from _of_refusals(scene, version, found, bodies)
         yield from _of_losses(scene, version, found, bodies)
         yield from _of_defaults(scene, version, found)
-    yield from _of_writers(scene)
-    yield from _of_way_back(scene)
 
 
 def _of_quality(scene: Scene, unchecked: Rule) -> Iterator[Finding]:
@@ -67,7 +71,10 @@ def _of_quality(scene: Scene, unchecked: Rule) -> Iterator[Finding]:
 def _of_refusals(
     scene: Scene, version: str, found: list[Fate], bodies: dict[ObjectRef, JsonObject]
 ) -> Iterator[Finding]:
-    """The three levels: rejects the next write, rejects when that part is edited, valid."""
+    """The three levels: rejects the next write, rejects when that part is edited, valid.
+
+    Both rejections break: ratcheting puts one off to the next edit, and spares no object.
+    """
     unknown = [one for one in found if one.is_unknown]
     refused = [one for one in found if one.refused and not one.is_unknown]
     later = [one for one in found if one.when_edited and not one.refused and not one.is_unknown]
@@ -75,7 +82,7 @@ def _of_refusals(
     counts = {"valid": valid, "rejectsNextWrite": len(refused), "rejectsWhenEdited": len(later)}
     groups = (
         (_REFUSED, refused, "are refused with any next write"),
-        (_REFUSED_WHEN_EDITED, later, "are refused once the part concerned is edited"),
+        (_REFUSED, later, "are refused once the part concerned is edited"),
         (_NOT_JUDGED, unknown, "could not be judged by a rule that only the server can evaluate"),
     )
     for rule, concerned, words in groups:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -108,6 +108,28 @@ def scenes(facts: Facts) -> Iterator[Scene]:
         first, *others = listings_of(old, new)
         read = {one.version: _listed(facts, one) for one in (first, *others)}
         yield Scene(planned.ref, old, new, first.version, read)
+
+
+def scene_of(before: JsonObject, after: JsonObject, objects: Iterable[JsonObject]) -> Scene:
+    """A scene of a change where `objects` are all that is stored; those of other CRDs are passed over.
+
+    Each may be written in any version. Where a webhook converts, one stands for itself only in that version.
+    """
+    old, new = Crd(before), Crd(after)
+    first = objects_of(old)
+    own = [one for one in objects if ObjectRef.of(one).group_kind == GroupKind(old.group, first.kind)]
+    total = len({ObjectRef.of(one).identity for one in own})
+    if old.uses_webhook or new.uses_webhook:
+        written = {first.version, *(ObjectRef.of(one).version for one in own)}
+        held = {name: [one for one in own if ObjectRef.of(one).version == name] for name in sorted(written)}
+    else:
+        held = {first.version: own}
+    read = {name: Listed(tuple(_once(several)), total) for name, several in held.items()}
+    return Scene(ObjectRef.of(after), old, new, first.version, read)
+
+
+def _once(objects: Iterable[JsonObject]) -> Iterable[JsonObject]:
+    return {ObjectRef.of(one).identity: one for one in objects}.values()
 
 
 def listings_of(old: Crd, new: Crd) -> list[Listing]:

@@ -60,7 +60,7 @@ class PreflightFacts:
 
     `manifests` stand in the order of apply. `kinds` is what the cluster serves, by group, version and kind. `actions`
     is what apply is planned to do, by identity; without a plan everything counts as new. `answers` are the API server's
-    to `questions`, which see other authorizers than RBAC, too.
+    to `questions`, which see other authorizers than RBAC, too. `unanswered` are groups whose own servers are down.
     """
 
     account: Subject
@@ -71,6 +71,7 @@ class PreflightFacts:
     actions: Mapping[ObjectIdentity, PlannedAction] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     answers: Mapping[AccessRequest, AccessAnswer] = field(default_factory=dict)
+    unanswered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +224,12 @@ def _of_verbs(found: Walk, ref: ObjectRef, kind: Resource, verbs: tuple[str, ...
     for request in denied:
         found.lacks(ref.namespace, rule_of(request), f"needed to {purpose} {said(ref)}")
     lacking = [request.verb for request in denied]
-    is_known = found.facts.roles is not None or found.facts.answers
+    is_known = found.facts.roles is not None or any(request in found.facts.answers for request in denied)
+    rule = _NO_VERB if is_known else replace(_NO_VERB, severity=Severity.UNKNOWN)
     lack = f"may not {_listed(lacking, 'or')}" if is_known else f"has to be allowed to {_listed(lacking, 'and')}"
     message = f"{who(found.facts.account)} {lack} {said(ref)}"
     evidence = {"verbs": lacking, "said": [_answer(found.facts, request) for request in denied]}
-    yield _NO_VERB.at(ref, message, evidence=evidence, key=lacking)
+    yield rule.at(ref, message, evidence=evidence, key=lacking)
 
 
 def _of_owners(found: Walk, manifest: Manifest) -> Iterator[Finding]:
@@ -340,6 +342,9 @@ def _of_no_kind(facts: PreflightFacts, ref: ObjectRef) -> Finding:
             f"Which rights {said(ref)} needs is not known: its kind is not Kubernetes' own, and no cluster was asked"
         )
         return _UNKNOWN.at(ref, message, path=("kind",))
+    if ref.group in facts.unanswered:
+        words = f"the server of {ref.group} does not answer"
+        return _UNKNOWN.at(ref, f"Which rights {said(ref)} needs is not known: {words}", path=("kind",))
     message = f"Nobody serves {ref.kind} in {ref.api_version}, which {said(ref)} needs, nor does the bundle define it"
     return _NO_KIND.at(ref, message, path=("kind",), key=ref.api_version)
 

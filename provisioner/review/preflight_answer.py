@@ -16,7 +16,7 @@ _LITTLE_EXCESS = Rule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
 _USABLE = Rule("PRE-11", Section.PREFLIGHT, Severity.DANGEROUS)
 _UNKNOWN = Rule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
 _EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
-_BY_ROLES = frozenset({"PRE-01", "PRE-02", "PRE-03", "PRE-04", "PRE-06"})
+_BY_ROLES = frozenset({"PRE-02", "PRE-03", "PRE-04", "PRE-06"})
 _MAKES_PODS = (
     ("", "pods"),
     ("", "replicationcontrollers"),
@@ -79,9 +79,8 @@ def preflight(facts: PreflightFacts) -> Preflight:
 
 
 def _as_known(finding: Finding, facts: PreflightFacts) -> Finding:
-    """Without the roles of the cluster only what the API server itself denied is proved."""
-    is_denied = finding.rule == "PRE-01" and facts.answers
-    if facts.roles is not None or is_denied or finding.rule not in _BY_ROLES:
+    """Without the roles of the cluster nothing is proved that only they can tell."""
+    if facts.roles is not None or finding.rule not in _BY_ROLES:
         return finding
     return replace(finding, severity=Severity.UNKNOWN)
 
@@ -146,7 +145,10 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
 
 
 def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
-    """Who can act as the account without holding what it holds: by pods with it, by its token, by impersonation."""
+    """Who can act as the account without holding what it holds: by pods with it, or by its token.
+
+    Not by impersonation: Pratique asks that right of everybody who installs with the account (security.md S07).
+    """
     account = facts.account
     held = rbac.effective_rules(account.identity, roles)
     users: dict[str, str] = {}
@@ -177,8 +179,6 @@ def _way(other: EffectiveRules, account: Subject) -> str:
     place, name = account.namespace, account.name
     if rbac.allows_in(other, AccessRequest("create", "", "serviceaccounts", "token", place, name)):
         return "makes tokens of it"
-    if rbac.allows_in(other, AccessRequest("impersonate", "", "serviceaccounts", "", place, name)):
-        return "impersonates it"
     for group, resource in _MAKES_PODS:
         if rbac.allows_in(other, AccessRequest("create", group, resource, "", place)):
             return f"creates {resource} in {place}"

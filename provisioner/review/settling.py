@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.review.live_scene import Scene
-from provisioner.review.stored import Fate, concerns
+from provisioner.review.stored import NOT_EVALUATED, Fate, concerns
 from provisioner.review.writers import counted, owners_of
 from provisioner.values import Finding, ObjectRef, Severity
 
@@ -20,6 +20,8 @@ _BY_OWNERS = frozenset({"SCH-48", "SCH-49", "SCH-50", "SCH-38t"})
 _BY_DEFAULTS = frozenset({"SCH-33", "SCH-34", "SCH-35", "SCH-36", "SRV-04"})
 _BY_WRITERS = frozenset({"SRV-02"})
 _ELSEWHERE = frozenset({"CRD-31", "SRV-06"})
+# Their path is one of the CRD, and what they do happens anywhere in an object.
+_ANYWHERE = frozenset({"CRD-27"})
 
 
 def settled(finding: Finding, scene: Scene) -> Finding:
@@ -67,8 +69,9 @@ def _by_fates(finding: Finding, scene: Scene) -> Finding:
 
 
 def _is_hit(fate: Fate, finding: Finding) -> bool:
-    paths = [*fate.pruned, *(error.path for error in fate.errors)]
-    return any(concerns(finding.path, path) for path in paths)
+    paths = [*fate.pruned, *(error.path for error in fate.errors if NOT_EVALUATED not in error.message)]
+    place = () if finding.rule in _ANYWHERE else finding.path
+    return any(concerns(place, path) for path in paths)
 
 
 def _is_unexplained(fate: Fate) -> bool:

@@ -19,6 +19,7 @@ from provisioner.values import AccessRequest, Identity
 logger = logging.getLogger(__name__)
 
 OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/version")
+_LOST_PAGE = Answer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -303,10 +304,13 @@ class Api:
     def _documents(self, parts: list[str], call: Call) -> Answer:
         if parts == ["openapi", "v2"]:
             return Answer(200, openapi.NOTHING, content_type=openapi.NOTHING_TYPE)
+        if parts[0] == "openapi":
+            text = openapi.document(self.kinds(), parts[1:], lambda kind: custom.schema(self._store, kind))
+            return _LOST_PAGE if text is None else Answer(200, text)
         is_aggregated = "as=APIGroupDiscoveryList" in call.header("accept") and "v=v2;" in call.header("accept")
         found = self._document(parts, is_aggregated=is_aggregated)
         if found is None:
-            return Answer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
+            return _LOST_PAGE
         if isinstance(found, str):
             return Answer(200, found, content_type="text/plain")
         if is_aggregated and parts in (["api"], ["apis"]):
@@ -319,8 +323,6 @@ class Api:
         kinds = self.kinds()
         if parts[0] in ("healthz", "readyz", "livez"):
             return "ok"
-        if parts[0] == "openapi":
-            return openapi.document(kinds, parts[1:], lambda kind: custom.schema(self._store, kind))
         if parts == ["api"] and not is_aggregated:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         if parts in (["api"], ["apis"]) and is_aggregated:

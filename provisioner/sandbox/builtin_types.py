@@ -15,6 +15,8 @@ from typing import Any
 
 from kubernetes.client import models
 
+from provisioner.sandbox import field_forms
+from provisioner.sandbox.field_forms import QUANTITY
 from provisioner.sandbox.kinds import Kind
 
 _LIST = re.compile(r"^[Ll]ist\[(?P<inner>.+)\]$")
@@ -22,13 +24,9 @@ _MAP = re.compile(r"^[Dd]ict\[str, ?(?P<inner>.+)\]$")
 # Their values are free-form, or typed otherwise than the classes say.
 _FREE = {"V1FieldsV1", "V1JSONSchemaProps", "object"}
 _META = "V1ObjectMeta"
-# Strings that a number may stand for: Kubernetes' quantities.
-_QUANTITIES = {
-    "allocatable", "capacity", "default", "defaultRequest", "divisor", "hard", "limits", "max",
-    "maxLimitRequestRatio", "min", "overhead", "requests", "sizeLimit", "used",
-}  # fmt: skip
 _PLAIN: dict[str, tuple[tuple[type, ...], str, str]] = {
     "str": ((str,), "string", "string"),
+    QUANTITY: ((str,), "string", "string"),
     "bytes": ((str,), "string", "[]uint8"),
     "datetime": ((str,), "string", "v1.Time"),
     "bool": ((bool,), "boolean", "bool"),
@@ -134,13 +132,13 @@ def _read_in_map(reading: Reading, form: str, value: Any, at: str, key: str) -> 
     place = f"{at}.{key}"
     if form not in _PLAIN:
         return _read(reading, form, value, place)
-    return _read_plain(reading, form, value, place, is_quantity=at.rpartition(".")[2] in _QUANTITIES)
+    return _read_plain(reading, form, value, place)
 
 
-def _read_plain(reading: Reading, form: str, value: Any, at: str, *, is_quantity: bool = False) -> Any:
+def _read_plain(reading: Reading, form: str, value: Any, at: str) -> Any:
     types, expected, _ = _PLAIN[form]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if form == "str" and is_number and (is_quantity or at.rpartition(".")[2] in _QUANTITIES):
+    if form == QUANTITY and is_number:
         return json.dumps(value)
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         return _refuse(reading, at, value, expected, form)
@@ -161,17 +159,25 @@ def _fields(name: str) -> dict[str, str] | None:
     found = getattr(models, name, None) if name not in _FREE and name[:1].isupper() else None
     if found is None or not hasattr(found, "openapi_types"):
         return None
-    return {alias: found.openapi_types[own] for own, alias in found.attribute_map.items()}
+    return {
+        alias: field_forms.form_of(name, alias, found.openapi_types[own])
+        for own, alias in found.attribute_map.items()
+        if field_forms.is_served(name, alias)
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field as its class describes it; `form` is its type in the words of the class: `str`, `List[V1Container]`."""
+    """A field as its class describes it; `form` is its type in the words of the class: `str`, `List[V1Container]`.
+
+    `choice`: the words of which it, or each item of its list, is one; () where it may be any.
+    """
 
     name: str
     form: str
     description: str
     is_required: bool
+    choice: tuple[str, ...] = ()
 
 
 def described(name: str) -> tuple[str, list[Field]] | None:
@@ -183,9 +189,12 @@ def described(name: str) -> tuple[str, list[Field]] | None:
     about = inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0].strip()
     found = []
     for own, alias in model.attribute_map.items():
+        if alias not in forms:
+            continue
         info = model.model_fields.get(own)
-        is_required = bool(info and info.is_required())
-        found.append(Field(alias, forms[alias], (info.description if info else "") or "", is_required))
+        is_required = field_forms.is_required(name, alias, bool(info and info.is_required()))
+        choice = field_forms.choice_of(name, alias)
+        found.append(Field(alias, forms[alias], (info.description if info else "") or "", is_required, choice))
     return about, sorted(found, key=lambda it: it.name)
 
 

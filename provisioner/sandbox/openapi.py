@@ -1,17 +1,19 @@
-"""OpenAPI v3, as much as kubectl asks for: what `kubectl explain` shows, and that this server validates by itself.
+"""OpenAPI v3: what `kubectl explain` shows, what objects are held against offline, and that this server validates.
 
-Schemas say types, descriptions and what is required; how lists are merged they leave to what kubectl knows.
+Schemas say types, choices, descriptions and what is required; how lists are merged they leave to what kubectl knows.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable
 from typing import Any
 
 from provisioner.sandbox import builtin_types
 from provisioner.sandbox.discovery import VERSION, groups
+from provisioner.sandbox.field_forms import INT_OR_STRING, QUANTITY
 from provisioner.sandbox.kinds import Kind
 
 Schema = dict[str, Any]
@@ -23,6 +25,17 @@ _PLAIN: dict[str, Schema] = {
     "int": {"type": "integer"},
     "float": {"type": "number"},
 }
+# Types that are no classes: (name of the schema, the schema).
+_SHARED: dict[str, tuple[str, Schema]] = {
+    INT_OR_STRING: (
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+        {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    ),
+    QUANTITY: (
+        "io.k8s.apimachinery.pkg.api.resource.Quantity",
+        {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    ),
+}
 _CLASS = re.compile(r"(?P<group>[A-Z][a-z]+)?(?P<version>V\d+(?:(?:alpha|beta)\d+)?)(?P<kind>.+)")
 _META = "V1ObjectMeta"
 # An OpenAPI v2 document in protobuf that says nothing. kubectl checks each item of a List against it by itself, and
@@ -31,25 +44,38 @@ NOTHING = ""
 NOTHING_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
-def document(kinds: list[Kind], parts: list[str], schema_of: Callable[[Kind], Schema | None]) -> dict[str, Any] | None:
-    """/openapi/v3 and what it names; `schema_of` gives the schema of a custom kind. None for other paths."""
+def document(kinds: list[Kind], parts: list[str], schema_of: Callable[[Kind], Schema | None]) -> str | None:
+    """/openapi/v3 and what it names, as JSON; `schema_of` gives the schema of a custom kind. None for other paths."""
     places = [
         f"apis/{name}/{version}" if name else f"api/{version}"
         for name, versions in groups(kinds).items()
         for version in versions
     ]
     if parts == ["v3"]:
-        return {"paths": {place: {"serverRelativeURL": f"/openapi/v3/{place}"} for place in places}}
+        return json.dumps({"paths": {place: {"serverRelativeURL": f"/openapi/v3/{place}"} for place in places}})
     place = "/".join(parts[1:])
     if parts[:1] != ["v3"] or place not in places:
         return None
-    chosen = [kind for kind in kinds if _place(kind) == place]
-    return {
+    chosen = tuple(kind for kind in kinds if _place(kind) == place)
+    if any(kind.is_custom for kind in chosen):
+        return _described(place, chosen, schema_of)
+    return _of_built_in(place, chosen)
+
+
+@functools.cache
+def _of_built_in(place: str, kinds: tuple[Kind, ...]) -> str:
+    """Made once: these documents are large, read for every report, and never change."""
+    return _described(place, kinds, lambda _: None)
+
+
+def _described(place: str, kinds: tuple[Kind, ...], schema_of: Callable[[Kind], Schema | None]) -> str:
+    found = {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
-        "paths": {f"/{place}/{kind.plural}/{{name}}": {"patch": _patch(kind)} for kind in chosen},
-        "components": {"schemas": _schemas(chosen, schema_of)},
+        "paths": {f"/{place}/{kind.plural}/{{name}}": {"patch": _patch(kind)} for kind in kinds},
+        "components": {"schemas": _schemas(kinds, schema_of)},
     }
+    return json.dumps(found)
 
 
 def _patch(kind: Kind) -> dict[str, Any]:
@@ -71,7 +97,7 @@ def _place(kind: Kind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
-def _schemas(kinds: list[Kind], schema_of: Callable[[Kind], Schema | None]) -> dict[str, Schema]:
+def _schemas(kinds: tuple[Kind, ...], schema_of: Callable[[Kind], Schema | None]) -> dict[str, Schema]:
     """The schemas of kinds, and of all classes that they are made of."""
     found: dict[str, Schema] = {}
     for kind in kinds:
@@ -93,6 +119,10 @@ def _custom(kind: Kind, stated: Schema) -> Schema:
 
 
 def _collect(model: str, found: dict[str, Schema]) -> None:
+    if model in _SHARED:
+        name, shared = _SHARED[model]
+        found[name] = shared
+        return
     made = _of_class(model)
     if made is None or _name(model) in found:
         return
@@ -112,10 +142,19 @@ def _of_class(model: str) -> tuple[Schema, tuple[str, ...]] | None:
     schema: Schema = {
         "type": "object",
         "description": about,
-        "properties": {it.name: {**_of_form(it.form), "description": it.description} for it in fields},
+        "properties": {it.name: {**_of_field(it), "description": it.description} for it in fields},
     }
     required = [it.name for it in fields if it.is_required]
     return ({**schema, "required": required} if required else schema), tuple(_innermost(it.form) for it in fields)
+
+
+def _of_field(field: builtin_types.Field) -> Schema:
+    schema = _of_form(field.form)
+    if not field.choice:
+        return schema
+    if schema["type"] == "array":
+        return {**schema, "items": {**schema["items"], "enum": list(field.choice)}}
+    return {**schema, "enum": list(field.choice)}
 
 
 def _of_form(form: str) -> Schema:
@@ -126,7 +165,7 @@ def _of_form(form: str) -> Schema:
         return {"type": "object", "additionalProperties": _of_form(inner)}
     if form in _PLAIN:
         return dict(_PLAIN[form])
-    if builtin_types.described(form) is None:
+    if form not in _SHARED and builtin_types.described(form) is None:
         return {"type": "object"}
     # As the API server writes it: a reference beside a description needs this wrapping.
     return {"allOf": [{"$ref": f"#/components/schemas/{_name(form)}"}]}
@@ -139,6 +178,8 @@ def _innermost(form: str) -> str:
 
 def _name(model: str) -> str:
     """The name of a class's schema; kubectl shows what follows its last dot."""
+    if model in _SHARED:
+        return _SHARED[model][0]
     found = _CLASS.fullmatch(model)
     if found is None:
         return model

@@ -2,6 +2,7 @@
 
 from provisioner.schema.admitting import Admission, admit
 from provisioner.schema.comparing import compare
+from provisioner.schema.crdify import CrdifyConfig, crdify_triples
 from provisioner.schema.crdrules import accepts_update, validate_crd
 from provisioner.schema.embedded import embedded_errors
 from provisioner.schema.fields import FieldError
@@ -10,10 +11,12 @@ from provisioner.schema.validating import validate
 
 __all__ = [
     "Admission",
+    "CrdifyConfig",
     "FieldError",
     "accepts_update",
     "admit",
     "compare",
+    "crdify_triples",
     "default",
     "drop_nulls",
     "embedded_errors",

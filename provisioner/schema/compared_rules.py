@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from typing import Any
 
 from provisioner.schema import cel
-from provisioner.schema.celast import Node, read
+from provisioner.schema.celast import Node, ordered, read
 from provisioner.schema.celvalues import type_signature
+from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json
+from provisioner.schema.presence import Answer, inclusion
 from provisioner.schema.pruning import Schema
+from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
+    HARMLESS,
+    NOT_DECIDED,
     Change,
     D,
     Path,
+    S,
     Verdict,
     harmless,
     narrowed,
@@ -24,6 +31,7 @@ from provisioner.schema.verdicts import (
 
 RULES = "x-kubernetes-validations"
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
+ALIKE, MAX_COMPARED = 0.7, 400
 JUNCTOR_RULES = {"allOf": "SCH-55", "anyOf": "SCH-56", "oneOf": "SCH-57"}
 
 
@@ -59,16 +67,24 @@ def _by_meaning(schema: Schema) -> dict[str | Node, Mapping[str, Any]]:
 def _meaning(rule: Mapping[str, Any], signature: str) -> str | Node:
     """The compiled tree of a rule; its bare text where it does not compile here."""
     try:
-        return read(
+        tree = read(
             cel.program(rule["rule"], signature, has_optional_old=rule.get("optionalOldSelf") is True).serialized
         )
+        return ordered(tree)
     except cel.NotCompiled:
         return cel.normalised(rule["rule"])
 
 
 def _is_successor(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether `now` stands where `was` stood: it says the same to people, or reports the same field."""
-    return any(was.get(name) and was.get(name) == now.get(name) for name in ("message", "fieldPath"))
+    """Whether `now` stands where `was` stood: it says the same to people, reports the same field, or reads alike."""
+    if any(was.get(name) and was.get(name) == now.get(name) for name in ("message", "fieldPath")):
+        return True
+    before, after = (cel.normalised(str(rule["rule"]))[:MAX_COMPARED] for rule in (was, now))
+    return not cel.uses_old(before) and not cel.uses_old(after) and _likeness(before, after) >= ALIKE
+
+
+def _likeness(was: str, now: str) -> float:
+    return SequenceMatcher(None, was, now, autojunk=False).ratio()
 
 
 def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Change]:
@@ -88,15 +104,75 @@ def _added(rule: Mapping[str, Any], path: Path) -> Change:
     return narrowed("SCH-38", path, f"rule {text!r} added", new=text)
 
 
-def compare_junctors(old: Schema, new: Schema, path: Path) -> list[Change]:
-    """allOf, anyOf, oneOf and not at one node, as sets of branches."""
+def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[Change]:
+    """allOf, anyOf, oneOf and not at one node: as sets of branches, else by trying all combinations of their fields.
+
+    `keeps_unknown` says that the old schema prunes nothing.
+    """
     found: list[Change] = []
     for junctor, rule in JUNCTOR_RULES.items():
         if old.get(junctor) != new.get(junctor):
             found += _branches(junctor, rule, (old.get(junctor), new.get(junctor)), path)
     if old.get("not") != new.get("not"):
         found += _negation(old.get("not"), new.get("not"), path)
-    return found
+    open_ones = [change for change in found if change.verdict.severity is not S]
+    if not open_ones:
+        return found
+    answer = inclusion(old, new, keeps_unknown=keeps_unknown)
+    if answer.holds is None:
+        return [_by_branch(change, old, new) for change in found]
+    return [change for change in found if change.verdict == HARMLESS] + [_decided(answer, old, new, open_ones[0])]
+
+
+def _by_branch(change: Change, old: Schema, new: Schema) -> Change:
+    """Of patterns in anyOf their union; of one branch of allOf that became another what that branch accepts."""
+    sides = _unions(old, new) if change.rule == "SCH-56" else _single(old, new) if change.rule == "SCH-55" else None
+    if change.verdict != NOT_DECIDED or sides is None:
+        return change
+    found = compare_scalars(*sides, change.path)
+    if any(it.verdict == NOT_DECIDED for it in found):
+        return change
+    refused = [it.facts["counterexample"] for it in found if "counterexample" in it.facts]
+    for value in refused:
+        if not validate(old, value) and validate(new, value):
+            return narrowed(change.rule, change.path, change.message, counterexample=value)
+    if all(it.verdict.severity is S for it in found):
+        return widened(change.rule, change.path, f"{change.message}: all that fitted still does")
+    return change
+
+
+def _unions(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
+    """Both anyOf as one pattern each, where their branches are patterns and nothing else."""
+    unions = []
+    for side in (old, new):
+        patterns = [branch.get("pattern") for branch in side.get("anyOf") or () if set(branch) <= {"pattern", "type"}]
+        if len(patterns) != len(side.get("anyOf") or ()) or not all(patterns):
+            return None
+        unions.append({**side, "anyOf": None, "pattern": "|".join(f"(?:{pattern})" for pattern in patterns)})
+    is_alone = not old.get("pattern") and not new.get("pattern")
+    return (unions[0], unions[1]) if is_alone else None
+
+
+def _single(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
+    """The one branch that went from allOf and the one that came, where they limit a scalar."""
+    before, after = (
+        {go_json(plain(it)): it for it in side.get("allOf") or () if isinstance(it, Mapping)} for side in (old, new)
+    )
+    gone, come = ([one[text] for text in one if text not in other] for one, other in ((before, after), (after, before)))
+    if len(gone) != 1 or len(come) != 1 or not {*gone[0], *come[0]} <= SCALAR_KEYWORDS | DOCS:
+        return None
+    kind = {"type": old.get("type")}
+    return {**kind, **gone[0]}, {**kind, **come[0]}
+
+
+def _decided(answer: Answer, old: Schema, new: Schema, change: Change) -> Change:
+    """`change`, the first of those at the node, with what the table of all combinations says of them together."""
+    if not answer.holds:
+        words = f"{change.message}: some objects fit no more"
+        return narrowed(change.rule, change.path, words, counterexample=answer.counterexample)
+    if inclusion(new, old).holds:
+        return harmless(change.rule, change.path, f"{change.message}: the same objects fit as before")
+    return widened(change.rule, change.path, f"{change.message}: all objects that fitted still do")
 
 
 def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[Change]:

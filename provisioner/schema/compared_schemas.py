@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from provisioner.schema.compared_defaults import reordered_defaults
 from provisioner.schema.compared_rules import DOCS, RULES, compare_junctors, compare_rules
 from provisioner.schema.correlation import list_keys
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json, same_json
-from provisioner.schema.nodes import additional_of, count, plain_node, type_words, types, with_integers
+from provisioner.schema.nodes import Place, additional_of, count, plain_node, type_words, types, with_integers
 from provisioner.schema.pruning import NO_SCHEMA, Schema, copied, properties_of, schema_of
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
@@ -41,26 +41,7 @@ EXTENSIONS = frozenset({PRESERVE, EMBEDDED, LIST_TYPE, MAP_TYPE, "x-kubernetes-l
 CHILDREN = frozenset({"properties", "items", "additionalProperties"})
 KNOWN = SCALAR_KEYWORDS | SIZES | STRUCTURE | JUNCTORS | EXTENSIONS | DOCS
 MANY_PATHS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a pair of nodes stands. `is_always_there`: items, map values and required fields without a default."""
-
-    path: Path = ()
-    is_element: bool = False
-    is_always_there: bool = False
-
-    def below(self, *parts: str, is_element: bool = False, is_always_there: bool = False) -> _Place:
-        return _Place((*self.path, *parts), is_element, is_always_there)
-
-    @property
-    def is_in_status(self) -> bool:
-        return self.path[:1] == ("status",)
-
-    @property
-    def is_in_metadata(self) -> bool:
-        return self.path[:1] == ("metadata",)
+MANY_SIBLINGS = 5  # from so many on, fields removed from one node are one finding
 
 
 def compare_schemas(
@@ -73,9 +54,9 @@ def compare_schemas(
     if old is None or new is None:
         return _without_schema(old, new, preserved)
     walk = _Walk(preserved)
-    walk.pair(old, new, _Place())
+    walk.pair(old, new, Place())
     if not walk.changes and old == new:
-        return _reordered_defaults(old, new)
+        return reordered_defaults(old, new)
     return walk.changes + walk.typed_fields() + walk.documentation()
 
 
@@ -115,7 +96,7 @@ class _Walk:
         words = f"descriptions changed at {count} places" if count > 1 else f"description of {shown(first)} changed"
         return [harmless("SCH-37", first if count == 1 else (), words, count=count)]
 
-    def pair(self, old: Schema, new: Schema, place: _Place) -> None:
+    def pair(self, old: Schema, new: Schema, place: Place) -> None:
         """Compare two nodes as they are written; what is the same on both sides is not looked into."""
         if old == new:
             return
@@ -124,7 +105,7 @@ class _Walk:
             self.changes.append(harmless("SCH-54", place.path, "integer or string, written in the other way"))
         self.compare(before, after, place)
 
-    def compare(self, old: Schema, new: Schema, place: _Place) -> None:
+    def compare(self, old: Schema, new: Schema, place: Place) -> None:
         changed = {name for name in old.keys() | new.keys() if name not in CHILDREN and old.get(name) != new.get(name)}
         if changed & DOCS:
             self.reworded.append(place.path)
@@ -138,7 +119,7 @@ class _Walk:
             self._own(old, new, place)
         self._below(old, new, place)
 
-    def _own(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _own(self, old: Schema, new: Schema, place: Place) -> None:
         """What the node says of its own value."""
         self.changes += compare_scalars(old, new, place.path)
         self._values(old, new, place)
@@ -146,7 +127,7 @@ class _Walk:
         self._required(old, new, place)
         self._unknown_keywords(old, new, place)
 
-    def _metadata(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _metadata(self, old: Schema, new: Schema, place: Place) -> None:
         """The API server takes restrictions of name and generateName only; a removed one lifts a limit."""
         gone = [name for name in properties_of(old) if name not in properties_of(new)]
         for name in gone:
@@ -158,7 +139,7 @@ class _Walk:
                 {"type": "string", **before}, {"type": "string", **after}, (*place.path, name)
             )
 
-    def _types(self, before: frozenset[str], after: frozenset[str], old: Schema, new: Schema, place: _Place) -> bool:
+    def _types(self, before: frozenset[str], after: frozenset[str], old: Schema, new: Schema, place: Place) -> bool:
         """Say what the change of type is; False where nothing below can be compared any more."""
         words = f"type {type_words(before)} before, {type_words(after)} now"
         if not after:
@@ -184,8 +165,8 @@ class _Walk:
             "SCH-01", path, f"{words}: anything is accepted, and objects are emptied", DATA_LOST, is_live=True
         )
 
-    def _values(self, old: Schema, new: Schema, place: _Place) -> None:
-        self.changes += compare_junctors(old, new, place.path)
+    def _values(self, old: Schema, new: Schema, place: Place) -> None:
+        self.changes += compare_junctors(old, new, place.path, keeps_unknown=self.preserved[0])
         signature_changed = types(old) != types(new)
         if not signature_changed or old.get(RULES) != new.get(RULES):
             self.changes += compare_rules(old, new, place.path)
@@ -196,7 +177,7 @@ class _Walk:
         elif bool(old.get("uniqueItems")) != bool(new.get("uniqueItems")):
             self.changes.append(widened("SCH-28", place.path, "items need not be unique any more"))
 
-    def _nullable(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _nullable(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = bool(old.get("nullable")), bool(new.get("nullable"))
         if before == after:
             return
@@ -209,7 +190,7 @@ class _Walk:
             words = "null becomes the default" if new.get("default") is not None else "null is dropped"
             self.changes.append(Change("SCH-36", place.path, words, BEHAVIOUR, is_live=True))
 
-    def _default(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _default(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = old.get("default"), new.get("default")
         if same_json(copied(before), copied(after)):
             return
@@ -225,12 +206,13 @@ class _Walk:
             words = f"objects that leave it out read {go_json(after)} instead of {go_json(before)}"
             self.changes.append(Change("SCH-34", place.path, words, BEHAVIOUR, is_live=True, facts=facts))
 
-    def _extensions(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _extensions(self, old: Schema, new: Schema, place: Place) -> None:
         keeps = (old.get(PRESERVE) is True or self.preserved[0], new.get(PRESERVE) is True or self.preserved[1])
         if keeps == (True, False) and not self.preserved[0]:
-            self.changes.append(
-                narrowed("SCH-51", place.path, "fields that the schema does not name are pruned from now on")
-            )
+            is_map = additional_of(new) is not None
+            words = "must fit the map's values" if is_map else "are pruned"
+            words = f"fields that the schema does not name {words} from now on"
+            self.changes.append(narrowed("SCH-51", place.path, words))
         elif keeps == (False, True) and not self.preserved[1]:
             words = "fields that the schema does not name are kept"
             self.changes.append(Change("SCH-52", place.path, words, Verdict(readers=D, rollback=D)))
@@ -241,7 +223,7 @@ class _Walk:
         self._list_type(old, new, place)
         self._map_type(old, new, place)
 
-    def _list_type(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _list_type(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = old.get(LIST_TYPE) or "atomic", new.get(LIST_TYPE) or "atomic"
         if before == after and list_keys(old) == list_keys(new):
             if old.get(LIST_TYPE) != new.get(LIST_TYPE):
@@ -257,14 +239,14 @@ class _Walk:
             words = f"{words}: server-side appliers overwrite each other's items"
             self.changes.append(Change("SCH-48", place.path, words, Verdict(writers=D), is_live=True))
 
-    def _map_type(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _map_type(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = old.get(MAP_TYPE) or "granular", new.get(MAP_TYPE) or "granular"
         if before == after:
             return
         words = f"map of type {before} before, {after} now: who owns its fields changes"
         self.changes.append(Change("SCH-49", place.path, words, Verdict(writers=D), is_live=True))
 
-    def _below(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _below(self, old: Schema, new: Schema, place: Place) -> None:
         items = schema_of(old.get("items")), schema_of(new.get("items"))
         if items[0] is not None and items[1] is not None:
             inner = place.below(ITEMS, is_element=True, is_always_there=True)
@@ -277,7 +259,7 @@ class _Walk:
         self._additional(old, new, place)
         self._fields(old, new, place)
 
-    def _additional(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _additional(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = additional_of(old), additional_of(new)
         inner = place.below(VALUES, is_element=True, is_always_there=True)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
@@ -285,7 +267,7 @@ class _Walk:
         elif before == after:
             return
         elif before is None:
-            self._opened(old, after, place)
+            self._opened(old, new, place)
         elif after is None:
             self._closed(before, new, place)
         elif isinstance(after, Mapping) or after is False:
@@ -295,10 +277,12 @@ class _Walk:
                 widened("SCH-18", inner.path, "the values of the map may be anything", for_readers=True)
             )
 
-    def _opened(self, old: Schema, after: Any, place: _Place) -> None:
-        """A map where there were none or only named fields."""
-        named = properties_of(old)
+    def _opened(self, old: Schema, new: Schema, place: Place) -> None:
+        """A map where there were none or only named fields; a schema that kept all keys is said to no longer do so."""
+        named, after = properties_of(old), additional_of(new)
         if not named:
+            if old.get(PRESERVE) is True and new.get(PRESERVE) is not True:
+                return
             keeps = old.get(PRESERVE) is True
             change = narrowed if keeps else widened
             rule = "SCH-07" if keeps else "SCH-52"
@@ -313,7 +297,7 @@ class _Walk:
         verdict = Verdict(stored=B, writers=B) if is_harder else Verdict(stored=D, writers=D)
         self.changes.append(Change("SCH-19", place.path, words, verdict, is_live=is_harder))
 
-    def _closed(self, before: Any, new: Schema, place: _Place) -> None:
+    def _closed(self, before: Any, new: Schema, place: Place) -> None:
         """A map that is none any more: keys without a field of their own are pruned."""
         if new.get(PRESERVE) is True or self.preserved[1]:
             words = "the map's values are no longer described, but kept"
@@ -326,22 +310,36 @@ class _Walk:
         facts = {"below": count(before)} if isinstance(before, Mapping) else {}
         self.changes.append(Change(rule, (*place.path, VALUES), words, DATA_LOST, is_live=True, facts=facts))
 
-    def _fields(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _fields(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = properties_of(old), properties_of(new)
         needed = set(new.get("required") or ())
         for name, described in before.items():
-            was, now = schema_of(described) or NO_SCHEMA, schema_of(after.get(name))
+            now = schema_of(after.get(name))
             if now is not None:
                 inner = place.below(name, is_always_there=name in needed and now.get("default") is None)
-                self.pair(was, now, inner)
-            elif additional_of(new) is None:
-                self.changes.append(self._removed(was, new, place.below(name)))
+                self.pair(schema_of(described) or NO_SCHEMA, now, inner)
+        if additional_of(new) is None:
+            gone = {name: it for name, it in before.items() if schema_of(after.get(name)) is None}
+            self._all_removed(gone, new, place)
         if additional_of(old) is None:
             for name, described in after.items():
                 if name not in before:
                     self._added(schema_of(described) or NO_SCHEMA, old, name, (place, name in needed))
 
-    def _removed(self, was: Schema, parent: Schema, place: _Place) -> Change:
+    def _all_removed(self, gone: Mapping[str, Schema], new: Schema, place: Place) -> None:
+        if len(gone) >= MANY_SIBLINGS:
+            self.changes.append(self._emptied(gone, new, place))
+            return
+        for name, was in gone.items():
+            self.changes.append(self._removed(schema_of(was) or NO_SCHEMA, new, place.below(name)))
+
+    def _emptied(self, before: Mapping[str, Schema], new: Schema, place: Place) -> Change:
+        """Many fields of a node removed, as the one change that it is."""
+        change = self._removed({"properties": before}, new, place)
+        words = f"{len(before)} fields of {shown(place.path)} removed: {', '.join(sorted(before)[:MANY_PATHS])}"
+        return replace(change, message=words, facts={**change.facts, "fields": sorted(before)[:MANY_PATHS]})
+
+    def _removed(self, was: Schema, parent: Schema, place: Place) -> Change:
         below = count(was)
         words = f"field {shown(place.path)} removed" + (f" ({below} below it)" if below else "")
         facts = {"below": below}
@@ -352,7 +350,7 @@ class _Walk:
             return Change("SCH-03", place.path, words, Verdict(stored=D, readers=D, rollback=D), facts=facts)
         return Change("SCH-01", place.path, words, DATA_LOST, is_live=True, facts=facts)
 
-    def _added(self, now: Schema, parent: Schema, name: str, where: tuple[_Place, bool]) -> None:
+    def _added(self, now: Schema, parent: Schema, name: str, where: tuple[Place, bool]) -> None:
         place, is_needed = where
         inner, below = place.below(name), count(now)
         words = f"field {shown(inner.path)} added" + (f" ({below} below it)" if below else "")
@@ -363,11 +361,14 @@ class _Walk:
             self.changes.append(narrowed("SCH-07", inner.path, words))
         elif now.get("default") is None:
             self.changes.append(Change("SCH-05", inner.path, words, WIDENED))
+            if now.get("required") and not is_needed:
+                words = f"what {shown(inner.path)} requires concerns only objects that use it"
+                self.changes.append(harmless("SCH-10", inner.path, words))
         elif not is_needed:
             words = f"{words}; all objects read {go_json(now['default'])}"
             self.changes.append(Change("SCH-06", inner.path, words, BEHAVIOUR, facts={"new": now["default"]}))
 
-    def _required(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _required(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = set(old.get("required") or ()), set(new.get("required") or ())
         for name in sorted(after - before):
             self.changes.append(_needed(old, new, name, place))
@@ -375,7 +376,7 @@ class _Walk:
             words = f"{name} need not be there any more"
             self.changes.append(Change("SCH-12", (*place.path, name), words, replace(READERS_ONLY, rollback=D)))
 
-    def _unknown_keywords(self, old: Schema, new: Schema, place: _Place) -> None:
+    def _unknown_keywords(self, old: Schema, new: Schema, place: Place) -> None:
         for name in sorted(old.keys() | new.keys()):
             if name not in KNOWN and old.get(name) != new.get(name):
                 self.changes.append(
@@ -383,26 +384,7 @@ class _Walk:
                 )
 
 
-def _reordered_defaults(old: Schema, new: Schema) -> list[Change]:
-    """Of two schemas that are equal: the defaults whose fields are written in another order, which some tools mind."""
-    if json.dumps(old, default=dict) == json.dumps(new, default=dict):
-        return []
-    found: list[Change] = []
-    waiting: list[tuple[Any, Any, Path]] = [(old, new, ())]
-    while waiting:
-        before, after, path = waiting.pop()
-        if not isinstance(before, Mapping) or not isinstance(after, Mapping):
-            continue
-        if json.dumps(before.get("default")) != json.dumps(after.get("default")):
-            found.append(harmless("SCH-34", path, "the default is written in another order"))
-        waiting.append((before.get("items"), after.get("items"), (*path, ITEMS)))
-        waiting.append((before.get("additionalProperties"), after.get("additionalProperties"), (*path, VALUES)))
-        known = properties_of(after)
-        waiting += [(it, known.get(name), (*path, name)) for name, it in properties_of(before).items()]
-    return found
-
-
-def _needed(old: Schema, new: Schema, name: str, place: _Place) -> Change:
+def _needed(old: Schema, new: Schema, name: str, place: Place) -> Change:
     path = (*place.path, name)
     now = schema_of(properties_of(new).get(name)) or NO_SCHEMA
     if now.get("default") is not None:

@@ -31,7 +31,7 @@ from provisioner.schema.verdicts import (
 from provisioner.values import Finding, JsonObject, ObjectRef, worst_first
 
 SAID_ELSEWHERE = ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural", "status.storedVersions")
-MAX_OBJECT_BYTES, MANY_OBJECT_BYTES = 1_572_864, 1_048_576
+MAX_OBJECT_BYTES, MANY_OBJECT_BYTES, MAX_ANNOTATION_BYTES = 1_572_864, 1_048_576, 262_144
 
 
 def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
@@ -65,6 +65,9 @@ def _crd_changes(old: Crd, new: Crd) -> Iterator[Change]:
     if size > MANY_OBJECT_BYTES >= before or size > MAX_OBJECT_BYTES >= before:
         verdict = REJECTED if size > MAX_OBJECT_BYTES else Verdict(api=D)
         yield Change("CRD-20", (), f"the CRD has {size} bytes as JSON; etcd takes {MAX_OBJECT_BYTES}", verdict)
+    elif size > MAX_ANNOTATION_BYTES >= before:
+        words = f"the CRD has {size} bytes as JSON, more than client-side apply can note: it takes server-side apply"
+        yield Change("CRD-20", (), words, FOR_WRITERS)
 
 
 def _identity(old: Crd, new: Crd) -> Iterator[Change]:

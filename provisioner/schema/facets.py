@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from provisioner.schema import scalars
+import re2
+
+from provisioner.schema.examples import NOTHING
 from provisioner.schema.fields import go_json, go_number
 from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches
+from provisioner.schema.intervals import beyond, interval, type_range, types_of
+from provisioner.schema.languages import Inclusion, inclusion
 from provisioner.schema.pruning import Schema
 from provisioner.schema.validating import validate
-from provisioner.schema.verdicts import Change, Path, harmless, narrowed, undecided, widened
+from provisioner.schema.verdicts import NARROWED, Change, Path, harmless, narrowed, undecided, widened
 
-INT_RANGES = {"int32": (scalars.INT32_MIN, scalars.INT32_MAX), "int64": (scalars.INT64_MIN, scalars.INT64_MAX)}
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
-MATCH_ALL = frozenset({"", "^", "$", ".*", "^.*", ".*$", "(.*)", "(?s)^.*$"})
+LONGEST_EXAMPLE = 256
 SAMPLES = (
     "",
     "x",
@@ -37,34 +40,10 @@ SAMPLES = (
     "00:00:5e:00:53:01",
     "507f1f77bcf86cd799439011",
 )
+ENUMS = frozenset({"SCH-20", "SCH-21"})
 SCALAR_KEYWORDS = frozenset(
     ("type", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 ) | frozenset(("minLength", "maxLength", "x-kubernetes-int-or-string"))
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Numbers between two limits, each included or not."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    is_open_low: bool = False
-    is_open_high: bool = False
-
-    def holds(self, other: Interval) -> bool:
-        """Whether every number of `other` lies in this interval."""
-        above = other.low > self.low or (other.low == self.low and (other.is_open_low or not self.is_open_low))
-        below = other.high < self.high or (other.high == self.high and (other.is_open_high or not self.is_open_high))
-        return (above and below) or other.is_empty
-
-    @property
-    def is_empty(self) -> bool:
-        return self.low > self.high or (self.low == self.high and (self.is_open_low or self.is_open_high))
-
-    def meet(self, other: Interval) -> Interval:
-        low, is_open_low = max((self.low, self.is_open_low), (other.low, other.is_open_low))
-        high, is_closed = min((self.high, not self.is_open_high), (other.high, not other.is_open_high))
-        return Interval(low, high, is_open_low, not is_closed)
 
 
 def compare_scalars(old: Schema, new: Schema, path: Path) -> list[Change]:
@@ -73,7 +52,27 @@ def compare_scalars(old: Schema, new: Schema, path: Path) -> list[Change]:
     finite = _Finite.of(old, new)
     found += _bounds(old, new, path) + _lengths(old, new, path) + _multiple_of(old, new, path)
     found += _pattern(old, new, path, finite) + _format(old, new, path, finite)
-    return found
+    return [_shown(_among_listed(change, finite), old, new) for change in found]
+
+
+def _shown(change: Change, old: Schema, new: Schema) -> Change:
+    """A narrowing with a value that all of `old` accepts and `new` does not; with none where none is at hand."""
+    if change.verdict != NARROWED:
+        return change
+    facts = {name: it for name, it in change.facts.items() if name != "counterexample"}
+    bounds = [side.get(name) for side in (old, new) for name in ("minimum", "maximum", "multipleOf")]
+    near = [bound + step for bound in bounds if isinstance(bound, int | float) for step in (0, 1, -1, 0.5)]
+    for value in [change.facts.get("counterexample"), *(old.get("enum") or ()), *near, *SAMPLES, 0, 1, -1, 0.5, True]:
+        if value is not None and not validate(old, value) and validate(new, value):
+            return replace(change, facts={**facts, "counterexample": value})
+    return replace(change, facts=facts)
+
+
+def _among_listed(change: Change, finite: _Finite | None) -> Change:
+    """A limit that none of the listed values minds, which were all that was allowed, limits nothing."""
+    if finite is None or change.verdict != NARROWED or change.rule in ENUMS:
+        return change
+    return _tried(change.rule, change.path, change.message, finite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
     if before is None and after is None:
         return []
     if before is None:
-        return _new_enum(old, list(after or {}), path)
+        return _new_enum(old, after or {}, path)
     if after is None:
         return [widened("SCH-23", path, "any value is allowed now, not only the listed ones", for_readers=True)]
     gone = [before[text] for text in before if text not in after]
@@ -117,9 +116,13 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
     return found
 
 
-def _new_enum(old: Schema, allowed: list[str], path: Path) -> list[Change]:
-    if old.get("type") == "boolean" and {"true", "false"} <= set(allowed):
+def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[Change]:
+    if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
         return [harmless("SCH-20", path, "both values of a boolean are listed")]
+    if types_of(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
+        texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
+        if texts and _inclusion(old, "|".join(texts)).holds:
+            return [harmless("SCH-20", path, "all values that the pattern accepts are listed")]
     message = f"only {', '.join(allowed)} allowed now, where any value was"
     return [narrowed("SCH-20", path, message)]
 
@@ -137,17 +140,17 @@ def _bounds(old: Schema, new: Schema, path: Path) -> list[Change]:
     names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
     if all(old.get(name) == new.get(name) for name in names):
         return []
-    before, after = _interval(old), _interval(new)
-    stored, accepted = before.meet(_range(old)), after.meet(_range(new))
+    before, after = interval(old), interval(new)
+    stored, accepted = before.meet(type_range(old)), after.meet(type_range(new))
     is_exclusive = any(old.get(name) != new.get(name) for name in names[2:])
     rule = "SCH-26" if is_exclusive else "SCH-25"
     words = f"values {_range_words(old)} before, {_range_words(new)} now"
-    if "string" in _types(old) and not {"integer", "number"} & set(_types(old)):
+    if "string" in types_of(old) and not {"integer", "number"} & set(types_of(old)):
         return [harmless("SCH-25n", path, "a bound of numbers on what is no number has no effect")]
     if not after.holds(stored):
         return [
             narrowed(
-                rule, path, words, old=_range_facts(old), new=_range_facts(new), counterexample=_beyond(stored, after)
+                rule, path, words, old=_range_facts(old), new=_range_facts(new), counterexample=beyond(stored, after)
             )
         ]
     if not before.holds(accepted):
@@ -155,53 +158,6 @@ def _bounds(old: Schema, new: Schema, path: Path) -> list[Change]:
     return [
         harmless("SCH-26" if is_exclusive else "SCH-25n", path, "the bounds are written differently and mean the same")
     ]
-
-
-def _types(schema: Schema) -> tuple[str, ...]:
-    if schema.get("x-kubernetes-int-or-string"):
-        return ("integer", "string")
-    kind = schema.get("type")
-    return (kind,) if isinstance(kind, str) else ()
-
-
-def _interval(schema: Schema) -> Interval:
-    """The numbers within minimum and maximum; for integers the limits are whole and included."""
-    low, high = schema.get("minimum"), schema.get("maximum")
-    is_open_low = low is not None and schema.get("exclusiveMinimum") is True
-    is_open_high = high is not None and schema.get("exclusiveMaximum") is True
-    found = Interval(-math.inf if low is None else low, math.inf if high is None else high, is_open_low, is_open_high)
-    if schema.get("type") != "integer":
-        return found
-    if math.isfinite(found.low):
-        found = Interval(
-            math.floor(found.low) + 1 if is_open_low else math.ceil(found.low), found.high, False, is_open_high
-        )
-    if math.isfinite(found.high):
-        top = math.ceil(found.high) - 1 if is_open_high else math.floor(found.high)
-        found = Interval(found.low, top, found.is_open_low, False)
-    return found
-
-
-def _range(schema: Schema) -> Interval:
-    """What type and format allow anyway."""
-    if schema.get("type") != "integer":
-        return Interval()
-    low, high = INT_RANGES.get(str(schema.get("format") or ""), INT_RANGES["int64"])
-    return Interval(low, high)
-
-
-def _beyond(stored: Interval, after: Interval) -> float | None:
-    """A number that was allowed and is not any more, where one is at hand."""
-    candidates = [stored.low, stored.high]
-    if math.isfinite(after.low):
-        candidates += [after.low, after.low - 1]
-    if math.isfinite(after.high):
-        candidates += [after.high, after.high + 1]
-    for number in candidates:
-        one = Interval(number, number)
-        if math.isfinite(number) and stored.holds(one) and not after.holds(one):
-            return number
-    return None
 
 
 def _range_facts(schema: Schema) -> dict[str, Any]:
@@ -225,8 +181,29 @@ def _lengths(old: Schema, new: Schema, path: Path) -> list[Change]:
         for name in (f"min{noun}", f"max{noun}"):
             limits = old.get(name), new.get(name)
             if limits[0] != limits[1]:
-                found.append(_length(name, limits, path, applies=applies))
+                change = _length(name, limits, path, applies=applies)
+                found.append(_exemplified(change, name, old, new) if change.verdict == NARROWED else change)
     return found
+
+
+def _exemplified(change: Change, name: str, old: Schema, new: Schema) -> Change:
+    """With a text that is too long or too short now; without effect where the old pattern accepts none such."""
+    if name.startswith("min") and not old.get(name) and name != "minLength":
+        return replace(change, facts={**change.facts, "counterexample": [] if name == "minItems" else {}})
+    if not name.endswith("Length"):
+        return change
+    shortest, longest = int(old.get("minLength") or 0), old.get("maxLength")
+    if name == "minLength":
+        bounds = shortest, min(int(new[name]) - 1, math.inf if longest is None else longest)
+    else:
+        bounds = max(shortest, int(new[name]) + 1), math.inf if longest is None else longest
+    pattern = str(old.get("pattern") or "")
+    found = inclusion(pattern, NOTHING, *bounds) if bounds[0] <= LONGEST_EXAMPLE else Inclusion(None)
+    if found.holds and not old.get("x-kubernetes-int-or-string"):
+        return harmless("SCH-25n", change.path, f"{change.message}: without effect on what the pattern accepts")
+    if found.counterexample is None or validate(_only_scalars(old), found.counterexample):
+        return change
+    return replace(change, facts={**change.facts, "counterexample": found.counterexample})
 
 
 def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) -> Change:
@@ -244,7 +221,7 @@ def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) ->
 
 
 def _may_be(schema: Schema, kind: str) -> bool:
-    types = _types(schema)
+    types = types_of(schema)
     return not types or kind in types
 
 
@@ -256,7 +233,7 @@ def _multiple_of(old: Schema, new: Schema, path: Path) -> list[Change]:
         return [widened("SCH-27", path, f"multiples of {go_number(before or 0)} no longer asked for")]
     words = f"only multiples of {go_number(after)} allowed now"
     if before is None:
-        is_free = after == 1 and new.get("type") == "integer"
+        is_free = after > 0 and (1 / after).is_integer() and new.get("type") == "integer"
         return [harmless("SCH-27", path, words) if is_free else narrowed("SCH-27", path, words)]
     if before > 0 and after > 0 and (before / after).is_integer():
         return [widened("SCH-27", path, words)]
@@ -268,17 +245,43 @@ def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> li
     if before == after:
         return []
     facts: dict[str, Any] = {"old": before, "new": after}
-    if after in MATCH_ALL or not _may_be(new, "string") or not _may_be(old, "string"):
+    if not after or not _may_be(new, "string") or not _may_be(old, "string"):
         return [widened("SCH-31", path, "the pattern no longer limits the values", **facts)]
-    rule = "SCH-29" if before in MATCH_ALL else "SCH-30"
-    words = f"values must match {after} now" + (f", not {before}" if rule == "SCH-30" else "")
+    rule = "SCH-30" if before else "SCH-29"
+    words = f"values must match {after} now" + (f", not {before}" if before else "")
     if finite is not None:
         return [_tried(rule, path, words, finite)]
-    refused = _sample(lambda text: _matches(before, text) and not _matches(after, text))
-    if rule == "SCH-29" or refused is not None:
-        known = {"counterexample": refused} if refused is not None else {}
-        return [narrowed(rule, path, words, **facts, **known)]
-    return [undecided(rule, path, words, **facts)]
+    kept = _inclusion(old, after)
+    if kept.holds:
+        return [_kept_pattern(old, new, path, rule)]
+    if kept.holds is False:
+        return [narrowed(rule, path, words, **facts, counterexample=kept.counterexample)]
+    return [undecided(rule, path, f"{words}: which of them accepts more is not decided", **facts)]
+
+
+def _inclusion(old: Schema, outer: str) -> Inclusion:
+    """Whether all texts that `old` allows match `outer`; what cannot be proved is looked for among samples."""
+    inner = str(old.get("pattern") or "")
+    limit = old.get("maxLength")
+    found = inclusion(inner, outer, int(old.get("minLength") or 0), math.inf if limit is None else limit)
+    if found.holds:
+        return found
+    samples = [found.counterexample] if found.counterexample is not None else SAMPLES
+    stored = {**_only_scalars(old), "type": "string"}
+    refused = next((text for text in samples if not validate(stored, text) and not _matches(outer, text)), None)
+    if refused is not None:
+        return Inclusion(False, refused)
+    is_shown = found.counterexample is not None and not _matches(outer, found.counterexample)
+    return found if is_shown else Inclusion(None)
+
+
+def _kept_pattern(old: Schema, new: Schema, path: Path, rule: str) -> Change:
+    before, after = str(old.get("pattern") or ""), str(new.get("pattern") or "")
+    back = _inclusion(new, before)
+    if back.holds:
+        return harmless(rule, path, f"the patterns {before} and {after} accept the same", old=before, new=after)
+    words = f"the pattern {after} accepts all that {before} did, and more"
+    return widened(rule, path, words, old=before, new=after, example=back.counterexample)
 
 
 def _tried(rule: str, path: Path, words: str, finite: _Finite) -> Change:
@@ -302,7 +305,7 @@ def _sample(test: Callable[[str], bool]) -> str | None:
 def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[Change]:
     if (old.get("format") or "") == (new.get("format") or ""):
         return []
-    types = _types(new)
+    types = types_of(new)
     kind = types[0] if len(types) == 1 else ""
     before, after = (honoured(kind, str(schema.get("format") or "")) for schema in (old, new))
     words = f"format {old.get('format') or 'none'} before, {new.get('format') or 'none'} now"
@@ -325,9 +328,9 @@ def _number_format(old: Schema, new: Schema, path: Path, words: str) -> Change:
         if honoured("number", str(new.get("format") or "")) == "float":
             return narrowed("SCH-32", path, words, counterexample=1e300)
         return widened("SCH-32", path, words, for_readers=True)
-    stored, accepted = _interval(old).meet(_range(old)), _interval(new).meet(_range(new))
-    if not _range(new).holds(stored):
-        return narrowed("SCH-32", path, words, counterexample=_beyond(stored, _range(new)))
-    if not _range(old).holds(accepted):
+    stored, accepted = interval(old).meet(type_range(old)), interval(new).meet(type_range(new))
+    if not type_range(new).holds(stored):
+        return narrowed("SCH-32", path, words, counterexample=beyond(stored, type_range(new)))
+    if not type_range(old).holds(accepted):
         return widened("SCH-32", path, words, for_readers=True)
     return harmless("SCH-32", path, f"{words}: the same numbers fit")

@@ -230,3 +230,35 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
     station.work()
     request.refresh_from_db()
     assert request.state == "applied", request.problem
+
+
+def test_S07_an_account_that_was_made_again_is_not_applied_as(station: Station, registry: Registry) -> None:
+    deployment = station.wish("swapped", bundles.image(registry, "swapped", bundles.app("swapped", "1")))
+    station.work()
+    make_account_again(station)
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "digest-mismatch")
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "swapped")) is None
+
+
+def test_S07_an_account_that_is_made_again_in_the_middle_stops_before_the_next_phase(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = station.wish("mid-swap", bundles.image(registry, "mid-swap", bundles.app("mid-swap", "1")))
+    station.work()
+    noted = deploy._note
+
+    def make_again_after_the_first(request: Request, outcome: object) -> None:
+        if not request.outcomes.exists():
+            make_account_again(station)
+        noted(request, outcome)  # type: ignore[arg-type]  # passed on as it came
+
+    monkeypatch.setattr(deploy, "_note", make_again_after_the_first)
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "mid-swap")) is None
+
+
+def make_account_again(station: Station) -> None:
+    station.ctl("delete", "serviceaccount", "installer", "-n", station.namespace)
+    station.ctl("create", "serviceaccount", "installer", "-n", station.namespace)

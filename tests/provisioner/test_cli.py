@@ -203,6 +203,8 @@ def test_help_explains_bundles_and_exit_status(capsys: pytest.CaptureFixture[str
 
 # crd-diff
 
+CRD_SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "crd-diff.schema.json").read_text())
+
 
 def crd_diff(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     status = main(["crd-diff", *words])
@@ -249,6 +251,55 @@ def test_crd_diff_says_what_a_crd_that_goes_takes_with_it(capsys: pytest.Capture
     _, out, _ = crd_diff(capsys, old, str(tmp_path / "new.yaml"), "-o", "json")
     gone = next(one for one in json.loads(out) if one["crd"] == "orders.shop.example.com")
     assert [one["rule"] for one in gone["findings"]] == ["CRD-08"]
+
+
+@pytest.mark.parametrize("words", [(), ("--profile", "crdify")], ids=["pratique", "crdify"])
+@pytest.mark.parametrize("name", ["crd-field-removed", "crd-version-dropped"])
+def test_the_json_of_crd_diff_is_as_published(
+    capsys: pytest.CaptureFixture[str], name: str, words: tuple[str, ...]
+) -> None:
+    _, out, _ = crd_diff(capsys, *files(name), "-o", "json", *words)
+    jsonschema.validate(json.loads(out), CRD_SCHEMA)
+
+
+def test_crd_diff_speaks_as_crdify(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = (*files("crd-field-removed"), "--profile", "crdify", "-o", "json")
+    status, out, _ = crd_diff(capsys, *words)
+    (found,) = json.loads(out)
+    assert (status, found["verdict"]) == (1, "breaking")
+    assert ["", "", "existingFieldRemoval"] in found["triples"]
+    (tmp_path / "crdify.yaml").write_text("validations: [{name: existingFieldRemoval, enforcement: None}]")
+    _, out, _ = crd_diff(capsys, *words, "--config", str(tmp_path / "crdify.yaml"))
+    assert ["", "", "existingFieldRemoval"] not in json.loads(out)[0]["triples"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "verdict", "rules"),
+    [
+        pytest.param({"size": 1}, "dangerous", {"SCH-01", "LIV-01", "LIV-07"}, id="clean"),
+        pytest.param({"size": 1, "colour": "red"}, "breaking", {"SCH-01", "LIV-01", "LIV-02", "LIV-07"}, id="in use"),
+    ],
+)
+def test_crd_diff_is_settled_by_the_stored_objects(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, spec: dict[str, object], verdict: str, rules: set[str]
+) -> None:
+    stored = {"apiVersion": "shop.example.com/v1", "kind": "Order", "metadata": {"name": "one"}, "spec": spec}
+    (tmp_path / "objects.yaml").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [stored]}))
+    words = (*files("crd-field-removed"), "--objects", str(tmp_path / "objects.yaml"), "-o", "json")
+    status, out, _ = crd_diff(capsys, *words)
+    (found,) = json.loads(out)
+    jsonschema.validate([found], CRD_SCHEMA)
+    assert (status, found["verdict"], {one["rule"] for one in found["findings"]}) == (1, verdict, rules)
+
+
+def test_crd_diff_says_which_objects_are_of_no_crd(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    stored = {"apiVersion": "other.example.com/v1", "kind": "Or\x1bder", "metadata": {"name": "one"}, "spec": {}}
+    (tmp_path / "objects.yaml").write_text(json.dumps(stored))
+    status, _, err = crd_diff(capsys, *files("crd-field-removed"), "--objects", str(tmp_path / "objects.yaml"))
+    assert status == 1
+    assert "1 Or" in err
+    assert "der.other.example.com passed over" in err
+    assert "\x1b" not in err
 
 
 def test_crd_diff_of_what_holds_no_crd_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
+from provisioner.reading import MAX_QUESTIONS
 from provisioner.render import BUILT_IN
+from provisioner.review.as_text import as_text
+from provisioner.review.record import from_record, to_record
 from provisioner.source import EgressPolicy, LocalSource
 from provisioner.unpack import Limits
 from provisioner.values import (
     Action,
     Content,
+    Finding,
     HealthState,
     Identity,
     ObjectRef,
     OutcomeState,
     Pin,
     Plan,
+    Report,
+    Section,
     Severity,
     SourceKind,
     Tree,
 )
 
+RBAC = "rbac.authorization.k8s.io"
 CONFIG_MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: "%s"}\n'
 
 
@@ -330,3 +340,120 @@ def test_the_objects_of_a_changed_crd_settle_what_its_schemas_suspect(
     assert by_path == {"used": Severity.BREAKING, "unused": Severity.DANGEROUS}
     assert "1 of 1 objects checked" in next(one.message for one in found if one.rule == "LIV-07")
     assert "Pl4nted" not in str(found)
+
+
+# the preflight as a part of the report
+
+
+def installer_of(api: Cluster, namespace: str) -> Identity:
+    api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "weak", "namespace": namespace}})
+    return Identity.of_service_account(namespace, "weak")
+
+
+def bound(namespace: str, role: str, *, everywhere: bool = False) -> dict[str, Any]:
+    meta = {"name": f"{namespace}-weak"} | ({} if everywhere else {"namespace": namespace})
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding" if everywhere else "RoleBinding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": "weak", "namespace": namespace}],
+    }
+
+
+ROBOT = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: robot}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: robot}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: robot}
+subjects: [{kind: ServiceAccount, name: default}]
+"""
+
+
+def preflight_of(report: Report) -> list[Finding]:
+    return report.in_section(Section.PREFLIGHT)
+
+
+def test_the_yaml_of_a_report_applied_makes_the_next_look_clean(api: Cluster, namespace: str, tmp_path: Path) -> None:
+    weak = installer_of(api, namespace)
+    (bundle(tmp_path, one="x", two="y") / "robot.yaml").write_text(ROBOT)
+    content = prepare(LocalSource(str(tmp_path)), namespace=namespace)
+
+    first = pipeline.look(api, content, previous=None, inventory={}, as_account=weak)
+    stopped = [one for one in preflight_of(first) if one.severity is Severity.BREAKING]
+    assert {one.ref.identity for one in stopped if one.ref} == {one.ref.identity for one in content.manifests}
+    assert all("API server says no" in " ".join(one.evidence["said"]) for one in stopped if one.rule == "PRE-01")
+    assert all("dry_run" in one.evidence for one in stopped if one.rule == "PRE-01")
+    assert len([one for one in first.plan.actions if one.problem]) == len(content.manifests)
+    assert from_record(json.loads(json.dumps(to_record(first)))).findings == first.findings
+
+    remedy = next(one for one in first.findings if one.rule == "PRE-RULES")
+    assert remedy.evidence["yaml"].rstrip() in as_text(first)
+    for obj in yaml.safe_load_all(remedy.evidence["yaml"]):
+        api.apply(obj, field_manager="test")
+
+    def is_clean() -> bool:
+        again = pipeline.look(api, content, previous=None, inventory={}, as_account=weak)
+        return not preflight_of(again) and not [one for one in again.plan.actions if one.problem]
+
+    assert _in_time(is_clean)
+
+
+def test_an_account_whose_roles_allow_everything_needs_no_question(
+    api: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    """The reader may not ask a single one; for an account without rights that is an unknown finding."""
+    weak = installer_of(api, namespace)
+    (bundle(tmp_path, one="x") / "robot.yaml").write_text(ROBOT)
+    content = prepare(LocalSource(str(tmp_path)), namespace=namespace)
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]
+    meta = {"name": f"{namespace}-reader"}
+    reader = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
+    mute = api.acting_as(Identity.of_service_account(namespace, "mute"))
+    binding = bound(namespace, f"{namespace}-reader", everywhere=True)
+    binding["metadata"]["name"] = f"{namespace}-mute"
+    binding["subjects"][0]["name"] = "mute"
+    boss = bound(namespace, "cluster-admin", everywhere=True)
+    try:
+        for obj in (reader, binding):
+            api.create(obj)
+        assert _in_time(lambda: "API server agrees" in unknown(mute, content, weak))
+        api.create(boss)
+        assert _in_time(lambda: unknown(mute, content, weak) == "")
+    finally:
+        for obj in (reader, binding, boss):
+            api.delete(ObjectRef.of(obj))
+
+
+def unknown(reader: Cluster, content: Content, account: Identity) -> str:
+    found = pipeline.look(reader, content, previous=None, inventory={}, as_account=account)
+    return "; ".join(one.message for one in preflight_of(found) if one.severity is Severity.UNKNOWN)
+
+
+def _in_time(holds: Callable[[], bool]) -> bool:
+    """Whether it holds once the API server's authorizer has seen what was granted."""
+    until = time.monotonic() + 30
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.3)
+    return True
+
+
+def test_an_account_that_lacks_very_much_is_asked_about_in_bounds_and_the_rest_is_said(
+    api: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    weak = installer_of(api, namespace)
+    maps = {f"map-{number}": "x" for number in range(MAX_QUESTIONS // 2)}
+    content = prepare(LocalSource(str(bundle(tmp_path, **maps))), namespace=namespace)
+    report = pipeline.look(api, content, previous=None, inventory={}, as_account=weak)
+    found = preflight_of(report)
+    asked = [words for one in found for words in one.evidence.get("said", ()) if "the API server says" in words]
+    assert len(asked) == MAX_QUESTIONS
+    assert [f"about {MAX_QUESTIONS} missing rights" in one.message for one in found if one.rule == "PRE-12"] == [True]
+    assert {one.ref.name for one in found if one.rule == "PRE-01" and one.ref} == set(maps)

@@ -12,6 +12,7 @@ from approvals.management.demo.bundles import pack
 
 NAMESPACE = "harbour-system"
 ACCOUNT = "installer"
+_RBAC, _HARBOUR = "rbac.authorization.k8s.io", "harbour.example.com"
 # What the service itself is in the cluster.
 SERVICE_NAMESPACE = SERVICE = "pratique"
 # Who there is, and their group.
@@ -74,6 +75,13 @@ def cluster_objects() -> list[dict[str, Any]]:
         _binding("pratique-demo-installer", "cluster-admin", _account(NAMESPACE, ACCOUNT)),
         *(_binding(f"pratique-demo-reader-{group}", "pratique-reader", _group(group)) for group in PEOPLE.values()),
         *(_binding(f"pratique-demo-view-{group}", "view", _group(group)) for group in ("platform", "requesters")),
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "pratique-demo-look"},
+            "rules": [_look("apiextensions.k8s.io"), _look(_RBAC), _look(_HARBOUR)],
+        },
+        _binding("pratique-demo-look", "pratique-demo-look", _group("platform")),
         _binding("pratique-demo-approver", "pratique-approver", _group("platform")),
         _binding("pratique-demo-policies", "pratique-approver", _policy_user()),
         _binding("pratique-demo-requester", "pratique-requester", _group("requesters")),
@@ -88,7 +96,7 @@ def _rights_of_service() -> list[dict[str, Any]]:
     return [
         _binding("pratique-demo-service", "pratique", service),
         {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
             "metadata": {"name": "pratique-demo-impersonator"},
             "rules": people,
@@ -99,9 +107,9 @@ def _rights_of_service() -> list[dict[str, Any]]:
 
 
 def _role(name: str, rule: dict[str, Any], subjects: list[dict[str, str]]) -> list[dict[str, Any]]:
-    api_version = "rbac.authorization.k8s.io/v1"
+    api_version = f"{_RBAC}/v1"
     metadata = {"name": name, "namespace": NAMESPACE}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    reference = {"apiGroup": _RBAC, "kind": "Role", "name": name}
     return [
         {"apiVersion": api_version, "kind": "Role", "metadata": metadata, "rules": [rule]},
         {
@@ -114,6 +122,10 @@ def _role(name: str, rule: dict[str, Any], subjects: list[dict[str, str]]) -> li
     ]
 
 
+def _look(group: str) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": ["*"], "verbs": ["get", "list"]}
+
+
 def _impersonate(resource: str, names: list[str]) -> dict[str, Any]:
     return {"apiGroups": [""], "resources": [resource], "verbs": ["impersonate"], "resourceNames": names}
 
@@ -123,16 +135,16 @@ _IMPERSONATE_INSTALLER = _impersonate("serviceaccounts", [ACCOUNT])
 
 def _binding(name: str, role: str, subject: dict[str, str]) -> dict[str, Any]:
     return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRoleBinding",
         "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
         "subjects": [subject],
     }
 
 
 def _group(name: str) -> dict[str, str]:
-    return {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name}
+    return {"apiGroup": _RBAC, "kind": "Group", "name": name}
 
 
 def _account(namespace: str, name: str) -> dict[str, str]:
@@ -145,4 +157,4 @@ def _service_account(namespace: str, name: str) -> dict[str, Any]:
 
 def _policy_user() -> dict[str, str]:
     """The first policy's identity; policies are numbered from 1."""
-    return {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "pratique:policy:1"}
+    return {"apiGroup": _RBAC, "kind": "User", "name": "pratique:policy:1"}

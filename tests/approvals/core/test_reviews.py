@@ -140,7 +140,8 @@ def test_S01_an_identity_counts_on_its_own_cluster_only(here: World) -> None:
 
 
 def test_S25_groups_that_are_too_old_do_not_decide(here: World, request_: Request) -> None:
-    KubernetesIdentity.objects.filter(user=here.ada).update(groups_seen_at=world.yesterday())
+    proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    KubernetesIdentity.objects.filter(user=here.ada).update(authenticator=proved, groups_seen_at=world.yesterday())
     with pytest.raises(NotAllowed, match="sign in again"):
         approve(request_, here.ada)
 

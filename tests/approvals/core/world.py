@@ -24,12 +24,14 @@ _numbers = itertools.count(1)
 class FakeKubernetes:
     """Allows what `allowed` names as (username, verb, name); `is_down` makes every question an error.
 
-    So many writes as `conflicts` says meet another write of the same object.
+    So many writes as `conflicts` says meet another write of the same object. Nobody may do anything with the resources
+    in `closed`.
     """
 
     allowed: set[tuple[str, str, str]] = field(default_factory=set)
     is_down: bool = False
     conflicts: int = 0
+    closed: set[str] = field(default_factory=set)
     asked: list[tuple[str, AccessRequest]] = field(default_factory=list)
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     tokens: dict[str, Identity] = field(default_factory=dict)
@@ -42,7 +44,7 @@ class FakeKubernetes:
             raise Unreachable("the API server did not answer within 10 s")
         self.asked.append((identity.username, request))
         wanted = {(identity.username, request.verb, request.name), (identity.username, request.verb, "*")}
-        return AccessAnswer(bool(wanted & self.allowed), "by rule")
+        return AccessAnswer(bool(wanted & self.allowed) and request.resource not in self.closed, "by rule")
 
     def review_token(self, cluster: Cluster, token: str) -> Identity | None:
         return self.tokens.get(token)

@@ -141,6 +141,19 @@ def test_a_deployment_is_made_as_the_person(here: World, browse: Browse) -> None
             {"kind": "http", "http": {"url": "https://a.example/x.tgz", "checksum": "sha256:1"}},
             id="http",
         ),
+        pytest.param(
+            {"image": "r.example/x:1", "secret": "team/pull"},
+            {
+                "kind": "image",
+                "image": {"ref": "r.example/x:1", "auth": {"secret": {"name": "pull", "namespace": "team"}}},
+            },
+            id="private image",
+        ),
+        pytest.param(
+            {"kind": "configMap", "config_map": "bundle"},
+            {"kind": "configMap", "configMap": {"name": "bundle"}},
+            id="ConfigMap",
+        ),
     ],
 )
 def test_each_kind_of_source_has_its_fields(
@@ -158,7 +171,12 @@ def test_each_kind_of_source_has_its_fields(
         pytest.param({"kind": "git"}, "this kind of source needs it", id="no repository"),
         pytest.param({"labels": "team"}, "has no =", id="a label without value"),
         pytest.param({"cluster": "moon"}, "Select a valid choice", id="a cluster that is not theirs"),
-        pytest.param({"kind": "configMap"}, "Select a valid choice", id="another kind"),
+        pytest.param({"kind": "local"}, "Select a valid choice", id="another kind"),
+        pytest.param({"kind": "configMap"}, "this kind of source needs it", id="no ConfigMap"),
+        pytest.param({"secret": "a/b/c"}, "is no namespace/name", id="a bad reference"),
+        pytest.param(
+            {"kind": "configMap", "config_map": "bundle", "secret": "pull"}, "needs no Secret", id="a Secret too many"
+        ),
     ],
 )
 def test_a_deployment_that_cannot_be_is_shown_again_with_what_is_wrong(
@@ -183,7 +201,7 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
     client = browse(here.ada)
     page = text_of(client.get("/deployments/prod/barge/edit"))
     assert ('value="r/x:1"' in page, "1 more source" in page) == (True, True)
-    form = {**DEPLOYMENT, "image": "r/x:2", "generation": live["metadata"]["generation"]}
+    form = {**DEPLOYMENT, "image": "r/x:2", "secret": "pull", "generation": live["metadata"]["generation"]}
     assert client.post("/deployments/prod/barge/edit", form).status_code == 302
     changed = here.kubernetes.objects["barge"]["spec"]
     assert changed["drift"] == "Correct"

@@ -148,7 +148,8 @@ def test_who_may_not_approve_sees_the_rule_that_would_allow_it(
 
 
 def test_old_groups_decide_nothing(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    KubernetesIdentity.objects.update(groups_seen_at=timezone.now() - timedelta(days=3))
+    proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    KubernetesIdentity.objects.update(authenticator=proved, groups_seen_at=timezone.now() - timedelta(days=3))
     client = browse(here.ada)
     assert "sign in again" in text_of(client.get(f"/requests/{afternoon['serious'].uid}"))
     assert decide(client, afternoon["serious"], typed="harbour", reason="yes").status_code == 403

@@ -17,8 +17,8 @@ LEASE = "coordination.k8s.io/v1"
 
 
 @pytest.fixture
-def api(controlplane) -> Cluster:  # type: ignore[no-untyped-def]
-    return Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+def api(kubernetes_api: Cluster) -> Cluster:
+    return kubernetes_api
 
 
 @pytest.fixture

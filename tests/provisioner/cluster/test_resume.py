@@ -83,7 +83,7 @@ def orphans(scene: Scene, items: dict[ObjectIdentity, InventoryItem]) -> list[st
 @pytest.fixture
 def kubeconfig(request: pytest.FixtureRequest, kubernetes_api: Cluster) -> str:
     """Of the server that `kubernetes_api` is."""
-    name = request.node.callspec.params["kubernetes_api"]
+    name = request.node.callspec.params["api_server"]
     return str(request.getfixturevalue(name).kubeconfig("admin"))
 
 

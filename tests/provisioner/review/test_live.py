@@ -204,7 +204,8 @@ def test_objects_are_told_apart_by_when_they_are_refused() -> None:
     objects = [order("good", a=3), order("later", a=1), order("good-too", a=4, c=["x"])]
     found = [one for one in found_by(scene(crd(old), crd(new), *objects)) if one.rule == "LIV-01"]
     (later,) = found
-    assert later.severity is Severity.DANGEROUS
+    assert later.severity is Severity.BREAKING
+    assert (later.evidence["rejectsNextWrite"], later.evidence["rejectsWhenEdited"]) == (0, 1)
     assert later.evidence["valid"] == 2
     assert [one["object"] for one in later.evidence["examples"]] == ["shop/later"]
 
@@ -280,7 +281,7 @@ def test_every_new_served_version_is_tried() -> None:
     both = [version(properties={"a": TEXT}), version("v2", storage=False, properties={"a": SIZES})]
     found = found_by(scene(crd(both[0]), crd(*both), order(a="x")))
     fates = {one.evidence["version"]: one.severity for one in found if one.rule == "LIV-01"}
-    assert fates == {"v1": Severity.SAFE, "v2": Severity.DANGEROUS}
+    assert fates == {"v1": Severity.SAFE, "v2": Severity.BREAKING}
 
 
 def behind_webhook(v2_limit: int, **lists: Any) -> Facts:

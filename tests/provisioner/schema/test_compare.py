@@ -5,9 +5,21 @@ from typing import Any
 
 import pytest
 
-from provisioner.schema import compare
+from provisioner.schema import compare, validate
 from provisioner.values import Finding, Section, Severity
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, root, version
+from tests.provisioner.schema.shapes import (
+    TEXT,
+    WHOLE,
+    JsonDict,
+    crd,
+    crd_of,
+    listed,
+    mapped,
+    obj,
+    root,
+    thing,
+    version,
+)
 
 SAFE, DANGEROUS, BREAKING, UNKNOWN = Severity.SAFE, Severity.DANGEROUS, Severity.BREAKING, Severity.UNKNOWN
 KEEP: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}
@@ -75,8 +87,15 @@ def ruled(rule: str, **more: Any) -> JsonDict:
         ({**WHOLE, "multipleOf": 2}, {**WHOLE, "multipleOf": 3}, "SCH-27", BREAKING),
         (listed(TEXT), {**listed(TEXT), "uniqueItems": True}, "SCH-28", BREAKING),
         (TEXT, {**TEXT, "pattern": "^a"}, "SCH-29", BREAKING),
-        (TEXT, {**TEXT, "pattern": ".*"}, "SCH-31", SAFE),
-        ({**TEXT, "pattern": "^a$"}, {**TEXT, "pattern": "^a+$"}, "SCH-30", UNKNOWN),
+        (TEXT, {**TEXT, "pattern": ".*"}, "SCH-29", SAFE),
+        ({**TEXT, "pattern": "^a$"}, {**TEXT, "pattern": "^a+$"}, "SCH-30", SAFE),
+        ({**TEXT, "pattern": "^a+$"}, {**TEXT, "pattern": "^a$"}, "SCH-30", BREAKING),
+        ({**TEXT, "pattern": "^[a-c]$"}, {**TEXT, "pattern": "^(a|b|c)$"}, "SCH-30", SAFE),
+        ({**TEXT, "pattern": "^a+$", "maxLength": 1}, {**TEXT, "pattern": "^a$", "maxLength": 1}, "SCH-30", SAFE),
+        ({**TEXT, "pattern": "^a$"}, {**TEXT, "pattern": "\\ba"}, "SCH-30", UNKNOWN),
+        ({**TEXT, "pattern": "^[ab]$"}, {**TEXT, "pattern": "^[ab]$", "enum": ["a", "b"]}, "SCH-20", SAFE),
+        ({**TEXT, "pattern": "^a{3}$"}, {**TEXT, "pattern": "^a{3}$", "maxLength": 5}, "SCH-25n", SAFE),
+        ({**TEXT, "enum": ["a", "bc"]}, {**TEXT, "enum": ["a", "bc"], "maxLength": 2}, "SCH-25", SAFE),
         ({**TEXT, "pattern": "x"}, {**TEXT, "pattern": "^y"}, "SCH-30", BREAKING),
         ({**TEXT, "enum": ["a"], "pattern": "^a$"}, {**TEXT, "enum": ["a"], "pattern": "^[ab]$"}, "SCH-30", SAFE),
         ({**TEXT, "pattern": "^a"}, TEXT, "SCH-31", SAFE),
@@ -134,7 +153,12 @@ def ruled(rule: str, **more: Any) -> JsonDict:
         ),
         (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT), "SCH-57", SAFE),
         (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][::-1]}), "SCH-57", SAFE),
-        (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][:1]}), "SCH-57", UNKNOWN),
+        (
+            obj(a=TEXT, b=TEXT, more=A_OR_B),
+            obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][:1]}),
+            "SCH-57",
+            BREAKING,
+        ),
         (obj(a=TEXT), obj(a=TEXT, more={"not": {"required": ["a"]}}), "SCH-58", BREAKING),
         (obj(a=TEXT, more={"not": {"required": ["a"]}}), obj(a=TEXT), "SCH-58", SAFE),
         (TEXT, {**TEXT, "x-kubernetes-future": 1}, "SCH-60", UNKNOWN),
@@ -269,7 +293,7 @@ def test_names_with_dots_are_no_paths() -> None:
 
 
 def test_a_required_field_inside_a_new_optional_parent_harms_nobody() -> None:
-    assert rules(changes(obj(), obj(n=obj("x", x=TEXT)))) == [("SCH-05", SAFE)]
+    assert rules(changes(obj(), obj(n=obj("x", x=TEXT)))) == [("SCH-05", SAFE), ("SCH-10", SAFE)]
 
 
 def test_the_same_crd_has_no_changes() -> None:
@@ -356,3 +380,94 @@ def test_a_deep_schema_is_said_to_be_too_deep_and_does_not_crash() -> None:
     for _ in range(220):
         old, new = obj(a=old), obj(a=new)
     assert any(it.rule == "SCH-60" for it in changes(old, new))
+
+
+KIND = {"type": "string", "enum": ["A", "B"]}
+ONE_OR_NONE = {"oneOf": [{"not": {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}}, *A_OR_B["oneOf"]]}
+WITH_C = {"oneOf": [*A_OR_B["oneOf"], {"required": ["c"]}]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "severity"),
+    [
+        pytest.param(
+            obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more=ONE_OR_NONE), SAFE, id="or none of them"
+        ),
+        pytest.param(
+            obj(a=TEXT, b=TEXT, more=ONE_OR_NONE), obj(a=TEXT, b=TEXT, more=A_OR_B), BREAKING, id="none no more"
+        ),
+        pytest.param(
+            obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, c=TEXT, more=WITH_C), SAFE, id="a new member"
+        ),
+        pytest.param(
+            obj(a=TEXT, b=TEXT, c=TEXT, more=A_OR_B),
+            obj(a=TEXT, b=TEXT, c=TEXT, more=WITH_C),
+            BREAKING,
+            id="a known one",
+        ),
+        pytest.param(
+            obj(a=TEXT, b=TEXT, more={"anyOf": [{"required": ["a"]}]}),
+            obj(a=TEXT, b=TEXT, more={"not": {"not": {"required": ["a"]}}}),
+            SAFE,
+            id="said in another way",
+        ),
+        pytest.param(
+            obj("kind", kind=KIND, a=TEXT),
+            obj("kind", kind=KIND, a=TEXT, more={"oneOf": [{"properties": {"kind": {"enum": [it]}}} for it in "AB"]}),
+            SAFE,
+            id="each listed value has a branch",
+        ),
+        pytest.param(
+            obj("kind", kind=KIND, a=TEXT),
+            obj(
+                "kind",
+                kind=KIND,
+                a=TEXT,
+                more={"anyOf": [{"properties": {"kind": {"enum": ["A"]}}}, {"required": ["a"]}]},
+            ),
+            BREAKING,
+            id="a listed value without branch",
+        ),
+        pytest.param(
+            TEXT, {**TEXT, "anyOf": [{"pattern": "a"}, {"not": {"pattern": "a"}}]}, SAFE, id="true of everything"
+        ),
+        pytest.param(
+            {**TEXT, "anyOf": [{"pattern": "^a$"}, {"pattern": "^b$"}]},
+            {**TEXT, "anyOf": [{"pattern": "^[ab]$"}]},
+            SAFE,
+            id="patterns as one",
+        ),
+        pytest.param(
+            {**TEXT, "anyOf": [{"pattern": "^[ab]$"}]}, {**TEXT, "anyOf": [{"pattern": "^a$"}]}, BREAKING, id="fewer"
+        ),
+        pytest.param(
+            {**TEXT, "allOf": [{"maxLength": 5}]}, {**TEXT, "allOf": [{"maxLength": 3}]}, BREAKING, id="tighter"
+        ),
+        pytest.param({**TEXT, "allOf": [{"maxLength": 3}]}, {**TEXT, "allOf": [{"maxLength": 5}]}, SAFE, id="looser"),
+        pytest.param(
+            {**TEXT, "oneOf": [{"pattern": "^a"}]},
+            {**TEXT, "oneOf": [{"pattern": "a"}, {"format": "uri"}]},
+            UNKNOWN,
+            id="two conditions",
+        ),
+    ],
+)
+def test_branches_are_decided_by_what_they_accept(old: JsonDict, new: JsonDict, severity: Severity) -> None:
+    (found,) = [it for it in compare(crd_of(old), crd_of(new)) if it.rule in {"SCH-55", "SCH-56", "SCH-57", "SCH-58"}]
+    assert found.severity is severity
+    if severity is BREAKING:
+        shown = thing(found.evidence["counterexample"])
+        assert not validate(root(old), shown)
+        assert validate(root(new), shown)
+
+
+def test_a_limit_of_zero_in_a_branch_is_a_limit() -> None:
+    old = {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "anyOf": [{"maxProperties": 0}, {}],
+        "not": {"required": ["a", "b"]},
+    }
+    new = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "anyOf": [{"maxProperties": 0}]}
+    sides = (crd(version(schema={"type": "object", "properties": {"spec": it}})) for it in (old, new))
+    assert Severity.BREAKING in {finding.severity for finding in compare(*sides)}

@@ -13,7 +13,7 @@ from provisioner.values import Severity
 from tests.conftest import CORPUS
 
 PAIRS = sorted(path.parent.name for path in CORPUS.glob("crd-pairs/*/new.yaml"))
-PENDING = frozenset({"SCH-30", "SCH-39", "SCH-55", "SCH-56", "SCH-57", "SCH-58", "SCH-60", "SRV-03", "SRV-06"})
+PENDING = frozenset({"SCH-60", "SRV-06"})
 
 
 class Loader(yaml.CSafeLoader):

@@ -125,7 +125,7 @@ def test_no_change_that_is_called_harmless_refuses_or_prunes_what_was_accepted(
         assert not now.pruned, findings
 
 
-@settings(STEADY, max_examples=200)
+@settings(STEADY, max_examples=400)
 @given(upgrades())
 def test_a_counterexample_is_accepted_by_the_old_schema_and_refused_by_the_new(
     case: tuple[JsonDict, JsonDict, list[Any]],
@@ -133,19 +133,20 @@ def test_a_counterexample_is_accepted_by_the_old_schema_and_refused_by_the_new(
     old, new, _ = case
     for found in compare(crd(version(schema=old)), crd(version(schema=new))):
         if found.path == ("spec",) and found.evidence.get("counterexample") is not None:
-            value = found.evidence["counterexample"]
-            alone = {name: it for name, it in old["properties"]["spec"].items() if name in _facets(found.rule)}
-            assert not validate(root(alone), thing(value))
-            assert validate(new, thing(value))
+            shown = thing(found.evidence["counterexample"])
+            assert not validate(old, shown), found
+            assert validate(new, shown), found
 
 
-def _facets(rule: str) -> tuple[str, ...]:
-    """The keywords that the rule is about: other limits may refuse the example as well."""
-    return {
-        "SCH-21": ("type", "enum"),
-        "SCH-25": ("type", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-        "SCH-26": ("type", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-        "SCH-29": ("type", "pattern"),
-        "SCH-30": ("type", "pattern"),
-        "SCH-32": ("type", "format"),
-    }.get(rule, ("type",))
+@settings(STEADY, max_examples=400)
+@given(upgrades())
+def test_what_an_object_proves_broken_is_never_called_less(case: tuple[JsonDict, JsonDict, list[Any]]) -> None:
+    old, new, values = case
+    # The server takes lists where a text with a format belongs, which no comparison speaks of.
+    assume("'format'" not in repr(old))
+    sides = crd(version(schema=old)), crd(version(schema=new))
+    worst = min((it.severity for it in compare(*sides)), key=lambda it: it.rank, default=Severity.SAFE)
+    for value in values:
+        stored = admit(old, thing(value))
+        if not stored.errors and admit(new, stored.after).errors:
+            assert worst in (Severity.BREAKING, Severity.UNKNOWN)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from provisioner.review.crd_diff import differences
 from provisioner.schema import accepts_update, admit, compare
 from provisioner.values import Finding, Severity
 from tests.conftest import VECTORS
@@ -69,3 +70,11 @@ def is_right(case: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("case", UPGRADES, ids=lambda it: it["name"])
 def test_an_upgrade_is_judged_right(case: dict[str, Any]) -> None:
     assert is_right(case) is (case["name"] not in NOT_YET)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("case", [it for it in UPGRADES if "?live" in it["expect"]], ids=lambda it: it["name"])
+def test_an_upgrade_that_objects_decide_is_dangerous_where_none_is_stored(case: dict[str, Any]) -> None:
+    name = case["new"]["metadata"]["name"]
+    (found,) = differences({name: case["old"]}, {name: case["new"]}, [])
+    assert found.verdict is Severity.DANGEROUS

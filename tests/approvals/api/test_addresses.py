@@ -1,0 +1,120 @@
+"""Every address of the API, against nobody and against a login without rights (security.md S02)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.apps import apps
+
+from approvals.api.urls import router
+from approvals.models import ApiToken
+from tests.approvals.api.conftest import Call, problem_of
+from tests.approvals.core.conftest import World
+
+METHODS = ["get", "post", "put", "patch", "delete"]
+# Every route of the router by name, with an address under it; lists are open to everybody and filtered.
+LISTS = {
+    "api-cluster-list": "clusters",
+    "api-deployment-list": "deployments",
+    "api-request-list": "requests",
+    "api-policy-list": "policies",
+    "api-audit-list": "audit",
+}
+CLOSED = {
+    "api-cluster-detail": "clusters/prod",
+    "api-deployment-detail": "deployments/{deployment}",
+    "api-deployment-pause": "deployments/{deployment}/pause",
+    "api-deployment-ask-again": "deployments/{deployment}/ask-again",
+    "api-deployment-revisions": "deployments/{deployment}/revisions",
+    "api-request-detail": "requests/{request}",
+    "api-request-report": "requests/{request}/report",
+    "api-request-outcomes": "requests/{request}/outcomes",
+    "api-request-reviews": "requests/{request}/reviews",
+    "api-request-withdraw": "requests/{request}/withdraw",
+    "api-policy-detail": "policies/routine",
+    "api-audit-detail": "audit/1",
+}
+# What a body of ours may hold, so that no refusal is only one of its shape.
+BODY = {
+    "decision": "Approve",
+    "subject_digest": "sha256:x",
+    "reason": "because",
+    "cluster": "prod",
+    "name": "evil",
+    "spec": {"sources": []},
+    "generation": 1,
+    "is_paused": True,
+}
+
+
+def path_of(name: str, afternoon: dict[str, Any]) -> str:
+    template = {**LISTS, **CLOSED}[name]
+    return template.format(deployment=afternoon["deployment"].uid, request=afternoon["serious"].uid)
+
+
+def rows() -> dict[str, list[Any]]:
+    """Every row of every table of ours, but the tokens that the calls themselves are made with."""
+    models = [model for model in apps.get_app_config("approvals").get_models() if model is not ApiToken]
+    found = {model.__name__: list(model.objects.order_by("pk").values()) for model in models}
+    return {name: [row for row in kept if row.get("verb") != "token.created"] for name, kept in found.items()}
+
+
+def test_S02_the_table_has_every_route() -> None:
+    assert {str(route.name) for route in router.urls} == {*LISTS, *CLOSED}
+
+
+@pytest.mark.parametrize("name", [*LISTS, *CLOSED])
+@pytest.mark.parametrize("method", METHODS)
+def test_S02_nobody_gets_anything(name: str, method: str, here: World, afternoon: dict[str, Any], call: Call) -> None:
+    before = rows()
+    response = call(None, method, path_of(name, afternoon), BODY)
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"].startswith("Bearer")
+    problem_of(response)
+    assert rows() == before
+
+
+@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize("method", METHODS)
+def test_S02_a_login_without_rights_sees_and_changes_nothing(
+    name: str, method: str, here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    before = rows()
+    response = call(here.bert, method, path_of(name, afternoon), BODY)
+    assert response.status_code in (403, 404, 405), response.content
+    assert problem_of(response)["code"] in ("not-found", "not-allowed", "method-not-allowed", "permission-denied")
+    assert rows() == before
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_S02_lists_of_a_login_without_rights_are_empty(
+    name: str, here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    response = call(here.bert, "get", path_of(name, afternoon))
+    assert (response.status_code, json.loads(response.content)["results"]) == (200, [])
+
+
+def test_S02_a_deployment_cannot_be_made_on_a_cluster_that_one_may_not_read(
+    here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    before = rows()
+    assert call(here.bert, "post", "deployments", BODY).status_code == 404
+    assert rows() == before
+    assert not here.kubernetes.objects
+
+
+def test_what_one_may_not_see_looks_like_what_is_not_there(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    hidden = call(here.bert, "get", path_of("api-request-detail", afternoon))
+    absent = call(here.bert, "get", "requests/00000000-0000-0000-0000-000000000000")
+    nowhere = call(here.bert, "get", "no/such/address")
+    assert hidden.content == absent.content == nowhere.content
+
+
+def test_promise_4_a_cluster_that_does_not_answer_is_no_404(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    here.kubernetes.is_down = True
+    response = call(here.ada, "get", path_of("api-request-detail", afternoon))
+    assert (response.status_code, problem_of(response)["code"]) == (503, "could-not-ask")
+    listed = call(here.ada, "get", "requests")
+    assert (json.loads(listed.content)["results"], listed["Pratique-Could-Not-Ask"]) == ([], "prod")

@@ -1,0 +1,115 @@
+"""Deciding and wishing over REST."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from approvals import services
+from approvals.models import Request, Review
+from tests.approvals.api.conftest import Call, problem_of
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+WISH = {"cluster": "prod", "name": "barge", "spec": world.spec(), "labels": {"team": "a"}}
+
+
+@pytest.fixture
+def asked(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return world.in_review(Request.objects.get())
+
+
+def reviewed(request: Request, **changes: Any) -> dict[str, Any]:
+    return {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "read", **changes}
+
+
+@pytest.mark.parametrize("decision", ["Approve", "Deny"])
+def test_a_decision_is_kept_with_its_channel(here: World, asked: Request, call: Call, decision: str) -> None:
+    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked, decision=decision))
+    assert response.status_code == 201, response.content
+    given = Review.objects.get()
+    assert (given.decision, given.channel, given.subject_digest) == (decision, "rest", asked.subject_digest)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        pytest.param({"subject_digest": "sha256:old"}, 409, "digest-moved", id="S03 another subject"),
+        pytest.param({"subject_digest": ""}, 422, "invalid-input", id="S03 no subject"),
+        pytest.param({"decision": "approve"}, 422, "invalid-input", id="a word that is none"),
+        pytest.param({"reason": "x" * 5000}, 422, "invalid-input", id="a reason without end"),
+    ],
+)
+def test_what_is_no_decision_on_this_subject_changes_nothing(
+    here: World, asked: Request, call: Call, body: dict[str, Any], status: int, code: str
+) -> None:
+    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked, **body))
+    assert (response.status_code, problem_of(response)["code"]) == (status, code)
+    assert not Review.objects.exists()
+
+
+def test_S03_a_moved_subject_is_named_beside_the_one_that_was_seen(here: World, asked: Request, call: Call) -> None:
+    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked, subject_digest="sha256:old"))
+    found = problem_of(response)
+    assert (found["seen"], found["current"]) == ("sha256:old", asked.subject_digest)
+
+
+def test_S03_deletions_have_to_be_named(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    deleting = afternoon["deleting"]
+    response = call(here.ada, "post", f"requests/{deleting.uid}/reviews", reviewed(deleting))
+    missing = problem_of(response)["missing"]
+    assert missing == services.to_acknowledge(deleting) != []
+    body = reviewed(deleting, acknowledges=missing)
+    assert call(here.ada, "post", f"requests/{deleting.uid}/reviews", body).status_code == 201
+
+
+def test_S05_who_asked_does_not_approve(here: World, asked: Request, call: Call) -> None:
+    here.kubernetes.allow("rita", "approve")
+    here.kubernetes.allow("rita", "get")
+    response = call(here.rita, "post", f"requests/{asked.uid}/reviews", reviewed(asked))
+    assert (response.status_code, problem_of(response)["code"]) == (403, "self-approval")
+    assert not Review.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["denied", "applied", "superseded", "withdrawn", "expired", "preparing"])
+def test_what_is_not_in_review_takes_no_decision(here: World, asked: Request, call: Call, state: str) -> None:
+    Request.objects.update(state=state)
+    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked))
+    assert (response.status_code, problem_of(response)["code"]) == (409, "not-open")
+
+
+def test_nobody_decides_twice(here: World, asked: Request, call: Call) -> None:
+    assert call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked)).status_code == 201
+    again = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked, decision="Deny"))
+    assert (again.status_code, problem_of(again)["code"]) == (409, "already-reviewed")
+
+
+def test_a_deployment_from_its_making_to_its_end(here: World, call: Call) -> None:
+    here.kubernetes.allow("rita", "get")
+    made = call(here.rita, "post", "deployments", WISH)
+    assert made.status_code == 201, made.content
+    found = json.loads(made.content)
+    path = f"deployments/{found['uid']}"
+    changed = call(here.rita, "put", path, {"generation": found["generation"], "spec": world.spec("2.0.0")})
+    assert json.loads(changed.content)["spec"] == world.spec("2.0.0")
+    stale = call(here.rita, "put", path, {"generation": found["generation"], "spec": world.spec("3.0.0")})
+    assert (stale.status_code, problem_of(stale)["code"]) == (409, "changed")
+    paused = call(here.rita, "post", f"{path}/pause", {"is_paused": True, "reason": "freeze"})
+    assert json.loads(paused.content)["is_paused"] is True
+    open_one = call(here.rita, "post", f"{path}/ask-again")
+    assert (open_one.status_code, problem_of(open_one)["code"]) == (409, "changed")
+    Request.objects.filter(state="preparing").update(state="failed")
+    assert call(here.rita, "post", f"{path}/ask-again").status_code == 200
+    assert Request.objects.filter(state="preparing").count() == 1
+    assert call(here.rita, "delete", path).status_code == 202
+
+
+def test_withdrawing_is_for_who_asked(here: World, asked: Request, call: Call) -> None:
+    here.kubernetes.allow("rita", "get")
+    assert call(here.ada, "post", f"requests/{asked.uid}/withdraw", {"reason": ""}).status_code == 403
+    assert call(here.rita, "post", f"requests/{asked.uid}/withdraw", {"reason": "changed my mind"}).status_code == 200
+    asked.refresh_from_db()
+    assert asked.state == "withdrawn"

@@ -1,0 +1,35 @@
+"""The published description of the API."""
+
+from __future__ import annotations
+
+import json
+
+from django.test import Client
+from drf_spectacular.drainage import GENERATOR_STATS
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.validation import validate_schema
+
+from approvals.api.urls import router
+from tests.approvals.core.conftest import World
+
+
+def test_the_description_is_valid_and_complete() -> None:
+    with GENERATOR_STATS.silence():
+        schema = SchemaGenerator().get_schema(request=None, public=True)
+    assert not GENERATOR_STATS._warn_cache
+    assert not GENERATOR_STATS._error_cache
+    validate_schema(schema)
+    described = [path for path in schema["paths"] if path not in ("/api/v1/schema", "/api/v1/docs")]
+    assert len(described) == len({str(route.pattern) for route in router.urls})
+    review = schema["components"]["schemas"]["ReviewInput"]
+    assert {"decision", "subject_digest"} <= set(review["required"])
+
+
+def test_the_description_and_its_page_are_for_people_who_signed_in(here: World) -> None:
+    client = Client()
+    assert {client.get(f"/api/v1/{name}").status_code for name in ("schema", "docs")} == {401}
+    client.force_login(here.ada)
+    page = client.get("/api/v1/docs")
+    assert page.status_code == 200
+    assert "<script>" not in page.content.decode()
+    assert json.loads(client.get("/api/v1/schema?format=json").content)["openapi"].startswith("3.")

@@ -1,0 +1,90 @@
+"""Lists, single objects and reports: bounded, filtered, cached by ETag."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from pytest_django import DjangoAssertNumQueries
+
+from approvals.models import Request
+from tests.approvals.api.conftest import Call, problem_of
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+
+
+def results(call: Call, here: World, path: str) -> list[dict[str, Any]]:
+    response = call(here.ada, "get", path)
+    assert response.status_code == 200, response.content
+    found: list[dict[str, Any]] = json.loads(response.content)["results"]
+    return found
+
+
+def test_requests_are_filtered(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    assert {one["state"] for one in results(call, here, "requests?state=in_review")} == {"in_review"}
+    assert [one["deployment"] for one in results(call, here, "requests?deployment=harbour")] == ["harbour"]
+    assert results(call, here, "requests?cluster=moon") == []
+
+
+def test_pages_are_bounded(here: World, call: Call) -> None:
+    for number in range(60):
+        scene.asked(here.cluster, f"d{number}", here.rita)
+    first = json.loads(call(here.ada, "get", "requests").content)
+    assert (first["count"], len(first["results"])) == (60, 50)
+    assert len(results(call, here, "requests?page=2")) == 10
+    assert len(results(call, here, "requests?page_size=1000000")) == 60
+    for page in ("0", "99", "x"):
+        problem_of(call(here.ada, "get", f"requests?page={page}"))
+
+
+def test_a_list_costs_the_same_however_long_it_is(
+    here: World, call: Call, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for number in range(40):
+        world.in_review(scene.asked(here.cluster, f"d{number}", here.rita))
+    with django_assert_max_num_queries(16):
+        assert len(results(call, here, "requests")) == 40
+    with django_assert_max_num_queries(16):
+        assert len(results(call, here, "deployments")) == 40
+
+
+def test_what_is_known_already_is_not_sent_again(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    path = f"requests/{afternoon['serious'].uid}"
+    first = call(here.ada, "get", path)
+    assert first["Cache-Control"] == "private, no-cache"
+    again = call(here.ada, "get", path, **{"if-none-match": first["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    Request.objects.filter(pk=afternoon["serious"].pk).update(state="denied")
+    assert call(here.ada, "get", path, **{"if-none-match": first["ETag"]}).status_code == 200
+
+
+def test_a_request_carries_what_a_decision_needs(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    found = json.loads(call(here.ada, "get", f"requests/{afternoon['serious'].uid}").content)
+    assert found["subject_digest"] == afternoon["serious"].subject_digest
+    report = json.loads(call(here.ada, "get", f"requests/{afternoon['serious'].uid}/report").content)
+    assert report["worst"] == "critical"
+    assert report["findings"]
+
+
+def test_S09_live_values_are_hidden_from_who_may_not_get_the_object(
+    here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    path = f"requests/{afternoon['deleting'].uid}/report"
+    shown = json.loads(call(here.ada, "get", path).content)["plan"]["actions"]
+    live = {one["ref"]["kind"]: one for one in shown if one["before"]}
+    assert live
+    cache.clear()
+    here.kubernetes.closed = {f"{kind.lower()}s" for kind in live}
+    hidden = json.loads(call(here.ada, "get", path).content)["plan"]["actions"]
+    assert not [one for one in hidden if one["before"]]
+    assert {one["hidden"] for one in hidden if one["ref"]["kind"] in live} == {"exists, hidden from you"}
+
+
+@pytest.mark.parametrize("path", ["clusters/prod", "policies/routine", "audit/1"])
+def test_every_kind_can_be_read_one_by_one(here: World, afternoon: dict[str, Any], call: Call, path: str) -> None:
+    response = call(here.ada, "get", path)
+    assert response.status_code == 200
+    assert "kubeconfig" not in response.content.decode()

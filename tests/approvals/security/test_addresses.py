@@ -1,0 +1,147 @@
+"""Every address of the pages, against a login without rights: refused, nothing written, nothing shown (security.md S02)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from approvals.models import (
+    ApiToken,
+    AuditEntry,
+    BundleDeployment,
+    ChatAccount,
+    Cluster,
+    KubernetesIdentity,
+    Policy,
+    Request,
+    Review,
+)
+from approvals.web.urls import urlpatterns
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+from tests.approvals.web.test_doors import SECRETS, text_of
+
+# Nobody has to sign in for these, and they know nothing of requests.
+OUTSIDE = {"healthz", "readyz", "sign-in", "sign-out", "theme"}
+# About the person who looks: their own tokens and accounts.
+OWN = {"me", "token-create", "token-revoke", "chat-link", "chat-unlink"}
+# Open to everybody who signed in, filtered by what they may read.
+FILTERED = {"inbox", "deployments", "deployment-new", "clusters", "policies", "policy-new", "audit"}
+# About one request, deployment or policy: refused as a whole.
+CLOSED = {
+    "request",
+    "request-progress",
+    "request-review",
+    "request-withdraw",
+    "request-objects",
+    "request-report",
+    "request-object",
+    "deployment",
+    "deployment-edit",
+    "deployment-pause",
+    "deployment-ask-again",
+    "deployment-delete",
+    "policy",
+    "policy-edit",
+}
+NAMES = [str(pattern.name) for pattern in urlpatterns]
+METHODS = ["get", "head", "post", "put", "patch", "delete"]
+RECORDS = (ApiToken, AuditEntry, BundleDeployment, ChatAccount, Cluster, KubernetesIdentity, Policy, Request, Review)
+# Whatever a form of ours would like to see.
+FORM = {
+    "decision": "Deny",
+    "typed": "lighthouse",
+    "name": "routine",
+    "cluster": "prod",
+    "kind": "guard",
+    "mode": "enforce",
+    "expression": "true",
+    "pause": "yes",
+    "reason": "because",
+    "spec": "{}",
+    "install_namespace": "harbour",
+    "service_account": "installer",
+}
+
+
+@pytest.fixture
+def afternoon(here: World) -> dict[str, Any]:
+    return scene.afternoon(here.cluster, here.ada, here.rita)
+
+
+def address(name: str, afternoon: dict[str, Any]) -> str:
+    pattern = next(one for one in urlpatterns if one.name == name)
+    known = {
+        "uid": afternoon["serious"].uid,
+        "position": 0,
+        "cluster": "prod",
+        "name": "routine" if name.startswith("policy") else "lighthouse",
+        "token_id": ApiToken.objects.values_list("pk", flat=True).first() or 1,
+        "account_id": ChatAccount.objects.values_list("pk", flat=True).first() or 1,
+    }
+    return reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})
+
+
+def written() -> list[Any]:
+    """Every row that matters, whole."""
+    return [list(model._default_manager.order_by("pk").values()) for model in RECORDS]
+
+
+def test_S02_every_address_has_its_place_in_this_table() -> None:
+    places = [OUTSIDE, OWN, FILTERED, CLOSED]
+    assert sorted(NAMES) == sorted(name for place in places for name in place)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_S02_without_rights_nothing_is_written_or_shown(here: World, afternoon: dict[str, Any], name: str) -> None:
+    url, form, before = address(name, afternoon), form_for(name), written()
+    User.objects.create_user("nobody")
+    for who in ("nobody", "bert", ""):
+        client = Client()
+        if who:
+            client.force_login(User.objects.get(username=who))
+        for method in METHODS:
+            response = getattr(client, method)(url, form if method == "post" else None)
+            where = f"{method} {url} by {who or 'a stranger'}"
+            assert [word for word in SECRETS if word not in url and word in text_of(response)] == [], where
+            assert name in OUTSIDE or response.status_code in (expected(name) if who else {302, 405}), where
+    assert written() == before
+    assert here.kubernetes.objects == {}
+
+
+def form_for(name: str) -> dict[str, str]:
+    """Their own words come back to them, so those of an open form hold none of the cluster's."""
+    if name in CLOSED:
+        return FORM
+    return {} if name in OWN else {**FORM, "name": "mine", "typed": "mine", "install_namespace": "elsewhere"}
+
+
+def expected(name: str) -> set[int]:
+    return {403, 404, 405} if name in CLOSED else {200, 302, 403, 404, 405, 422}
+
+
+@pytest.mark.parametrize("name", ["token-revoke", "chat-unlink"])
+def test_S02_nobody_takes_away_what_is_somebody_elses(here: World, afternoon: dict[str, Any], name: str) -> None:
+    now = here.cluster.created_at
+    ApiToken.objects.create(user=here.ada, name="hers", digest="d", created_at=now, expires_at=now)
+    ChatAccount.objects.create(user=here.ada, tool="slack", tenant="T", account="U", name="ada", linked_at=now)
+    client = Client()
+    client.force_login(here.bert)
+    assert client.post(address(name, afternoon)).status_code == 404
+    assert (ApiToken.objects.count(), ChatAccount.objects.count()) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", "https:evil.example"],
+)
+@pytest.mark.parametrize("name", ["theme", "sign-in"])
+def test_S01_no_form_leads_away_from_here(here: World, name: str, target: str) -> None:
+    here.ada.set_password("p")
+    here.ada.save()
+    form = {"next": target, "username": "ada", "password": "p", "with": "password"}
+    assert Client().post(reverse(name), form)["Location"] == "/"

@@ -1,0 +1,71 @@
+"""What is applied, against other workers, other accounts and edited records (security.md S03, S07, S25)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals.ledger import claims
+from approvals.models import Report, Request, Revision
+from approvals.steps import deploy
+from provisioner.cluster.plan import plan_digest
+from provisioner.errors import DigestMismatch
+from provisioner.review.record import to_record
+from provisioner.values import Action, ObjectRef, Plan, PlannedAction
+from provisioner.values import Report as Reported
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+MINE, THEIRS = "worker-1", "worker-2"
+
+
+@pytest.fixture
+def approved(here: World) -> Request:
+    """Approved, and claimed by MINE."""
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    request = world.in_review(Request.objects.get())
+    Request.objects.update(state="approved")
+    assert claims.claim(request.pk, MINE)
+    return Request.objects.get()
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        pytest.param({"claimed_by": THEIRS}, id="another worker"),
+        pytest.param({"round": 2}, id="another round"),
+        pytest.param({"subject_digest": "sha256:other"}, id="another subject"),
+        pytest.param({"state": "stale"}, id="stale"),
+        pytest.param({"state": "withdrawn", "settled_at": timezone.now()}, id="withdrawn"),
+    ],
+)
+def test_S25_what_passed_the_gate_starts_only_while_it_is_still_that(approved: Request, meanwhile: Any) -> None:
+    Request.objects.update(**meanwhile)
+    with pytest.raises(deploy.LostClaim):
+        deploy._start(approved, MINE)
+    assert not Revision.objects.exists()
+
+
+def test_S25_what_passed_the_gate_starts(approved: Request) -> None:
+    assert deploy._start(approved, MINE).state == "applying"
+
+
+def test_S03_a_deletion_written_into_the_record_of_a_reviewed_plan_is_found(approved: Request) -> None:
+    config = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
+    reviewed = (PlannedAction(config, Action.CREATE, after={"kind": "ConfigMap"}),)
+    digest = plan_digest(reviewed)
+    Request.objects.update(plan_digest=digest)
+    _write(Plan(reviewed, digest))
+    approved.refresh_from_db()
+    assert deploy._approved_plan(approved).actions == reviewed
+
+    foreign = PlannedAction(ObjectRef("", "v1", "Secret", "kube-system", "b"), Action.DELETE, uid="u")
+    _write(Plan((*reviewed, foreign), digest))
+    with pytest.raises(DigestMismatch):
+        deploy._approved_plan(approved)
+
+
+def _write(plan: Plan) -> None:
+    Report.objects.update(body=to_record(Reported((), (), plan)))

@@ -1,0 +1,111 @@
+"""One person, one vote; one cluster, one identity; one window that is no door (security.md S12, S19, S21)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.test import Client, RequestFactory
+from django.utils import timezone
+
+from approvals import services
+from approvals.admin import site
+from approvals.audit import Actor
+from approvals.errors import AlreadyReviewed, InvalidInput
+from approvals.models import KubernetesIdentity, Request, Review
+from approvals.policy import FACTS
+from approvals.steps import prepare
+from provisioner.cluster.api import Cluster as Api
+from provisioner.errors import PreconditionFailed
+from provisioner.values import Identity
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.security.test_requesters import approve, look
+
+
+@pytest.fixture
+def request_(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return world.in_review(Request.objects.get())
+
+
+@pytest.mark.parametrize("channel", ["rest", "chat", "webhook", "browser"])
+def test_S12_one_person_is_one_vote_over_all_channels(
+    here: World, request_: Request, settings: Any, channel: str
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    approve(here, request_)
+    with pytest.raises(AlreadyReviewed):
+        approve(here, request_, channel=channel)
+    assert look(request_) == "in_review"
+
+
+def test_S12_a_person_of_another_name_is_still_one_vote(here: World, request_: Request, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    approve(here, request_)
+    KubernetesIdentity.objects.filter(user=here.ada).update(username="ada-two")
+    here.kubernetes.allow("ada-two", "approve")
+    with pytest.raises(AlreadyReviewed):
+        approve(here, request_)
+    assert Review.objects.count() == 1
+
+
+def test_S12_who_is_mapped_and_signs_in_with_a_token_is_one_vote(here: World, request_: Request, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    approve(here, request_)
+    here.kubernetes.tokens["t"] = Identity("ada", ("platform",), "u-1")
+    with pytest.raises(AlreadyReviewed):
+        approve(here, request_, by=services.sign_in_with_token(cluster=here.cluster, token="t"))
+
+
+def test_S12_a_second_account_cannot_be_mapped_to_the_same_name(here: World) -> None:
+    with pytest.raises(InvalidInput, match="ada"):
+        services.map_identity(
+            user=here.bert, cluster=here.cluster, username="ada", groups=[], by=Actor("test", "shell")
+        )
+    assert here.bert.kubernetes_identities.get().username == "bert"
+
+
+def test_S01_a_mapped_name_does_not_keep_the_uid_of_the_name_before(here: World) -> None:
+    here.kubernetes.tokens["t"] = Identity("ada", ("platform",), "u-1")
+    services.sign_in_with_token(cluster=here.cluster, token="t")
+    services.map_identity(user=here.ada, cluster=here.cluster, username="eve", groups=[], by=Actor("test", "shell"))
+    identity = here.ada.kubernetes_identities.get()
+    assert (identity.username, identity.uid) == ("eve", "")
+
+
+def test_S13_no_fact_is_what_a_bundle_says_of_itself() -> None:
+    assert not FACTS.keys() & {"version", "bundle", "bundle_name", "package", "channel", "annotations"}
+
+
+def test_S19_another_cluster_behind_the_same_name_is_refused(request_: Request) -> None:
+    class Moved:
+        def uid(self) -> str:
+            return "the uid of another kube-system"
+
+    with pytest.raises(PreconditionFailed, match="is another one"):
+        prepare.check_cluster(request_, cast("Api", Moved()))
+
+
+def test_S21_the_admin_site_changes_nothing_of_ours(here: World, request_: Request) -> None:
+    approve(here, request_)
+    here.ada.is_staff = here.ada.is_superuser = True
+    here.ada.save()
+    client = Client()
+    client.force_login(here.ada)
+    http = RequestFactory().get("/admin/")
+    http.user = here.ada
+    for model in (User, *apps.get_app_config("approvals").get_models()):
+        shown = site.get_model_admin(model)
+        rights = (shown.has_add_permission(http), shown.has_change_permission(http), shown.has_delete_permission(http))
+        assert rights == (False, False, False), model
+    before = Review.objects.values().get()
+    for action in ("change", "delete"):
+        answer = client.post(f"/admin/approvals/review/{before['id']}/{action}/", {"post": "yes", "decision": "Deny"})
+        assert answer.status_code == 403
+    client.post(f"/admin/auth/user/{here.rita.pk}/password/", {"password1": "x-12345678", "password2": "x-12345678"})
+    assert not User.objects.get(pk=here.rita.pk).check_password("x-12345678")
+    assert Review.objects.values().get() == before
+    assert before["given_at"] <= timezone.now()

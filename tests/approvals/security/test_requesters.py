@@ -1,0 +1,160 @@
+"""Who asked, against people who would rather not have been the one (security.md S05, S07)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals import services
+from approvals.errors import SelfApproval
+from approvals.models import BundleDeployment, Request, Review
+from approvals.steps import evaluate
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+
+def written_with_kubectl(here: World, **meta: Any) -> BundleDeployment:
+    """A deployment in the cluster that somebody wrote past us: nobody knows who."""
+    obj = world.seen("strimzi", world.spec(paused=False), **meta)
+    here.kubernetes.objects["strimzi"] = obj
+    return world.wish(here.cluster, obj)
+
+
+def approve(here: World, request: Request, **changes: Any) -> Review:
+    wish = {
+        "by": here.ada,
+        "request_id": request.pk,
+        "decision": "Approve",
+        "subject_digest": request.subject_digest,
+        "reason": "",
+        "channel": "browser",
+        **changes,
+    }
+    return services.review(**wish)
+
+
+def names(request: Request) -> list[str]:
+    return [person["username"] for person in request.requesters]
+
+
+def look(request: Request) -> str:
+    evaluate.run(Request.objects.select_related("deployment__cluster").get(pk=request.pk), "test")
+    request.refresh_from_db()
+    return request.state
+
+
+def test_S05_a_write_that_changes_nothing_does_not_take_over_somebody_elses(here: World) -> None:
+    deployment = written_with_kubectl(here)
+    services.pause_deployment(by=here.rita, deployment=deployment, is_paused=False, reason="", via="browser")
+    assert not Request.objects.get().is_requester_known
+    assert deployment.writes.get(generation=1).username == ""
+
+
+def test_S05_who_asks_again_does_not_take_over_who_wrote_the_spec(here: World) -> None:
+    deployment = written_with_kubectl(here)
+    Request.objects.update(state="expired")
+    services.ask_again(by=here.rita, deployment=deployment, via="browser")
+    request = Request.objects.get(number=2)
+    assert (request.is_requester_known, names(request)) == (False, ["rita"])
+
+
+@pytest.mark.parametrize("state", ["applied", "failed", "expired", "denied"])
+def test_S05_who_asks_again_is_a_requester_and_does_not_approve_it(here: World, state: str) -> None:
+    here.kubernetes.allow("ada", "impersonate")
+    made = services.create_deployment(
+        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    world.in_review(Request.objects.get())
+    Request.objects.update(state=state)
+    services.ask_again(by=here.ada, deployment=made, via="browser")
+    request = world.in_review(Request.objects.get(number=2))
+    assert (request.is_requester_known, names(request)[-1]) == (True, "ada")
+    with pytest.raises(SelfApproval):
+        approve(here, request)
+
+
+def test_S05_who_asks_again_is_a_requester_also_where_the_watch_saw_it_first(here: World) -> None:
+    made = services.create_deployment(
+        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    Request.objects.update(state="expired")
+    replace = here.kubernetes.replace
+
+    def replace_and_watch(*args: Any, **named: Any) -> dict[str, Any]:
+        written = replace(*args, **named)
+        world.wish(here.cluster, written)
+        assert not Request.objects.get(number=2).is_requester_known
+        return written
+
+    here.kubernetes.replace = replace_and_watch  # type: ignore[method-assign] # the watch comes in between
+    services.ask_again(by=here.ada, deployment=made, via="browser")
+    request = Request.objects.get(number=2)
+    assert (request.is_requester_known, names(request)) == (True, ["rita", "ada"])
+
+
+def test_S05_who_asks_again_with_kubectl_is_unknown(here: World) -> None:
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    Request.objects.update(state="failed")
+    annotations = {"core.rukpak.io/ask-again": "1"}
+    world.wish(here.cluster, world.seen("strimzi", world.spec(), uid=deployment.uid, annotations=annotations))
+    assert not Request.objects.get(number=2).is_requester_known
+
+
+def test_S05_who_deletes_once_more_does_not_take_over_who_deleted(here: World) -> None:
+    deployment = written_with_kubectl(here)
+    world.in_review(Request.objects.get())
+    Request.objects.update(state="denied")
+    deployment.inventory.create(group="", version="v1", kind="ConfigMap", namespace="harbour", name="a", nonce="n")
+    terminating: dict[str, Any] = {"generation": 2, "uid": deployment.uid, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    here.kubernetes.objects["strimzi"] = world.seen("strimzi", world.spec(), **terminating)
+    world.wish(here.cluster, here.kubernetes.objects["strimzi"])
+    here.kubernetes.delete = lambda *_, **__: None  # type: ignore[method-assign] # terminating already: nothing changes
+    services.delete_deployment(by=here.rita, deployment=deployment, via="browser")
+    request = Request.objects.get(purpose="delete")
+    assert (request.is_requester_known, names(request)) == (False, ["rita"])
+
+
+def test_S05_a_review_does_not_count_once_its_giver_turns_out_to_have_asked(here: World) -> None:
+    here.kubernetes.allow("ada", "impersonate")
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj)
+    request = world.in_review(Request.objects.get())
+    approve(here, request)
+    world.wish(here.cluster, obj, here.ada)
+    assert look(request) == "in_review"
+
+
+def test_S05_a_review_of_another_name_of_the_requester_does_not_count(here: World) -> None:
+    here.kubernetes.allow("ada", "impersonate")
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj)
+    request = world.in_review(Request.objects.get())
+    approve(here, request)
+    here.ada.kubernetes_identities.update(username="ada-renamed")
+    world.wish(here.cluster, obj, here.ada)
+    assert look(request) == "in_review"
+
+
+def test_S05_a_review_of_a_requester_counts_where_the_operator_allows_it(here: World, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "SELF_APPROVAL": True}
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.ada)
+    request = world.in_review(Request.objects.get())
+    approve(here, request)
+    assert look(request) == "approved"
+
+
+def test_S07_the_account_that_is_asked_about_is_the_one_of_the_request(here: World) -> None:
+    """While a deletion is open the spec may change without a new request: the question must not follow it."""
+    deployment = written_with_kubectl(here)
+    world.in_review(Request.objects.get())
+    Request.objects.update(state="denied")
+    deployment.inventory.create(group="", version="v1", kind="ConfigMap", namespace="harbour", name="a", nonce="n")
+    meta: dict[str, Any] = {"uid": deployment.uid, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    world.wish(here.cluster, world.seen("strimzi", world.spec(paused=False), generation=2, **meta))
+    request = world.in_review(Request.objects.get(purpose="delete"))
+    harmless = world.spec(serviceAccountName="harmless")
+    world.wish(here.cluster, world.seen("strimzi", harmless, generation=3, **meta))
+    here.kubernetes.allow("ada", "impersonate", "harmless")
+    assert not approve(here, request).may_use_account
+    assert look(request) == "in_review"
