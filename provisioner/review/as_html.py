@@ -24,17 +24,19 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { background: #1f1f1f; color: #f2f2f2;
   --critical: #ff8a80; --breaking: #ff7b6b; --unknown: #b6a6e9;
   --dangerous: #f4b678; --notable: #73bcf7; --safe: #a3a3a3 } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.4rem; overflow-wrap: anywhere } h2 { font-size: 1.1rem; border-bottom: 1px solid var(--rule) }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
+  overflow-wrap: anywhere }
+h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; border-bottom: 1px solid var(--rule) }
 .findings { list-style: none; padding: 0 } .findings > li { margin: .6rem 0 } p { margin: .2rem 0 }
 .severity { font-weight: 600; white-space: nowrap }
 .critical { color: var(--critical) } .breaking { color: var(--breaking) } .unknown { color: var(--unknown) }
 .dangerous { color: var(--dangerous) } .notable { color: var(--notable) } .safe { color: var(--safe) }
-code, pre { font: 13px/1.45 ui-monospace, monospace } p, code { overflow-wrap: anywhere }
+code, pre { font: 13px/1.45 ui-monospace, monospace }
 pre { overflow-x: auto; border: 1px solid var(--rule); padding: .5rem }
 table { border-collapse: collapse; margin: .3rem 0 } caption { text-align: left }
 .scroll { overflow-x: auto } .lines { white-space: pre-line }
-th, td { border: 1px solid var(--rule); padding: .1rem .5rem; text-align: left; vertical-align: top }
+th, td { border: 1px solid var(--rule); padding: .1rem .5rem; text-align: left; vertical-align: top;
+  overflow-wrap: normal }
 @media print { :root { color-scheme: light } body { font-size: 10pt; margin: 0; max-width: none }
   pre, .scroll { overflow: visible } pre span { white-space: pre-wrap } li, tr { break-inside: avoid }
   h2, summary { break-after: avoid } }
@@ -207,7 +209,7 @@ def _evidence(fact: Fact) -> Iterator[str]:
         text = escape(visible(fact.text, keep_newlines=True))
         yield f'<p class="lines">{_shown(fact.name)}: <code>{text}</code></p>'
         return
-    yield f'<div class="scroll"><table><caption>{_shown(fact.name)}</caption><thead><tr>'
+    yield f'<div class="scroll" tabindex="0"><table><caption>{_shown(fact.name)}</caption><thead><tr>'
     yield "".join(f'<th scope="col">{_shown(column)}</th>' for column in fact.columns) + "</tr></thead><tbody>"
     for row in fact.rows:
         cells = (escape(visible(cell, keep_newlines=True)) for cell in row)

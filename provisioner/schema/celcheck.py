@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provisioner.schema import cel
-from provisioner.schema.celcost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate
+from provisioner.schema.celcost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate, misused_objects
 from provisioner.schema.celvalues import FIELD_CHAIN, ROOT_FIELDS, escaped, type_signature, typed_moments
 from provisioner.schema.fields import FieldError, Record, child, forbidden, index, invalid, key, required, unsupported
 from provisioner.schema.pruning import Schema, properties_of, schema_of
@@ -66,6 +66,8 @@ class RuleCheck:
             return
         if program.result_type not in ("bool", "dyn"):
             self.errors.append(invalid(at, _shown(rule), "cel expression must evaluate to a bool"))
+        for problem in misused_objects(program.serialized, bound_of(node.schema, is_root=node.is_root)):
+            self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: {problem}"))
         for name in unknown_fields(text, node.schema, is_root=node.is_root):
             self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: undefined field '{name}'"))
         self._check_cost(program, node, at)

@@ -52,6 +52,17 @@ def estimate(serialized: bytes, bound: Bound | None) -> int:
     return min(_Coster({"self": own, "oldSelf": own}).cost(read(serialized)), UNKNOWN)
 
 
+def misused_objects(serialized: bytes, bound: Bound | None) -> list[str]:
+    """What a compiled rule does to objects with named fields that only maps can do, in the API server's words.
+
+    To its compiler an object is a type of its own; ours takes it for a map.
+    """
+    own = bound or Bound("dyn", UNKNOWN)
+    walk = _Coster({"self": own, "oldSelf": own})
+    walk.cost(read(serialized))
+    return list(dict.fromkeys(walk.problems))
+
+
 def budget_problem(name: str, cost: int, limit: int = MAX_EACH) -> str:
     """What the API server says of a cost over its limit; "" within it."""
     if cost <= limit:
@@ -132,10 +143,14 @@ def _limit(schema: Schema, keyword: str, otherwise: int) -> int:
 
 @dataclass(slots=True)
 class _Coster:
-    """Walks one rule. `known` are the bounds of the variables in scope; None marks one of unknown size."""
+    """Walks one rule. `known` are the bounds of the variables in scope; None marks one of unknown size.
+
+    `problems` are the uses of objects that the API server's compiler refuses.
+    """
 
     known: dict[str, Bound | None]
     found: dict[int, Bound | None] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
 
     def cost(self, node: Node) -> int:
         match node.kind:
@@ -195,6 +210,8 @@ class _Coster:
 
     def _fold(self, node: Node) -> int:
         over, start, condition, step, result = node.parts
+        if self._is_object(over):
+            self.problems.append("expression of type 'object' cannot be range of a comprehension")
         if over.kind is Kind.LIST and not over.parts and condition.value is False:
             return self.cost(over) + self.cost(start) + self._within({node.name: self.bound(start)}, result)
         scope = {node.name: self.bound(start), **self._variables(node)}
@@ -212,7 +229,7 @@ class _Coster:
         return {names[0]: keys or Bound("scalar", 1), names[1]: items}
 
     def _within(self, scope: Mapping[str, Bound | None], node: Node) -> int:
-        return _Coster({**self.known, **scope}).cost(node)
+        return _Coster({**self.known, **scope}, problems=self.problems).cost(node)
 
     def _folded(self, node: Node) -> Bound | None:
         start = node.parts[1]
@@ -230,6 +247,10 @@ class _Coster:
 
     def _own_cost(self, node: Node) -> int:
         """What a call costs beyond its arguments."""
+        operand = {"size": node.target or next(iter(node.parts), None), "@in": node.parts[-1] if node.parts else None}
+        asked = operand.get(node.name, node.parts[0] if node.name == "_[_]" else None)
+        if asked is not None and self._is_object(asked):
+            self.problems.append(f"found no matching overload for '{node.name}' applied to 'object'")
         sizes = [self._size(part) for part in node.parts]
         target = self._size(node.target) if node.target is not None else 0
         if node.name in SUMS:
@@ -290,6 +311,9 @@ class _Coster:
     def _kind(self, node: Node) -> str:
         found = self.bound(node)
         return found.kind if found is not None else ""
+
+    def _is_object(self, node: Node) -> bool:
+        return node.name != "dyn" and self._kind(node) == "object"
 
     def _is_text(self, node: Node | None) -> bool:
         return node is not None and self._kind(node) == "string"

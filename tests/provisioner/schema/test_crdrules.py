@@ -361,3 +361,26 @@ def test_a_crd_that_is_none_is_refused_and_nothing_is_changed(body: JsonDict) ->
     accepts_update(body, SOUND)
     accepts_update(SOUND, body)
     assert body == kept
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_refused"),
+    [
+        ("self.size() < 2", True),
+        ("size(self) < 2", True),
+        ("self.all(k, k != '')", True),
+        ("'a' in self", True),
+        ("self['a'] == 'x'", True),
+        ("dyn(self).size() < 2", False),
+        ("self.m.size() < 2", False),
+        ("self.m.all(k, k != '')", False),
+        ("'a' in self.m", False),
+        ("[self].size() == 1", False),
+    ],
+)
+def test_an_object_with_named_fields_is_no_map_in_cel(rule: str, is_refused: bool) -> None:
+    texts = {"type": "string", "maxLength": 5}
+    fields = {"a": texts, "m": {"type": "object", "maxProperties": 4, "additionalProperties": texts}}
+    spec = {"type": "object", "properties": fields, "x-kubernetes-validations": [{"rule": rule, "message": "no"}]}
+    found = validate_crd(crd(version(schema=root(spec))))
+    assert any("compilation failed" in str(error) for error in found) is is_refused
