@@ -97,8 +97,12 @@ class Sight:
     def _finding(self, record: Record) -> ShownFinding:
         ref = record["ref"]
         position = self._positions.get(_key(ref)) if ref else None
-        is_live = bool(ref) and _key(ref) in self._live and bool(record["evidence"])
-        hidden = self._why_hidden(ref) if is_live else ""
+        is_live = bool(ref) and _key(ref) in self._live
+        is_secret = is_live and (ref["group"], ref["kind"]) == ("", "Secret")
+        hidden = self._why_hidden(ref) if is_live and (record["evidence"] or is_secret) else ""
+        if hidden and is_secret:
+            # The words themselves would tell whether it equals the bundle's.
+            record = {**record, "rule": "", "message": hidden, "path": []}
         facts = [] if hidden else facts_of(record["evidence"])
         return ShownFinding(record, hidden, position, explanation(record["rule"]), facts)
 

@@ -113,3 +113,22 @@ def test_withdrawing_is_for_who_asked(here: World, asked: Request, call: Call) -
     assert call(here.rita, "post", f"requests/{asked.uid}/withdraw", {"reason": "changed my mind"}).status_code == 200
     asked.refresh_from_db()
     assert asked.state == "withdrawn"
+
+
+@pytest.mark.parametrize("decision", ["Approve", "Deny"])
+def test_S02_who_may_read_but_not_approve_decides_nothing(
+    here: World, asked: Request, call: Call, decision: str
+) -> None:
+    here.kubernetes.allow("bert", "get")
+    response = call(here.bert, "post", f"requests/{asked.uid}/reviews", reviewed(asked, decision=decision))
+    found = problem_of(response)
+    assert (response.status_code, found["code"]) == (403, "not-allowed")
+    assert "approve" in found["rule"]
+    assert not Review.objects.exists()
+
+
+def test_promise_4_a_cluster_that_does_not_answer_takes_no_decision(here: World, asked: Request, call: Call) -> None:
+    here.kubernetes.is_down = True
+    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked))
+    assert (response.status_code, problem_of(response)["code"]) == (503, "could-not-ask")
+    assert not Review.objects.exists()

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
 from approvals import services
 from approvals.access.questions import GROUP
-from approvals.models import Cluster, KubernetesIdentity, Outcome, Request, Review
+from approvals.models import Cluster, KubernetesIdentity, Outcome, Report, Request, Review
 from provisioner.values import AccessAnswer, AccessRequest, Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
@@ -207,7 +208,6 @@ def test_live_values_are_hidden_from_who_may_not_get_the_object(here: World, bro
     assert "exists, hidden from you" in pages[0]
     assert "hidden from you" in pages[2]
     here.kubernetes.allow("ada", "get", action["ref"]["name"])
-    from django.core.cache import cache
 
     cache.clear()
     assert "live-value-of-others" in text_of(client.get(f"/requests/{request.uid}/objects/0"))
@@ -241,7 +241,6 @@ def test_the_printed_report_hides_what_its_reader_may_not_get(
     assert "differs-from-what-is-stored" not in text
     assert "exists, hidden from you" in text
     narrow.allow("ada", "get", body["plan"]["actions"][0]["ref"]["name"])
-    from django.core.cache import cache
 
     cache.clear()
     assert "live-value-of-others" in text_of(client.get(f"/requests/{request.uid}/report.html"))
@@ -426,3 +425,27 @@ def test_a_reason_with_hidden_characters_is_shown_escaped(here: World, browse: B
     text = text_of(client.get(f"/requests/{request.uid}"))
     assert "\u202e" not in text
     assert "fine\\u202e, denied" in text
+
+
+def test_S09_of_a_hidden_secret_the_page_says_only_that_it_exists(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    report = Report.objects.get(request=afternoon["serious"])
+    secrets = [one for one in report.body["plan"]["actions"] if one["ref"]["kind"] == "Secret"]
+    secrets[0]["before"] = {"kind": "Secret"}
+    told = {
+        "rule": "OBJ-02",
+        "message": "Changes data.password of it",
+        "ref": secrets[0]["ref"],
+        "evidence": {"keys": ["password"]},
+        "path": ["data"],
+    }
+    report.body["findings"].append({**report.body["findings"][0], **told})
+    report.save()
+    path = f"/requests/{afternoon['serious'].uid}"
+    assert told["message"] in text_of(browse(here.ada).get(path))
+    cache.clear()
+    here.kubernetes.closed = {"secrets"}
+    hidden = text_of(browse(here.ada).get(path))
+    assert told["message"] not in hidden
+    assert "exists, hidden from you" in hidden
