@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 pytest_plugins = ["tests.services.controlplane", "tests.services.sandbox", "tests.services.backing"]
@@ -23,6 +24,8 @@ MARKERS = {
     "services": {"postgres", "redis", "registry", "registry_with_auth", "git_server", "git_server_with_auth"},
     "browser": {"chromium", "browser", "page"},
 }
+# What is drawn at random is drawn alike in every run, so that a failure is the change's. Another PRATIQUE_SEED looks elsewhere.
+hypothesis.settings.register_profile("alike", derandomize=True)
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
@@ -30,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     import approvals.project.celery  # noqa: F401 - wakes are sent with its settings: without a queue they give up at once
 
     config.stash[LEFT_OUT] = Counter()
+    if "PRATIQUE_SEED" not in os.environ:
+        hypothesis.settings.load_profile("alike")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -144,7 +144,7 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _json_integer(digits: str) -> int | float:
-    return number(int(digits) if len(digits) < 20 else float(digits))
+    return number(int(digits) if len(digits.lstrip("-")) < 20 else float(digits))
 
 
 def _json_number(digits: str) -> int | float:

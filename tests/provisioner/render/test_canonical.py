@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from provisioner.errors import BundleTooLarge, InvalidManifest
@@ -70,6 +70,9 @@ def test_nesting_ends_in_words_not_in_recursion() -> None:
 
 
 @given(JSON_VALUES)
+@example(-(2**63))
+@example(2**63 - 1)
+@example(-1_000_000_000_000_000_001)
 def test_the_canonical_text_is_a_fixed_point(value: Any) -> None:
     text = canonical_json(value)
     assert canonical_json(json.loads(text)) == text
