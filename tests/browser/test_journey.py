@@ -1,0 +1,60 @@
+"""One bundle's whole way with nothing put on: Chromium, a real registry, a real API server."""
+
+from __future__ import annotations
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from approvals.models import Review
+from provisioner.values import ObjectRef
+from tests.browser.conftest import SignIn
+from tests.journeys import bundles
+from tests.journeys.conftest import station
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+__all__ = ["station"]
+
+pytestmark = pytest.mark.controlplane
+
+
+def test_who_may_not_is_told_why_and_who_may_approves_by_clicking(
+    live_server: LiveServer, station: Station, registry: Registry, sign_in: SignIn
+) -> None:
+    deployment = station.wish("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "1")))
+    station.work()
+    request = station.latest(deployment)
+    address = f"{live_server.url}/requests/{request.uid}"
+
+    page = sign_in(station.people["carol"])
+    page.goto(address)
+    assert "does not let carol approve" in page.inner_text("main")
+    assert page.get_by_role("button", name="Approve").count() == 0
+    page.context.clear_cookies()
+
+    page = sign_in(station.people["alice"])
+    page.goto(address)
+    page.get_by_label("Reason").fill("read line by line")
+    page.get_by_role("button", name="Approve").click()
+    page.wait_for_url(address)
+    given = Review.objects.get()
+    assert (given.username, given.channel, given.subject_digest) == ("alice", "browser", request.subject_digest)
+    station.work()
+    page.reload()
+    assert "3 of 3 objects" in page.inner_text("#progress")
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "clicked")) is not None
+
+    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/clicked", "--timeout=30s")
+    station.look_after(deployment)
+    page.goto(f"{live_server.url}/deployments/journey/clicked")
+    assert "healthy 3 of 3 objects are ready" in " ".join(page.inner_text("main").split())
+    station.wish("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "2")))
+    station.wish("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "3")))
+    station.work()
+    assert list(deployment.requests.order_by("number").values_list("state", flat=True)) == [
+        "applied",
+        "superseded",
+        "in_review",
+    ]
+    page.goto(f"{live_server.url}/")
+    assert "clicked" in page.inner_text("main")
