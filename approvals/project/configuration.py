@@ -67,6 +67,7 @@ SETTINGS = (
     Setting("DECISION_WEBHOOK_USER", "", "the user that the generic decision endpoint acts as"),
     Setting("LOG_FORMAT", "json", "json or console"),
     Setting("SENTRY_DSN", "", "errors go there (extra: sentry)"),
+    Setting("OTLP_ENDPOINT", "", "traces go there by OTLP over HTTP, e.g. http://collector:4318 (extra: otel)"),
 )
 
 
