@@ -85,6 +85,14 @@ def ensure_request(deployment: BundleDeployment, *, again: bool = False, asker: 
     return _new_request(deployment, Request.Purpose.DEPLOY, asker, is_by_nobody=is_by_nobody)
 
 
+def follow_up(deployment: BundleDeployment) -> None:
+    """Make the request that could not be made while another one was being applied. Needs the deployment's lock."""
+    if deployment.deletion_requested_at:
+        _ensure_deletion_request(deployment, None)
+    else:
+        ensure_request(deployment)
+
+
 def has_asked(request: Request, *, user_id: int | None, username: str) -> bool:
     """Whether this person is one of those who asked, by the account here or by the name in the cluster (S05)."""
     return any(

@@ -70,7 +70,10 @@ def _take_step(request: Request, worker: str) -> None:
     except TryLater as exc:
         _try_later(request, exc)
     except PratiqueError as exc:
-        _fail(request, exc)
+        if request.state == State.APPLYING:
+            deploy.give_up(request, exc)
+        else:
+            _fail(request, exc)
     except Exception as exc:
         logger.exception("a step crashed", extra={"request_id": request.pk, "state": request.state})
         _try_later(request, Crashed(f"a step failed in a way that nobody foresaw ({type(exc).__name__})"))
@@ -100,10 +103,16 @@ def _fail(request: Request, error: PratiqueError) -> None:
     row = locked(request.pk)
     if row.state != request.state:
         return
-    event = Event.FAIL if row.state == State.APPLYING else Event.COULD_NOT_PREPARE
-    facts = {"code": error.code, "problem": str(error)}
-    if row.state in (State.PREPARING, State.STALE, State.APPLYING):
-        move(row, event, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
+    if row.state in (State.PREPARING, State.STALE):
+        facts = {"code": error.code, "problem": str(error)}
+        move(
+            row,
+            Event.COULD_NOT_PREPARE,
+            actor=MACHINE,
+            facts=facts,
+            problem_code=error.code,
+            problem=str(error),
+        )
         return
     # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
     row.look_again_at = timezone.now() + timedelta(seconds=LONGEST_WAIT_SECONDS)

@@ -26,7 +26,7 @@ from approvals.steps.prepare import account_uid_of, check_cluster, check_request
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
-from provisioner.errors import DigestMismatch, TryLater
+from provisioner.errors import DigestMismatch, PratiqueError, TryLater
 from provisioner.review.record import from_record
 from provisioner.values import Content, Identity, ObjectRef, OutcomeState, Plan
 from provisioner.values import Outcome as Done
@@ -38,6 +38,12 @@ class Waiting(TryLater):
     """Approved, but something has to be so before it may be applied; the words say what."""
 
     code = "waiting"
+
+
+class NoLongerWished(PratiqueError):
+    """The BundleDeployment asks for something else by now, or is being deleted; another request is about that."""
+
+    code = "no-longer-wished"
 
 
 class LostClaim(TryLater):
@@ -99,12 +105,12 @@ def _live_deployment(request: Request, api: Api) -> dict[str, Any]:
     deployment = request.deployment
     live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
     if live is None or live["metadata"]["uid"] != deployment.uid:
-        raise Waiting(f"BundleDeployment {deployment.name} is no longer the one that was reviewed")
+        raise NoLongerWished(f"BundleDeployment {deployment.name} is no longer the one that was reviewed")
     wants_deletion = request.purpose == Request.Purpose.DELETE
     if bool(live["metadata"].get("deletionTimestamp")) != wants_deletion:
-        raise Waiting(f"BundleDeployment {deployment.name} is {'not ' if wants_deletion else ''}being deleted")
+        raise NoLongerWished(f"BundleDeployment {deployment.name} is {'not ' if wants_deletion else ''}being deleted")
     if options_digest(live.get("spec") or {}) != request.options_digest:
-        raise Waiting(f"the spec of {deployment.name} is no longer the reviewed one: a new request will follow")
+        raise NoLongerWished(f"the spec of {deployment.name} is no longer the reviewed one: a new request follows")
     return live
 
 
@@ -274,31 +280,44 @@ def _finish(request: Request, failed: list[Done]) -> None:
     row = locked(request.pk)
     if row.state != State.APPLYING:
         return
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
-    revision = row.revision
-    now = timezone.now()
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
-        _close(revision, Revision.State.FAILED, words)
-        move(row, Event.FAIL, actor=MACHINE, facts={"failed": len(failed)}, problem_code="apply-failed", problem=words)
-    else:
-        is_removal = row.purpose == Request.Purpose.DELETE
-        deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
-        _close(revision, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
-        deployment.active_revision = None if is_removal else revision
-        deployment.health, deployment.health_message = "", ""
-        deployment.save(update_fields=["active_revision", "health", "health_message"])
-        move(row, Event.FINISH, actor=MACHINE, facts={"revision": revision.number, "at": now.isoformat()})
+        _end_as_failed(row, "apply-failed", words, {"failed": len(failed)})
+        return
+    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
+    revision = row.revision
+    is_removal = row.purpose == Request.Purpose.DELETE
+    move(row, Event.FINISH, actor=MACHINE, facts={"revision": revision.number, "at": timezone.now().isoformat()})
+    deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
+    _close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
+    deployment.active_revision = None if is_removal else revision
+    deployment.health, deployment.health_message = "", ""
+    deployment.save(update_fields=["active_revision", "health", "health_message"])
+    pivots.follow_up(deployment)
+
+
+@transaction.atomic(durable=True)
+def give_up(request: Request, error: PratiqueError) -> None:
+    """End an apply that cannot go on: what was written stays recorded, and what is wished for by now comes next."""
+    row = locked(request.pk)
+    if row.state == State.APPLYING:
+        _end_as_failed(row, error.code, str(error), {"code": error.code, "problem": str(error)})
+
+
+def _end_as_failed(row: Request, code: str, words: str, facts: dict[str, Any]) -> None:
+    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
+    move(row, Event.FAIL, actor=MACHINE, facts=facts, problem_code=code, problem=words)
+    _close(row, Revision.State.FAILED, words)
+    pivots.follow_up(deployment)
+
+
+def _close(request: Request, state: str, message: str) -> None:
+    revision = request.revision
+    revision.state, revision.message, revision.finished_at = state, message, timezone.now()
+    revision.save(update_fields=["state", "message", "finished_at"])
     audit.record(
         verb="revision.recorded",
         actor=MACHINE,
-        request=row,
-        facts={"revision": revision.number, "state": revision.state, "contentDigest": revision.content_id},
+        request=request,
+        facts={"revision": revision.number, "state": state, "contentDigest": revision.content_id},
     )
-    if not deployment.deletion_requested_at:
-        pivots.ensure_request(deployment)
-
-
-def _close(revision: Revision, state: str, message: str) -> None:
-    revision.state, revision.message, revision.finished_at = state, message, timezone.now()
-    revision.save(update_fields=["state", "message", "finished_at"])

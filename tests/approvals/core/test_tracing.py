@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.services.process import Options, Server, answers_on, free_port, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
-SECONDS = 40.0
+SECONDS = 90.0
 
 
 class Collector:
@@ -81,7 +81,7 @@ def test_pages_and_tasks_are_traced_where_the_operator_says(collector: Collector
     ]
     try:
         servers[0].wait(lambda: answers_on(port), SECONDS)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
         connection.request("GET", "/healthz")
         assert connection.getresponse().status == 200
         wait_until(lambda: "GET healthz" in collector.spans.get("pratique-web", ()), "the page's span", SECONDS)
