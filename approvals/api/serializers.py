@@ -65,6 +65,10 @@ class PauseInput(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=900, allow_blank=True, default="")
 
 
+class RollbackInput(serializers.Serializer[Any]):
+    revision = serializers.IntegerField(min_value=1, max_value=999_999_999)
+
+
 class ReviewSerializer(serializers.ModelSerializer[Review]):
     class Meta:
         model = Review
@@ -87,6 +91,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     deployment = serializers.CharField(source="deployment.name")
     content_digest = serializers.CharField(source="content_id", allow_null=True)
     verdict = serializers.SerializerMethodField()
+    to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
     worst = serializers.SerializerMethodField()
     headline = serializers.SerializerMethodField()
 
@@ -98,6 +103,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "deployment",
             "number",
             "purpose",
+            "to_revision",
             "state",
             "round",
             "generation",

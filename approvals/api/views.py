@@ -168,6 +168,14 @@ class DeploymentViewSet(Readable):
         changed = services.ask_again(by=person(request), deployment=self.get_object(), via=VIA)
         return Response(self.get_serializer(changed).data)
 
+    @extend_schema(request=shapes.RollbackInput, responses=shapes.DeploymentSerializer)
+    @action(detail=True, methods=["post"])
+    def rollback(self, request: Http, **_: Any) -> Response:
+        """Ask for the content of an earlier revision, from the stored bytes: a request that has to be approved."""
+        wish = _valid(shapes.RollbackInput(data=request.data))
+        changed = services.rollback_deployment(by=person(request), deployment=self.get_object(), via=VIA, **wish)
+        return Response(self.get_serializer(changed).data)
+
     @extend_schema(responses=shapes.RevisionSerializer(many=True))
     @action(detail=True)
     def revisions(self, request: Http, **_: Any) -> Response:
@@ -192,7 +200,7 @@ class RequestViewSet(Readable):
     def get_queryset(self) -> QuerySet[Request]:
         return (
             Request.objects.filter(deployment__cluster__in=self.clusters())
-            .select_related("deployment__cluster")
+            .select_related("deployment__cluster", "to_revision")
             .prefetch_related("verdicts", "reviews", Prefetch("reports", queryset=Report.objects.defer("body")))
             .order_by("-created_at", "-pk")
         )

@@ -37,6 +37,7 @@ class BundleDeployment(models.Model):
     labels = models.JSONField(default=dict)
     options_digest = models.CharField(max_length=80)
     asked_again = models.CharField(max_length=100, blank=True, help_text="the annotation's value when it was last seen")
+    asked_rollback = models.CharField(max_length=100, blank=True, help_text="as asked_again, of the rollback")
     is_paused = models.BooleanField(default=False)
     problem = models.TextField(blank=True)
     health = models.CharField(max_length=20, blank=True)

@@ -49,6 +49,14 @@ class Request(models.Model):
     from_revision = models.ForeignKey(
         "approvals.Revision", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
+    to_revision = models.ForeignKey(
+        "approvals.Revision",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="the revision whose content a rollback puts back",
+    )
     content = models.ForeignKey(Content, on_delete=models.PROTECT, null=True, blank=True, related_name="requests")
     pins = models.JSONField(default=list)
     service_account_uid = models.CharField(max_length=63, blank=True)
@@ -84,6 +92,11 @@ class Request(models.Model):
                 condition=models.Q(state__in=["preparing", "failed", "superseded", "expired", "withdrawn", "stale"])
                 | ~models.Q(subject_digest=""),
                 name="request_reviewable_has_subject",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(purpose="rollback", to_revision__isnull=False)
+                | (~models.Q(purpose="rollback") & models.Q(to_revision__isnull=True)),
+                name="rollback_has_its_revision",
             ),
         ]
 

@@ -45,12 +45,18 @@ def open_request(*, deployment: BundleDeployment) -> Request | None:
 
 def requests_of(*, deployment: BundleDeployment, limit: int) -> list[Request]:
     """The latest requests, newest first."""
-    found = Request.objects.filter(deployment=deployment).select_related("from_revision__request")
+    found = Request.objects.filter(deployment=deployment).select_related("from_revision__request", "to_revision")
     return list(found.order_by("-number")[:limit])
 
 
 def revisions(*, deployment: BundleDeployment, limit: int) -> list[Revision]:
     return list(Revision.objects.filter(deployment=deployment).select_related("request")[:limit])
+
+
+def restorable(*, deployment: BundleDeployment) -> QuerySet[Revision]:
+    """The revisions that can be gone back to: what was once in force."""
+    states = (Revision.State.ACTIVE, Revision.State.REPLACED)
+    return Revision.objects.filter(deployment=deployment, state__in=states).order_by("number")
 
 
 def inventory(*, deployment: BundleDeployment, search: str = "", health: str = "") -> QuerySet[InventoryItem]:

@@ -13,9 +13,10 @@ from django.utils import timezone
 from approvals import access
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, TooMany
 from approvals.ledger import pivots
-from approvals.ledger.pivots import ASK_AGAIN, Writer
-from approvals.lifecycle import OPEN
+from approvals.ledger.pivots import ASK_AGAIN, ROLLBACK_TO, Writer
+from approvals.lifecycle import OPEN, SUPERSEDABLE
 from approvals.models import BundleDeployment, Cluster, Request
+from approvals.selectors import lists
 from provisioner.errors import (
     AlreadyExists,
     Forbidden,
@@ -90,6 +91,22 @@ def ask_again(*, by: User, deployment: BundleDeployment, via: str) -> BundleDepl
         raise Changed(f"{deployment.name} has an open request: decide it or withdraw it first")
     now = timezone.now().isoformat()
     return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via, asks=True)
+
+
+def rollback_deployment(*, by: User, deployment: BundleDeployment, revision: int, via: str) -> BundleDeployment:
+    """Ask, as `by`, for the content of an earlier revision: a request of its own, from the stored bytes.
+
+    An open request is superseded. Raises InvalidInput where that revision was never in force, and Changed while a
+    request is being applied.
+    """
+    known = lists.restorable(deployment=deployment).values_list("number", flat=True)
+    if revision not in known:
+        there = ", ".join(map(str, known)) or "none"
+        raise InvalidInput(f"there is no revision {revision} to go back to; there is {there}", field="revision")
+    if deployment.requests.filter(state__in=OPEN - SUPERSEDABLE).exists():
+        raise Changed(f"{deployment.name} has a request that is being applied: ask again when it is settled")
+    value = f"{revision}/{timezone.now().isoformat()}"
+    return _edit(by, deployment, lambda live: _annotated(live, ROLLBACK_TO, value), via, asks=True)
 
 
 def delete_deployment(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:

@@ -39,12 +39,14 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
     active = deployment.active_revision
     since = latest.changed_at if latest else deployment.seen_at
     is_settled = latest is not None and latest.state == State.APPLIED
+    is_back = is_settled and latest is not None and latest.purpose == Request.Purpose.ROLLBACK
+    why = "RolledBack" if is_back else reason(latest.state if latest else State.PREPARING)
     applied = f"revision {active.number}" if active else waits_for
     paused = "approved requests wait until it is resumed" if deployment.is_paused else ""
     health = deployment.health_message or "nothing observed yet"
     return [
         Condition("Applied", active is not None, "RevisionActive" if active else "Waiting", applied, since),
-        Condition("UpToDate", is_settled, reason(latest.state if latest else State.PREPARING), waits_for, since),
+        Condition("UpToDate", is_settled and not is_back, why, waits_for, since),
         Condition("Healthy", deployment.health == HEALTHY, deployment.health, health, since),
         Condition("Paused", deployment.is_paused, "Paused" if deployment.is_paused else "Running", paused, since),
     ]

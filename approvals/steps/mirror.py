@@ -65,10 +65,9 @@ def _has_open_deletion(deployment: BundleDeployment) -> bool:
 def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
     if deployment.gone_at or deployment.deletion_requested_at:
         return
-    latest = deployment.requests.select_related("content").order_by("-number").first()
+    latest = deployment.requests.select_related("content", "to_revision").order_by("-number").first()
     active = deployment.active_revision
-    waits_for = f"request {mirror_name(latest)} is {latest.state.replace('_', ' ')}" if latest else "no request yet"
-    shown = conditions.of_deployment(deployment, latest, waits_for)
+    shown = conditions.of_deployment(deployment, latest, _stands(deployment, latest))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],
@@ -81,8 +80,17 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
     _apply(api, deployment, {"status": status}, subresource="status")
 
 
+def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
+    """Where the latest request stands, in words, and what of the wish cannot be."""
+    words = "no request yet"
+    if latest:
+        back = f" (back to revision {latest.to_revision.number})" if latest.to_revision else ""
+        words = f"request {mirror_name(latest)}{back} is {latest.state.replace('_', ' ')}"
+    return f"{words}; {deployment.problem}" if deployment.problem else words
+
+
 def _mirror_requests(api: Api, deployment: BundleDeployment) -> None:
-    to_show = deployment.requests.select_related("content", "from_revision").filter(
+    to_show = deployment.requests.select_related("content", "from_revision", "to_revision").filter(
         Q(mirrored_at__isnull=True) | Q(mirrored_at__lt=F("changed_at"))
     )
     for request in to_show.exclude(state=State.PREPARING).order_by("number"):
@@ -119,6 +127,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
             "contentDigest": request.content_id or "",
             "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
             "fromRevision": request.from_revision.number if request.from_revision else 0,
+            "toRevision": request.to_revision.number if request.to_revision else 0,
             "requester": {
                 "username": requester.get("username", "unknown"),
                 "groups": requester.get("groups", []),

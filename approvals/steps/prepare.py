@@ -86,8 +86,8 @@ def check_requesters(request: Request) -> None:
 
 
 def _read_for(request: Request) -> list[ObjectRef]:
-    """A deletion fetches no source, so it reads nothing."""
-    return [] if request.purpose == Request.Purpose.DELETE else read_by(request.spec)
+    """Only a deployment fetches its sources; a rollback has its content, and a deletion none."""
+    return read_by(request.spec) if request.purpose == Request.Purpose.DEPLOY else []
 
 
 def _identity_of(person: Mapping[str, Any]) -> Identity:
@@ -129,6 +129,9 @@ def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow]:
     """A request's content is rendered once; a later round is about the same bytes (promise 1)."""
     if request.content:
         return store.get(request.content, pins=store.pins_of(request.pins)), request.content
+    if request.to_revision:
+        row = request.to_revision.content
+        return store.get(row, pins=store.pins_of(request.to_revision.request.pins)), row
     format_name = str(request.spec.get("format") or DEFAULT_FORMAT)
     content = _nothing(request) if request.purpose == Request.Purpose.DELETE else _fetched(request, api, format_name)
     return content, store.put(content, format_name=format_name)

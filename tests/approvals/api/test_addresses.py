@@ -27,6 +27,7 @@ CLOSED = {
     "api-deployment-detail": "deployments/{deployment}",
     "api-deployment-pause": "deployments/{deployment}/pause",
     "api-deployment-ask-again": "deployments/{deployment}/ask-again",
+    "api-deployment-rollback": "deployments/{deployment}/rollback",
     "api-deployment-revisions": "deployments/{deployment}/revisions",
     "api-request-detail": "requests/{request}",
     "api-request-report": "requests/{request}/report",
@@ -46,6 +47,7 @@ BODY = {
     "spec": {"sources": []},
     "generation": 1,
     "is_paused": True,
+    "revision": 1,
 }
 
 
