@@ -210,9 +210,14 @@ class Verdict(models.Model):
 
 
 class Outcome(models.Model):
-    """Progress of an apply: one row per object of the plan, written as it happens."""
+    """Progress of an apply, or of putting back what ran before: one row per object, written as it happens."""
+
+    class Step(models.TextChoices):
+        APPLY = "apply"
+        RESTORE = "restore"
 
     request = models.ForeignKey(Request, on_delete=models.CASCADE, related_name="outcomes")
+    step = models.CharField(max_length=10, choices=[(it, it) for it in Step], default=Step.APPLY)
     position = models.PositiveIntegerField()
     phase = models.CharField(max_length=20, blank=True)
     object = models.CharField(max_length=600)
@@ -224,7 +229,7 @@ class Outcome(models.Model):
 
     class Meta:
         ordering = ["position"]
-        constraints = [models.UniqueConstraint(fields=["request", "object"], name="one_outcome_per_object")]
+        constraints = [models.UniqueConstraint(fields=["request", "step", "object"], name="one_outcome_per_object")]
 
     def __str__(self) -> str:
         return f"{self.action} {self.object}: {self.state}"

@@ -173,7 +173,7 @@ def _of_archive(url: str) -> str:
 def _of_tab(tab: str) -> Q:
     states: dict[str, Collection[str]] = {
         "open": OPEN,
-        "applying": (State.APPROVED, State.APPLYING),
+        "applying": (State.APPROVED, State.APPLYING, State.RESTORING),
         "decided": SETTLED,
     }
     return Q(state__in=sorted(states[tab])) if tab in states else Q()

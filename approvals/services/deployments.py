@@ -14,7 +14,7 @@ from approvals import access
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, TooMany
 from approvals.ledger import pivots
 from approvals.ledger.pivots import ASK_AGAIN, ROLLBACK_TO, Writer
-from approvals.lifecycle import OPEN, SUPERSEDABLE
+from approvals.lifecycle import AT_WORK, OPEN
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.selectors import lists
 from provisioner.errors import (
@@ -103,7 +103,7 @@ def rollback_deployment(*, by: User, deployment: BundleDeployment, revision: int
     if revision not in known:
         there = ", ".join(map(str, known)) or "none"
         raise InvalidInput(f"there is no revision {revision} to go back to; there is {there}", field="revision")
-    if deployment.requests.filter(state__in=OPEN - SUPERSEDABLE).exists():
+    if deployment.requests.filter(state__in=AT_WORK).exists():
         raise Changed(f"{deployment.name} has a request that is being applied: ask again when it is settled")
     value = f"{revision}/{timezone.now().isoformat()}"
     return _edit(by, deployment, lambda live: _annotated(live, ROLLBACK_TO, value), via, asks=True)

@@ -12,9 +12,9 @@ from django.utils import timezone
 from approvals.audit import MACHINE
 from approvals.ledger import claims
 from approvals.ledger.moves import locked, move
-from approvals.lifecycle import Event, State
+from approvals.lifecycle import AT_WORK, Event, State
 from approvals.models import Request
-from approvals.steps import deploy, evaluate, prepare
+from approvals.steps import deploy, evaluate, prepare, restore
 from provisioner.errors import PratiqueError, TryLater
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,12 @@ STEPS: dict[str, Callable[[Request, str], None]] = {
     State.IN_REVIEW: evaluate.run,
     State.APPROVED: deploy.run,
     State.APPLYING: deploy.run,
+    State.RESTORING: restore.run,
+}
+# How a step ends that cannot go on, where more has to be settled than the request itself.
+GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
+    State.APPLYING: deploy.give_up,
+    State.RESTORING: restore.give_up,
 }
 # What a step that keeps failing for a passing reason waits between tries: 2, 4, 8 … 300 seconds.
 LONGEST_WAIT_SECONDS = 300
@@ -62,7 +68,7 @@ def _look(request_id: int, worker: str, seen: set[tuple[str, int]]) -> bool:
 
 
 def _take_step(request: Request, worker: str) -> None:
-    if request.state != State.APPLYING and request.expires_at <= timezone.now():
+    if request.state not in AT_WORK and request.expires_at <= timezone.now():
         _expire(request.pk)
         return
     try:
@@ -70,10 +76,8 @@ def _take_step(request: Request, worker: str) -> None:
     except TryLater as exc:
         _try_later(request, exc)
     except PratiqueError as exc:
-        if request.state == State.APPLYING:
-            deploy.give_up(request, exc)
-        else:
-            _fail(request, exc)
+        give_up = GIVE_UP.get(request.state, _fail)
+        give_up(request, exc)
     except Exception as exc:
         logger.exception("a step crashed", extra={"request_id": request.pk, "state": request.state})
         _try_later(request, Crashed(f"a step failed in a way that nobody foresaw ({type(exc).__name__})"))

@@ -32,6 +32,7 @@ from provisioner.values import Content, Identity, ObjectRef, OutcomeState, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
+RESTORE_PREVIOUS = "RestorePrevious"
 
 
 class Waiting(TryLater):
@@ -85,7 +86,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     live = _live_deployment(request, api)
     check_requesters(request)
     _check_subject(request, content, plan, account_uid_of(request, api))
-    _check_reviewers(request)
+    check_reviewers(request)
     if live.get("spec", {}).get("paused"):
         raise Waiting(f"{request.deployment.name} is paused: it is applied once somebody resumes it")
     now_planned = pipeline.plan_again(
@@ -132,7 +133,7 @@ def _check_subject(request: Request, content: Content, plan: Plan, account_uid: 
         raise DigestMismatch(f"there is no Approved verdict for {found} in round {request.round}")
 
 
-def _check_reviewers(request: Request) -> None:
+def check_reviewers(request: Request) -> None:
     """Ask Kubernetes again for everyone who approved; what no longer counts is said, and the rest is counted."""
     reviews = list(
         request.reviews.filter(round=request.round, subject_digest=request.subject_digest).select_related(
@@ -239,7 +240,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
     for outcome in outcomes:
         if not claims.renew(request.pk, worker):
             raise LostClaim("the claim has passed to another worker")
-        _note(request, outcome)
+        note(request, outcome)
         if outcome.state == OutcomeState.FAILED:
             failed.append(outcome)
     _finish(request, failed)
@@ -256,10 +257,11 @@ def _check_again(request: Request, api: Api, worker: str) -> None:
         )
     if _live_deployment(request, api).get("spec", {}).get("paused"):
         raise Waiting(f"{request.deployment.name} was paused while it was applied: it goes on once somebody resumes it")
-    _check_reviewers(request)
+    check_reviewers(request)
 
 
-def _note(request: Request, outcome: Done) -> None:
+def note(request: Request, outcome: Done, step: str = Outcome.Step.APPLY) -> None:
+    """Keep what was done to one object; the last try of a step counts."""
     found = {
         "action": outcome.action,
         "state": outcome.state,
@@ -269,6 +271,7 @@ def _note(request: Request, outcome: Done) -> None:
     }
     Outcome.objects.update_or_create(
         request=request,
+        step=step,
         object=str(outcome.ref)[:600],
         defaults=found,
         create_defaults={**found, "position": request.outcomes.count()},
@@ -306,9 +309,18 @@ def give_up(request: Request, error: PratiqueError) -> None:
 
 def _end_as_failed(row: Request, code: str, words: str, facts: dict[str, Any]) -> None:
     deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
-    move(row, Event.FAIL, actor=MACHINE, facts=facts, problem_code=code, problem=words)
+    event = Event.RESTORE if _is_to_restore(row, deployment, code) else Event.FAIL
+    fresh = {"attempts": 0, "look_again_at": None} if event == Event.RESTORE else {}
+    move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, **fresh)
     _close(row, Revision.State.FAILED, words)
-    pivots.follow_up(deployment)
+    if event == Event.FAIL:
+        pivots.follow_up(deployment)
+
+
+def _is_to_restore(request: Request, deployment: BundleDeployment, code: str) -> bool:
+    """By spec.onFailure; not where something else is wished for by now, which is asked for instead."""
+    wanted = request.spec.get("onFailure") == RESTORE_PREVIOUS and request.purpose != Request.Purpose.DELETE
+    return wanted and deployment.active_revision_id is not None and code != NoLongerWished.code
 
 
 def _close(request: Request, state: str, message: str) -> None:

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from approvals import services
 from approvals.errors import InvalidInput, Unacknowledged
 from approvals.lifecycle import SETTLED, State
-from approvals.models import Report, Request, Review
+from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
 from approvals.web import standing
 from approvals.web.doors import of_request, person
@@ -159,7 +159,8 @@ def _rows(report: Report) -> list[tuple[int, Mapping[str, Any]]]:
 
 def _progress(request: Request) -> dict[str, Any]:
     outcomes = list(request.outcomes.order_by("-position")[:MAX_OUTCOMES])
-    counted = Counter(request.outcomes.values_list("state", flat=True))
+    step = Outcome.Step.RESTORE if request.state == State.RESTORING else Outcome.Step.APPLY
+    counted = Counter(request.outcomes.filter(step=step).values_list("state", flat=True))
     approvals = request.reviews.filter(round=request.round, decision="Approve", policy=None).count()
     report = Report.objects.filter(request=request, round=request.round).defer("body").first()
     return {

@@ -42,6 +42,7 @@ TONES = {
     "in_review": "info",
     "preparing": "info",
     "applying": "info",
+    "restoring": "warn",
     "approved": "good",
     "applied": "good",
     "active": "good",

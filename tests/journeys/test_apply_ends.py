@@ -17,7 +17,7 @@ from tests.services.registry import Registry
 
 def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """`happens` once, after the first object was written and before the next phase."""
-    noted = deploy._note
+    noted = deploy.note
     seen: list[object] = []
 
     def note(request: Request, outcome: object) -> None:
@@ -26,7 +26,7 @@ def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], objec
         if len(seen) == 1:
             happens()
 
-    monkeypatch.setattr(deploy, "_note", note)
+    monkeypatch.setattr(deploy, "note", note)
 
 
 def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_next(
