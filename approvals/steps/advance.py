@@ -41,6 +41,8 @@ GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
 }
 # What a step that keeps failing for a passing reason waits between tries: 2, 4, 8 … 300 seconds.
 LONGEST_WAIT_SECONDS = 300
+# What is approved goes on soon after what it waits for has come.
+LONGEST_APPROVED_SECONDS = 30
 
 
 def advance(request_id: int) -> None:
@@ -95,10 +97,9 @@ def _try_later(request: Request, error: TryLater) -> None:
     """Nothing is lost: the sweeper wakes the request again when its time has come."""
     row = locked(request.pk)
     row.attempts += 1
-    wait = min(2**row.attempts, LONGEST_WAIT_SECONDS)
-    row.look_again_at = timezone.now() + timedelta(seconds=wait)
-    row.problem_code, row.problem = error.code, str(error)
-    row.save(update_fields=["attempts", "look_again_at", "problem_code", "problem"])
+    longest = LONGEST_APPROVED_SECONDS if row.state == State.APPROVED else LONGEST_WAIT_SECONDS
+    wait = min(2**row.attempts, longest)
+    _wait(row, error, wait)
     logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": wait})
 
 
@@ -119,6 +120,13 @@ def _fail(request: Request, error: PratiqueError) -> None:
         )
         return
     # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
-    row.look_again_at = timezone.now() + timedelta(seconds=LONGEST_WAIT_SECONDS)
+    _wait(row, error, LONGEST_WAIT_SECONDS)
+
+
+def _wait(row: Request, error: PratiqueError, seconds: int) -> None:
+    """Keep what is waited for, and have the cluster shown it where that is news."""
+    row.look_again_at = timezone.now() + timedelta(seconds=seconds)
+    if (row.problem_code, row.problem) != (error.code, str(error)):
+        row.mirrored_at = None
     row.problem_code, row.problem = error.code, str(error)
-    row.save(update_fields=["look_again_at", "problem_code", "problem"])
+    row.save(update_fields=["attempts", "look_again_at", "problem_code", "problem", "mirrored_at"])

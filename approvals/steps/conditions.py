@@ -9,7 +9,7 @@ from typing import Any
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict
 
-MAX_MESSAGE = 1000
+MAX_MESSAGE = 8000
 HEALTHY = "Current"
 
 
@@ -59,6 +59,8 @@ def of_request(request: Request, verdict: Verdict | None, revision: Revision | N
     if verdict:
         words = f"round {verdict.round}, {verdict.subject_digest}"
         found.append(Condition(verdict.verdict, True, "Reviewed", words, verdict.given_at))
+    if state in (State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
+        found.append(Condition("Applied", False, _camel(request.problem_code), request.problem, since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):
         found.append(Condition(reason(state), True, reason(state), "", since))
     if revision and state in (State.APPLIED, State.FAILED):
@@ -72,7 +74,11 @@ def of_request(request: Request, verdict: Verdict | None, revision: Revision | N
 
 def reason(state: str) -> str:
     """`in_review` as Kubernetes writes reasons: InReview."""
-    return "".join(word.capitalize() for word in state.split("_"))
+    return _camel(state, "_")
+
+
+def _camel(words: str, separator: str = "-") -> str:
+    return "".join(word.capitalize() for word in words.split(separator))
 
 
 def instant(at: datetime) -> str:

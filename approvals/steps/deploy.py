@@ -22,6 +22,7 @@ from approvals.models import BundleDeployment, Outcome, Request, Review, Revisio
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
+from approvals.steps.obstacles import Waiting, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
@@ -33,12 +34,6 @@ from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
 RESTORE_PREVIOUS = "RestorePrevious"
-
-
-class Waiting(TryLater):
-    """Approved, but something has to be so before it may be applied; the words say what."""
-
-    code = "waiting"
 
 
 class NoLongerWished(PratiqueError):
@@ -61,7 +56,7 @@ def run(request: Request, worker: str) -> None:
         if not _pass_gate(request, api, content, plan):
             return
         request = _start(request, worker)
-    _apply(request, api, content, plan, worker)
+    _apply(request, api, content, without_lifted(plan), worker)
 
 
 def _approved_content(request: Request) -> Content:
@@ -99,6 +94,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)
         return False
+    check_doable(request, api, content, now_planned)
     return True
 
 

@@ -20,8 +20,9 @@ from approvals.ledger import claims, pivots
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Revision
-from approvals.steps.deploy import LostClaim, NoLongerWished, Waiting, check_reviewers, note
+from approvals.steps.deploy import LostClaim, NoLongerWished, check_reviewers, note
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
+from approvals.steps.obstacles import Waiting
 from approvals.steps.prepare import account_uid_of, check_cluster
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
