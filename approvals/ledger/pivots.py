@@ -28,6 +28,9 @@ ASK_AGAIN = "core.rukpak.io/ask-again"
 # slash means nothing, so that the same can be asked for twice: 3/1, 3/2.
 ROLLBACK_TO = "core.rukpak.io/rollback-to"
 ANNOTATION_LENGTH = 100
+# Why it is paused, for people; written beside spec.paused by whoever pauses it.
+PAUSE_REASON = "core.rukpak.io/pause-reason"
+PAUSE_REASON_LENGTH = 1000
 MAX_DIGITS = 9
 
 
@@ -158,7 +161,7 @@ def _note_writes(
     deployment.spec = spec
     deployment.labels = dict(meta.get("labels") or {})
     deployment.options_digest = options_digest(spec)
-    deployment.is_paused = bool(spec.get("paused"))
+    _note_pause(deployment, spec, meta)
     deployment.seen_at = timezone.now()
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
         deployment.deletion_requested_at = timezone.now()
@@ -175,6 +178,15 @@ def _note_writes(
             facts={"generation": generation, "optionsDigest": deployment.options_digest},
         )
         wake.deployment(deployment.pk)
+
+
+def _note_pause(deployment: BundleDeployment, spec: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    is_paused = bool(spec.get("paused"))
+    if is_paused and not deployment.is_paused:
+        deployment.paused_generation = deployment.generation
+    deployment.is_paused = is_paused
+    reason = str((meta.get("annotations") or {}).get(PAUSE_REASON, "")) if is_paused else ""
+    deployment.pause_reason = reason[:PAUSE_REASON_LENGTH]
 
 
 def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | None) -> bool:

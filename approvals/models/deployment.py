@@ -39,6 +39,10 @@ class BundleDeployment(models.Model):
     asked_again = models.CharField(max_length=100, blank=True, help_text="the annotation's value when it was last seen")
     asked_rollback = models.CharField(max_length=100, blank=True, help_text="as asked_again, of the rollback")
     is_paused = models.BooleanField(default=False)
+    paused_generation = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="the generation that paused it; its write says by whom"
+    )
+    pause_reason = models.CharField(max_length=1000, blank=True)
     problem = models.TextField(blank=True)
     health = models.CharField(max_length=20, blank=True)
     health_message = models.TextField(blank=True)

@@ -53,6 +53,15 @@ def revisions(*, deployment: BundleDeployment, limit: int) -> list[Revision]:
     return list(Revision.objects.filter(deployment=deployment).select_related("request")[:limit])
 
 
+def pause_words(*, deployment: BundleDeployment) -> str:
+    """By whom it is paused, and why; "" where it is not."""
+    if not deployment.is_paused:
+        return ""
+    write = deployment.writes.filter(generation=deployment.paused_generation or 0).first()
+    name = write.username if write and write.username else "somebody whom nobody knows here"
+    return f"by {name}: {deployment.pause_reason or 'no reason given'}"
+
+
 def restorable(*, deployment: BundleDeployment) -> QuerySet[Revision]:
     """The revisions that can be gone back to: what was once in force."""
     states = (Revision.State.ACTIVE, Revision.State.REPLACED)

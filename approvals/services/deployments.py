@@ -13,7 +13,7 @@ from django.utils import timezone
 from approvals import access
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, TooMany
 from approvals.ledger import pivots
-from approvals.ledger.pivots import ASK_AGAIN, ROLLBACK_TO, Writer
+from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, Writer
 from approvals.lifecycle import AT_WORK, OPEN
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.selectors import lists
@@ -29,7 +29,6 @@ from provisioner.values import Identity, ObjectRef
 
 API_VERSION = "core.rukpak.io/v1alpha2"
 KIND = "BundleDeployment"
-PAUSE_REASON = "core.rukpak.io/pause-reason"
 # How often a write is tried again that met another one of the same object.
 WRITE_AGAIN = 4
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
@@ -75,7 +74,7 @@ def pause_deployment(
     """Stop or resume writes to the cluster; requests are still made and reported."""
 
     def change(live: Live) -> Live:
-        words = f"{_identity(by, deployment.cluster).username}: {reason}"[:1000] if is_paused else None
+        words = reason[:PAUSE_REASON_LENGTH] if is_paused else None
         return {**_annotated(live, PAUSE_REASON, words), "spec": {**live["spec"], "paused": is_paused}}
 
     return _edit(by, deployment, change, via)

@@ -34,15 +34,18 @@ class Condition:
         return {**shown, "observedGeneration": generation} if generation else shown
 
 
-def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_for: str) -> list[Condition]:
-    """Applied, UpToDate, Healthy and Paused; `waits_for` says in words where the latest request stands."""
+def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_for: str, paused: str) -> list[Condition]:
+    """Applied, UpToDate, Healthy and Paused.
+
+    `waits_for` says in words where the latest request stands, `paused` by whom it is paused and why.
+    """
     active = deployment.active_revision
     since = latest.changed_at if latest else deployment.seen_at
     is_settled = latest is not None and latest.state == State.APPLIED
     is_back = is_settled and latest is not None and latest.purpose == Request.Purpose.ROLLBACK
     why = "RolledBack" if is_back else reason(latest.state if latest else State.PREPARING)
     applied = f"revision {active.number}" if active else waits_for
-    paused = "approved requests wait until it is resumed" if deployment.is_paused else ""
+    paused = f"{paused}; approved requests wait until it is resumed" if deployment.is_paused else ""
     health = deployment.health_message or "nothing observed yet"
     return [
         Condition("Applied", active is not None, "RevisionActive" if active else "Waiting", applied, since),

@@ -22,7 +22,7 @@ from approvals.models import BundleDeployment, Outcome, Request, Review, Revisio
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
-from approvals.steps.obstacles import Waiting, check_doable, without_lifted
+from approvals.steps.obstacles import Paused, Waiting, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
@@ -83,7 +83,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     _check_subject(request, content, plan, account_uid_of(request, api))
     check_reviewers(request)
     if live.get("spec", {}).get("paused"):
-        raise Waiting(f"{request.deployment.name} is paused: it is applied once somebody resumes it")
+        raise Paused(request.deployment, "it is applied")
     now_planned = pipeline.plan_again(
         api,
         content,
@@ -252,7 +252,7 @@ def _check_again(request: Request, api: Api, worker: str) -> None:
             f"the ServiceAccount has uid {account_uid}; approved was {request.service_account_uid}: it was made again"
         )
     if _live_deployment(request, api).get("spec", {}).get("paused"):
-        raise Waiting(f"{request.deployment.name} was paused while it was applied: it goes on once somebody resumes it")
+        raise Paused(request.deployment, "what was begun goes on")
     check_reviewers(request)
 
 

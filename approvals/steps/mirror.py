@@ -14,6 +14,7 @@ from approvals.access.port import connect
 from approvals.ledger import pivots
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision
+from approvals.selectors import lists
 from approvals.steps import conditions
 from approvals.steps.observe import observe
 from provisioner.cluster.api import Cluster as Api
@@ -67,7 +68,9 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
         return
     latest = deployment.requests.select_related("content", "to_revision").order_by("-number").first()
     active = deployment.active_revision
-    shown = conditions.of_deployment(deployment, latest, _stands(deployment, latest))
+    shown = conditions.of_deployment(
+        deployment, latest, _stands(deployment, latest), lists.pause_words(deployment=deployment)
+    )
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from approvals.models import Request
+from approvals.models import BundleDeployment, Request
+from approvals.selectors import lists
 from approvals.steps.inventory import owned
 from approvals.steps.prepare import running_content
 from provisioner import pipeline
@@ -26,6 +27,14 @@ class Waiting(TryLater):
     """Approved, but something has to be so before it may be applied; the words say what."""
 
     code = "waiting"
+
+
+class Paused(Waiting):
+    """Nothing is written while it is paused."""
+
+    def __init__(self, deployment: BundleDeployment, then: str) -> None:
+        by_whom = lists.pause_words(deployment=deployment)
+        super().__init__(f"{deployment.name} is paused{f' {by_whom}' if by_whom else ''}; {then} once it is resumed")
 
 
 class MissingRights(Waiting):

@@ -22,7 +22,7 @@ from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Revision
 from approvals.steps.deploy import LostClaim, NoLongerWished, check_reviewers, note
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
-from approvals.steps.obstacles import Waiting
+from approvals.steps.obstacles import Paused
 from approvals.steps.prepare import account_uid_of, check_cluster
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
@@ -135,7 +135,7 @@ def _check(request: Request, target: Target, api: Api, worker: str) -> None:
     if live is None or live["metadata"]["uid"] != deployment.uid or live["metadata"].get("deletionTimestamp"):
         raise NoLongerWished(f"BundleDeployment {deployment.name} is gone or being deleted")
     if live.get("spec", {}).get("paused"):
-        raise Waiting(f"{deployment.name} is paused: what ran before is put back once somebody resumes it")
+        raise Paused(deployment, "what ran before is put back")
     check_reviewers(request)
 
 

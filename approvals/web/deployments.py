@@ -156,6 +156,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "search": search,
         "wanted_health": wanted_health,
         "rights": rights,
+        "paused": lists.pause_words(deployment=deployment),
         "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
         "restorable": set(lists.restorable(deployment=deployment).values_list("number", flat=True)),
         "wrong": wrong,

@@ -135,6 +135,10 @@ def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Regis
     )
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert request.problem == "pause is paused by rita: frozen; it is applied once it is resumed"
+    station.look_after(deployment)
+    paused = next(it for it in station.get("bd", "pause")["status"]["conditions"] if it["type"] == "Paused")
+    assert (paused["status"], paused["message"][:16]) == ("True", "by rita: frozen;")
     services.pause_deployment(
         by=station.people["rita"], deployment=deployment, is_paused=False, reason="", via="browser"
     )
