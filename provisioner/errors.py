@@ -9,6 +9,18 @@ class PratiqueError(Exception):
     code = "error"
 
 
+class InvalidConstraint(PratiqueError):
+    """A constraint of a BundleDeployment that cannot be read or asked."""
+
+    code = "invalid-constraint"
+
+
+class InvalidRange(InvalidConstraint):
+    """A version or a range of versions that cannot be read."""
+
+    code = "invalid-range"
+
+
 class TryLater(PratiqueError):
     """May succeed when tried again. The only error that is retried."""
 

@@ -1,5 +1,6 @@
 """Guards, grants and counting: facts come in, words and decisions go out. PURE."""
 
+from approvals.policy.constraints import Surroundings, api_name, check_constraints, unmet
 from approvals.policy.decide import Ballot, Decision, Tally, decide
 from approvals.policy.expression import FACTS, BadExpression, Facts, compile_expression, evaluate, holds_for
 
@@ -9,9 +10,13 @@ __all__ = [
     "Ballot",
     "Decision",
     "Facts",
+    "Surroundings",
     "Tally",
+    "api_name",
+    "check_constraints",
     "compile_expression",
     "decide",
     "evaluate",
     "holds_for",
+    "unmet",
 ]

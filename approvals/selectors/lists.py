@@ -62,6 +62,12 @@ def pause_words(*, deployment: BundleDeployment) -> str:
     return f"by {name}: {deployment.pause_reason or 'no reason given'}"
 
 
+def running_beside(*, deployment: BundleDeployment) -> QuerySet[BundleDeployment]:
+    """The other deployments of its cluster of which something runs."""
+    others = BundleDeployment.objects.filter(cluster=deployment.cluster, gone_at__isnull=True).exclude(pk=deployment.pk)
+    return others.filter(active_revision__isnull=False).select_related("active_revision__request").order_by("name")
+
+
 def restorable(*, deployment: BundleDeployment) -> QuerySet[Revision]:
     """The revisions that can be gone back to: what was once in force."""
     states = (Revision.State.ACTIVE, Revision.State.REPLACED)

@@ -22,7 +22,7 @@ from approvals.models import BundleDeployment, Outcome, Request, Review, Revisio
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
-from approvals.steps.obstacles import Paused, Waiting, check_doable, without_lifted
+from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
@@ -84,6 +84,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     check_reviewers(request)
     if live.get("spec", {}).get("paused"):
         raise Paused(request.deployment, "it is applied")
+    check_constraints(request, api)
     now_planned = pipeline.plan_again(
         api,
         content,

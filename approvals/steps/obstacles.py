@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import lists
+from approvals.steps.constraints import CODE, unmet_words
 from approvals.steps.inventory import owned
 from approvals.steps.prepare import running_content
 from provisioner import pipeline
@@ -37,6 +38,12 @@ class Paused(Waiting):
         super().__init__(f"{deployment.name} is paused{f' {by_whom}' if by_whom else ''}; {then} once it is resumed")
 
 
+class UnmetConstraints(Waiting):
+    """The cluster is not as spec.constraints wants it."""
+
+    code = CODE
+
+
 class MissingRights(Waiting):
     """The installing account lacks rights; the words hold the roles that would give them, ready to be applied."""
 
@@ -53,6 +60,13 @@ def check_doable(request: Request, api: Api, content: Content, planned: Plan) ->
     if refused:
         words = "; ".join(f"{one.ref}: {one.problem}" for one in refused[:SHOWN])
         raise Waiting(f"{len(refused)} of {len(planned.actions)} objects would be refused: {words}")
+
+
+def check_constraints(request: Request, api: Api) -> None:
+    """Raise UnmetConstraints while the cluster is not what the request's spec asks for."""
+    words = unmet_words(request, api)
+    if words:
+        raise UnmetConstraints(words)
 
 
 def without_lifted(plan: Plan) -> Plan:

@@ -22,7 +22,7 @@ from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
 from approvals.models import Report as ReportRow
 from approvals.models import Request, Revision
-from approvals.steps import inventory
+from approvals.steps import constraints, inventory
 from approvals.steps.sources import egress, limits, read_by, sources_of
 from provisioner import pipeline, render
 from provisioner.cluster.api import Cluster as Api
@@ -39,6 +39,7 @@ class Prepared:
     row: ContentRow
     account_uid: str
     report: Report
+    unmet: str = ""
 
 
 def run(request: Request, worker: str) -> None:
@@ -46,6 +47,7 @@ def run(request: Request, worker: str) -> None:
     check_cluster(request, api)
     check_requesters(request)
     account_uid = account_uid_of(request, api)
+    unmet = constraints.unmet_words(request, api)
     content, row = _content_of(request, api)
     report = pipeline.look(
         api,
@@ -54,7 +56,7 @@ def run(request: Request, worker: str) -> None:
         inventory=inventory.owned(request.deployment),
         as_account=inventory.installer_of(request.spec),
     )
-    _record(request, Prepared(content, row, account_uid, report))
+    _record(request, Prepared(content, row, account_uid, report, unmet))
 
 
 def check_cluster(request: Request, api: Api) -> None:
@@ -217,8 +219,8 @@ def _record(request: Request, prepared: Prepared) -> None:
         subject_digest=digest,
         attempts=0,
         look_again_at=None,
-        problem="",
-        problem_code="",
+        problem=prepared.unmet,
+        problem_code=constraints.CODE if prepared.unmet else "",
     )
     wake.notice(row.pk, "needs_you")
 
