@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import django_filters
 from django.contrib.auth.models import User
 from django.core.exceptions import MultipleObjectsReturned
 from django.db.models import Prefetch, QuerySet
@@ -12,6 +11,7 @@ from django.http import Http404
 from django.middleware.http import ConditionalGetMiddleware
 from django.utils.decorators import decorator_from_middleware, method_decorator
 from django.utils.functional import cached_property
+from django_filters import FilterSet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
@@ -22,7 +22,9 @@ from rest_framework.views import APIView
 
 from approvals import access, services
 from approvals.access import Permission
+from approvals.api import filters
 from approvals.api import serializers as shapes
+from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
 from approvals.api.problems import Ambiguous
 from approvals.api.sight import visible_report
@@ -30,6 +32,8 @@ from approvals.errors import CouldNotAsk
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
 
 VIA = "rest"
+# The actions that answer with a page of rows.
+PAGED = ("list", "revisions", "outcomes")
 
 
 def person(http: Http) -> User:
@@ -43,6 +47,15 @@ class Readable(viewsets.GenericViewSet[Any]):
     """Knows the caller's clusters. Every answer to a GET carries an ETag; a known one is a 304."""
 
     parser_classes = [BoundedJson]
+    filter_backends = [filters.Filters]
+    filterset_class: type[FilterSet] | None = None
+    object_filterset_class: type[FilterSet] | None = None
+
+    def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        narrowing = self.filterset_class if self.action == "list" else self.object_filterset_class
+        known = [*narrowing.base_filters] if narrowing and self.action != "create" else []
+        filters.check_names(request.query_params, [*known, *(Pages.names if self.action in PAGED else ())])
 
     @property
     def default_response_headers(self) -> dict[str, str]:
@@ -104,15 +117,10 @@ class ClusterViewSet(Readable):
         return Cluster.objects.filter(pk__in=[cluster.pk for cluster in self.clusters()]).order_by("name")
 
 
-class DeploymentFilter(django_filters.FilterSet):
-    cluster = django_filters.CharFilter(field_name="cluster__name")
-    name = django_filters.CharFilter()
-    health = django_filters.CharFilter()
-
-
 class DeploymentViewSet(Readable):
     serializer_class = shapes.DeploymentSerializer
-    filterset_class = DeploymentFilter
+    filterset_class = filters.DeploymentFilter
+    object_filterset_class = filters.ByCluster
     lookup_field = "uid"
 
     def get_queryset(self) -> QuerySet[BundleDeployment]:
@@ -175,15 +183,8 @@ class DeploymentViewSet(Readable):
         return self.paged(rows, shapes.RevisionSerializer)
 
 
-class RequestFilter(django_filters.FilterSet):
-    cluster = django_filters.CharFilter(field_name="deployment__cluster__name")
-    deployment = django_filters.CharFilter(field_name="deployment__name")
-    state = django_filters.CharFilter()
-    purpose = django_filters.CharFilter()
-
-
 class RequestViewSet(Readable):
-    filterset_class = RequestFilter
+    filterset_class = filters.RequestFilter
     lookup_field = "uid"
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
@@ -238,16 +239,9 @@ class PolicyViewSet(Readable):
         return Policy.objects.filter(cluster__in=self.clusters()).select_related("cluster").order_by("name")
 
 
-class AuditFilter(django_filters.FilterSet):
-    actor = django_filters.CharFilter()
-    deployment = django_filters.CharFilter()
-    verb = django_filters.CharFilter()
-    via = django_filters.CharFilter()
-
-
 class AuditViewSet(Readable):
     serializer_class = shapes.AuditSerializer
-    filterset_class = AuditFilter
+    filterset_class = filters.AuditFilter
     lookup_field = "number"
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
