@@ -7,14 +7,18 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.exceptions import MultipleObjectsReturned
 from django.db.models import Prefetch, QuerySet
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from django.middleware.http import ConditionalGetMiddleware
+from django.utils.cache import set_response_etag
 from django.utils.decorators import decorator_from_middleware, method_decorator
 from django.utils.functional import cached_property
+from django.utils.http import parse_etags
 from django_filters import FilterSet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -28,10 +32,12 @@ from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
 from approvals.api.problems import Ambiguous
 from approvals.api.sight import visible_report
-from approvals.errors import CouldNotAsk
+from approvals.errors import CouldNotAsk, NotAsExpected
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
 
 VIA = "rest"
+# These change what a GET of the same address shows, and take If-Match.
+CONDITIONAL = ("update", "destroy")
 # The actions that answer with a page of rows.
 PAGED = ("list", "revisions", "outcomes")
 
@@ -55,6 +61,8 @@ class Readable(viewsets.GenericViewSet[Any]):
         super().initial(request, *args, **kwargs)
         narrowing = self.filterset_class if self.action == "list" else self.object_filterset_class
         known = [*narrowing.base_filters] if narrowing and self.action != "create" else []
+        if self.action not in CONDITIONAL and request.method not in SAFE_METHODS and "If-Match" in request.headers:
+            raise NotAsExpected("If-Match is for PUT and DELETE of what has an ETag; nothing is looked at here")
         filters.check_names(request.query_params, [*known, *(Pages.names if self.action in PAGED else ())])
 
     @property
@@ -92,7 +100,20 @@ class Readable(viewsets.GenericViewSet[Any]):
         answer = self.get_paginated_response(self.get_serializer(page, many=True).data)
         if self.silent_clusters():
             answer["Pratique-Could-Not-Ask"] = ",".join(self.silent_clusters())
+            # No ETag: a 304 would drop the header, and an empty list look like the one that is known.
+            self.headers["Cache-Control"] = "no-store"
         return answer
+
+    def check_if_match(self, found: Any) -> None:
+        """Raise NotAsExpected where If-Match is given and is not the ETag that a GET of `found` would carry now."""
+        wanted = parse_etags(self.request.headers.get("If-Match", ""))
+        if not wanted or wanted == ["*"]:
+            return
+        media_type = self.request.accepted_media_type or ""
+        body = JSONRenderer().render(self.get_serializer(found).data, media_type, self.get_renderer_context())
+        etag = set_response_etag(HttpResponse(body))["ETag"]
+        if etag not in wanted:
+            raise NotAsExpected(f"If-Match is {', '.join(wanted)[:200]}; the present state is {etag}: look again")
 
     def retrieve(self, request: Http, *args: Any, **kwargs: Any) -> Response:
         return Response(self.get_serializer(self.get_object()).data)
@@ -147,9 +168,11 @@ class DeploymentViewSet(Readable):
     def update(self, request: Http, **_: Any) -> Response:
         """Replace the spec; 409 where the spec is no longer the one of `generation`."""
         wish = _valid(shapes.SpecInput(data=request.data))
+        found = self.get_object()
+        self.check_if_match(found)
         changed = services.change_deployment(
             by=person(request),
-            deployment=self.get_object(),
+            deployment=found,
             spec=wish["spec"],
             generation=wish["generation"],
             via=VIA,
@@ -158,7 +181,9 @@ class DeploymentViewSet(Readable):
 
     def destroy(self, request: Http, **_: Any) -> Response:
         """Ask for deletion: a request that has to be approved while objects are left."""
-        services.delete_deployment(by=person(request), deployment=self.get_object(), via=VIA)
+        found = self.get_object()
+        self.check_if_match(found)
+        services.delete_deployment(by=person(request), deployment=found, via=VIA)
         return Response(status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(request=shapes.PauseInput, responses=shapes.DeploymentSerializer)
