@@ -83,22 +83,24 @@ class Described(AutoSchema):
         operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
         if operation is None or not hasattr(self.view, "action"):
             return operation
-        problem = ResolvedComponent(name="Problem", type=ResolvedComponent.SCHEMA, schema=PROBLEM, object="Problem")
+        problem = ResolvedComponent(  # type: ignore[no-untyped-call]  # drf-spectacular's has no types
+            name="Problem", type=ResolvedComponent.SCHEMA, schema=PROBLEM, object="Problem"
+        )
         self.registry.register_on_missing(problem)
         for status, codes in sorted(self._refusals("requestBody" in operation).items()):
             operation["responses"][str(status)] = _response(problem.ref, WORDS[status], codes)
         return operation
 
     def _refusals(self, has_body: bool) -> dict[int, set[str]]:
-        basename, action = self.view.basename, self.view.action
+        view: Any = self.view
         found: dict[int, set[str]] = {}
         parts = [EVERYWHERE, *([WRITING] if self.method != "GET" else []), *([WITH_BODY] if has_body else [])]
         for part in parts:
             for status, codes in part.items():
                 found.setdefault(status, set()).update(codes)
-        for refusal in REFUSED.get((basename, action), ()):
+        for refusal in REFUSED.get((view.basename, view.action), ()):
             found.setdefault(refusal.status, set()).add(refusal.code)
-        if basename == "api-deployment" and self.view.detail:
+        if view.basename == "api-deployment" and view.detail:
             found.setdefault(409, set()).add("ambiguous")
         return found
 
