@@ -78,6 +78,13 @@ class Changed(Refused):
     status = 409
 
 
+class NotAsExpected(Refused):
+    """If-Match names another state of this address than the present one."""
+
+    code = "precondition-failed"
+    status = 412
+
+
 class TooMany(Refused):
     """A quota of the requester or the cluster is used up (security.md S25)."""
 

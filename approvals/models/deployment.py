@@ -90,6 +90,23 @@ class SpecWrite(models.Model):
         return f"generation {self.generation} by {self.username or 'unknown'}"
 
 
+class OwnWrite(models.Model):
+    """A write of a wish through a door of ours, from before it starts until the row says whose it was.
+
+    It proves nothing: it only tells the watch that the author of what it sees may be about to be recorded.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=253)
+    started_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["cluster", "name"], name="own_write_of_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name} since {self.started_at}"
+
+
 class Revision(models.Model):
     """What was really applied, numbered per deployment from 1."""
 

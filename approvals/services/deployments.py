@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from django.utils import timezone
 
 from approvals import access
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, TooMany
-from approvals.ledger import pivots
+from approvals.ledger import authors, pivots
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, Writer
 from approvals.lifecycle import AT_WORK, OPEN
 from approvals.models import BundleDeployment, Cluster, Request
@@ -51,8 +52,9 @@ def create_deployment(
         "metadata": {"name": name, "labels": dict(labels)},
         "spec": dict(spec),
     }
-    made = _write(lambda: access.kubernetes().create(cluster, obj, as_person=identity))
-    return pivots.see(cluster=cluster, obj=made, writer=Writer(identity, via, by))
+    with authors.writing(cluster=cluster, name=name):
+        made = _write(lambda: access.kubernetes().create(cluster, obj, as_person=identity))
+        return pivots.see(cluster=cluster, obj=made, writer=Writer(identity, via, by))
 
 
 def change_deployment(
@@ -110,16 +112,20 @@ def rollback_deployment(*, by: User, deployment: BundleDeployment, revision: int
 
 def delete_deployment(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:
     """Ask for deletion as `by`: the object stays Terminating until the deletion request is approved (S15)."""
-    identity = _identity(by, deployment.cluster)
+    asker = Writer(_identity(by, deployment.cluster), via, by)
+    with authors.writing(cluster=deployment.cluster, name=deployment.name):
+        return _delete(deployment, asker)
+
+
+def _delete(deployment: BundleDeployment, asker: Writer) -> BundleDeployment:
     ref = _ref(deployment)
     before = _write(lambda: access.kubernetes().get(deployment.cluster, ref))
     generation = _generation(before) if before else 0
-    _write(lambda: access.kubernetes().delete(deployment.cluster, ref, uid=deployment.uid, as_person=identity))
+    _write(lambda: access.kubernetes().delete(deployment.cluster, ref, uid=deployment.uid, as_person=asker.identity))
     live = _write(lambda: access.kubernetes().get(deployment.cluster, ref))
     if live is None:
         pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
         return deployment
-    asker = Writer(identity, via, by)
     writer = asker if _generation(live) == generation + 1 else None
     return pivots.see(cluster=deployment.cluster, obj=live, writer=writer, asker=asker)
 
@@ -162,18 +168,21 @@ def _edit(
 
     Only a new generation is theirs: a write that leaves the spec as it was does not make them its writer (S05).
     """
-    identity = _identity(by, deployment.cluster)
-    for is_last in (*[False] * WRITE_AGAIN, True):
+    person = Writer(_identity(by, deployment.cluster), via, by)
+    with authors.writing(cluster=deployment.cluster, name=deployment.name):
+        obj, written = _change(deployment, change, person.identity)
+        writer = person if _generation(written) > _generation(obj) else None
+        return pivots.see(cluster=deployment.cluster, obj=written, writer=writer, asker=person if asks else None)
+
+
+def _change(deployment: BundleDeployment, change: Callable[[Live], Live], identity: Identity) -> tuple[Live, Live]:
+    """What was sent and what came of it."""
+    for _ in range(WRITE_AGAIN):
         obj = change(_live(deployment, identity))
-        try:
-            written = _replace(deployment, obj, identity)
-            break
-        except Changed:
-            if is_last:
-                raise
-    person = Writer(identity, via, by)
-    writer = person if _generation(written) > _generation(obj) else None
-    return pivots.see(cluster=deployment.cluster, obj=written, writer=writer, asker=person if asks else None)
+        with contextlib.suppress(Changed):
+            return obj, _replace(deployment, obj, identity)
+    obj = change(_live(deployment, identity))
+    return obj, _replace(deployment, obj, identity)
 
 
 def _replace(deployment: BundleDeployment, obj: Live, identity: Identity) -> Live:

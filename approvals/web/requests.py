@@ -23,7 +23,7 @@ from approvals.web import standing
 from approvals.web.doors import of_request, person
 from approvals.web.rendering import page
 from approvals.web.sharing import shared_html
-from approvals.web.sight import Sight
+from approvals.web.sight import ShownReport
 from approvals.web.sight import show_object as sight_of
 
 OBJECTS_OF_PAGE = 100
@@ -141,7 +141,7 @@ def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None 
 def _report(http: HttpRequest, request: Request, report: Report | None) -> dict[str, Any]:
     if report is None:
         return {"sections": [], "rows": [], "row_count": 0}
-    sight = Sight(person(http), request.deployment.cluster, report)
+    sight = ShownReport(person(http), request.deployment.cluster, report)
     rows = _rows(report)
     return {
         "sections": [sight.section(section) for section in pages.sections_of(report)],
