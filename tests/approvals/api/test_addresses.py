@@ -93,6 +93,7 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-deployment-detail", "delete"),
         ("api-deployment-pause", "post"),
         ("api-deployment-ask-again", "post"),
+        ("api-deployment-rollback", "post"),
         ("api-request-reviews", "post"),
         ("api-request-withdraw", "post"),
     }
