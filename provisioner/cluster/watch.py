@@ -13,7 +13,8 @@ from provisioner.cluster.answers import Watch, WatchType
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.discovery import Resource
-from provisioner.cluster.health import health_of, words_of_pod
+from provisioner.cluster.health import health_of
+from provisioner.cluster.pods import words_of_pod
 from provisioner.errors import ClusterError, Expired, Forbidden, TryLater, UnknownKind
 from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
