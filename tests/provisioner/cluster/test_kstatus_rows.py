@@ -151,11 +151,11 @@ ROWS = {
 
 
 @pytest.mark.parametrize(("row", "state"), ROWS.values(), ids=ROWS)
-def test_kstatus_row(row, state):
+def test_kstatus_row(row: JsonObject, state: HealthState) -> None:
     health = health_of(row, now=NOW)
     assert health.state is state
     assert health.message or state is CURRENT, "what is not well says why"
 
 
-def test_all_rows_are_here():
+def test_all_rows_are_here() -> None:
     assert len(ROWS) == 53
