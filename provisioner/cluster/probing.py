@@ -18,7 +18,7 @@ from provisioner.probes import MAX_OBJECT_BYTES, HealthCheck, as_entry, health_c
 from provisioner.values import Health, HealthState, JsonObject
 
 TIMEOUT_SECONDS = 10.0
-MAX_MEMORY_BYTES = 1024 * 1024 * 1024
+MAX_MEMORY_BYTES = 512 * 1024 * 1024
 MAX_BATCH_BYTES = 32 * 1024 * 1024
 
 
