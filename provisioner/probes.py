@@ -18,6 +18,7 @@ from provisioner.errors import BadHealthCheck
 from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
 MAX_CHECKS = 50
+MAX_DEADLINE_MINUTES = 1440
 MAX_TEXT = 253
 MAX_PATH = 500
 MAX_EXPRESSION = 4000
@@ -143,6 +144,22 @@ def health_checks(spec: Mapping[str, Any]) -> tuple[HealthCheck, ...]:
     if problems:
         raise BadHealthCheck("; ".join(problems))
     return tuple(found)
+
+
+def deadline_minutes(spec: Mapping[str, Any], *, default: int) -> int:
+    """Within how many minutes of being applied a revision shall be healthy; raises BadHealthCheck out of range."""
+    found = spec.get("progressDeadlineMinutes", default)
+    if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= MAX_DEADLINE_MINUTES:
+        raise BadHealthCheck(
+            f"spec.progressDeadlineMinutes is {_shown(found)}; expected a whole number from 1 to {MAX_DEADLINE_MINUTES}"
+        )
+    return found
+
+
+def check_spec(spec: Mapping[str, Any]) -> None:
+    """Raises BadHealthCheck where the health part of a BundleDeployment's spec cannot be read."""
+    health_checks(spec)
+    deadline_minutes(spec, default=1)
 
 
 def as_entry(check: HealthCheck) -> dict[str, Any]:

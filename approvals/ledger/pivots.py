@@ -19,6 +19,8 @@ from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import OPEN, SETTLED, SUPERSEDABLE, Event, State
 from approvals.models import BundleDeployment, Cluster, Request, Revision, SpecWrite
+from provisioner import probes
+from provisioner.errors import BadHealthCheck
 from provisioner.values import Identity
 
 # `kubectl annotate bd NAME core.rukpak.io/ask-again=$(date +%s) --overwrite`: the same once more, from the source on.
@@ -141,6 +143,7 @@ def _note_writes(
     deployment.labels = dict(meta.get("labels") or {})
     deployment.options_digest = options_digest(spec)
     deployment.is_paused = bool(spec.get("paused"))
+    deployment.problem = _problem_of(spec)
     deployment.seen_at = timezone.now()
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
         deployment.deletion_requested_at = timezone.now()
@@ -157,6 +160,15 @@ def _note_writes(
             facts={"generation": generation, "optionsDigest": deployment.options_digest},
         )
         wake.deployment(deployment.pk)
+
+
+def _problem_of(spec: Mapping[str, Any]) -> str:
+    """What cannot be read in the health part of a spec; no request of it can be prepared before that is mended."""
+    try:
+        probes.check_spec(spec)
+    except BadHealthCheck as exc:
+        return str(exc)
+    return ""
 
 
 def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | None) -> bool:

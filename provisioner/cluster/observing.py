@@ -17,7 +17,7 @@ from provisioner.cluster.health import health_of
 from provisioner.cluster.reasons import reasons
 from provisioner.errors import ClusterError, UnknownKind
 from provisioner.probes import HealthCheck
-from provisioner.values import Health, HealthState, JsonObject, ObjectRef
+from provisioner.values import WORST_FIRST, Health, HealthState, JsonObject, ObjectRef
 
 PARALLEL = 8
 # So many objects of one kind and place are worth a list; it may hold so many others for each of ours.
@@ -26,15 +26,6 @@ MAX_OTHERS = 4
 PAGE = 500
 MAX_EXPLAINED = 10
 MAX_MESSAGE = 2000
-# The worst first: what makes a whole deployment unhealthy.
-WORST_FIRST = (
-    HealthState.FAILED,
-    HealthState.NOT_FOUND,
-    HealthState.UNKNOWN,
-    HealthState.TERMINATING,
-    HealthState.IN_PROGRESS,
-    HealthState.CURRENT,
-)
 # Kinds that have no state: that they exist says it all, so their content (of Secrets above all) is not read.
 _STATELESS = frozenset(
     {
