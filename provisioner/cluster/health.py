@@ -88,7 +88,8 @@ def _deployment(obj: JsonObject) -> Health:
         "readyReplicas": "ready",
     }
     if missing := short(status, wanted, keys):
-        return missing
+        refused = condition_of(obj, "ReplicaFailure")
+        return in_progress(f"{missing.message}; {said(refused)}") if refused.get("status") == "True" else missing
     if (old := count_of(status, "replicas") - count_of(status, "updatedReplicas")) > 0:
         return in_progress(f"{old} old replicas still there")
     if spec_of(obj).get("progressDeadlineSeconds", NO_DEADLINE) != NO_DEADLINE and not is_complete:

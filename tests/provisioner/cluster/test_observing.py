@@ -160,14 +160,32 @@ def test_why_a_claim_is_pending_is_told_with_the_words_of_its_event(real_scene: 
 
 @pytest.mark.controlplane
 def test_why_no_pod_can_be_made_is_told(real_scene: Scene) -> None:
-    quota = real_scene.namespaced("v1", "ResourceQuota", "none", spec={"hard": {"pods": "0"}})
-    real_scene.cluster.create(quota)
-    job = real_scene.job()
-    time.sleep(1.0)
-    real_scene.deploy(job)
-    health = until(real_scene, job, "FailedCreate")
-    assert "FailedCreate: Error creating: pods" in health.message
+    real_scene.cluster.create(real_scene.namespaced("v1", "ResourceQuota", "none", spec={"hard": {"pods": "0"}}))
+    real_scene.deploy(obj := real_scene.deployment())
+    health = until(real_scene, obj, "exceeded quota")
+    assert health.state is HealthState.IN_PROGRESS
+    assert "FailedCreate: pods" in health.message
     assert "exceeded quota" in health.message
+
+
+@pytest.mark.controlplane
+def test_why_a_volume_cannot_be_mounted_is_told_from_the_events_of_the_pod(real_scene: Scene) -> None:
+    obj = real_scene.deployment()
+    template = obj["spec"]["template"]["spec"]
+    template["nodeName"] = "no-such-node"
+    real_scene.deploy(obj)
+    pods = ObjectRef("", "v1", "Pod", real_scene.namespace, "")
+    resource = real_scene.cluster.resource_of("", "v1", "Pod")
+    assert resource is not None
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not (live := list(real_scene.cluster.list(resource, pods.namespace))) and time.monotonic() < end:
+        time.sleep(0.2)
+    meta = live[0]["metadata"]
+    about = {"kind": "Pod", "namespace": real_scene.namespace, "name": meta["name"], "uid": meta["uid"]}
+    event = real_scene.namespaced("v1", "Event", "mount.1", involvedObject=about, reason="FailedMount")
+    real_scene.cluster.create({**event, "message": 'secret "token" not found', "type": "Warning"})
+    health = until(real_scene, obj, "FailedMount")
+    assert f'pod {meta["name"]}: FailedMount: secret "token" not found' in health.message
 
 
 @pytest.mark.controlplane
