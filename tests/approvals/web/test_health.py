@@ -26,7 +26,11 @@ def shown(afternoon: dict[str, Any], here: World, browse: Callable[[User], Clien
     item.health, item.health_message = "Failed", HOSTILE
     item.save()
     client = browse(here.ada)
-    return client.get(PAGE).content.decode
+
+    def look() -> str:
+        return client.get(PAGE).content.decode()
+
+    return look
 
 
 def test_words_of_the_cluster_are_only_text(shown: Callable[[], str]) -> None:
