@@ -46,6 +46,12 @@ class BadBundle(PratiqueError):
     code = "bad-bundle"
 
 
+class BadHealthCheck(PratiqueError):
+    """An entry of spec.healthChecks that cannot be evaluated; the message names each, and what was expected."""
+
+    code = "bad-health-check"
+
+
 class UnsafePath(BadBundle):
     """An archive entry that links, climbs, is absolute, or is no regular file."""
 

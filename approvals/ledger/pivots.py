@@ -20,6 +20,8 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import OPEN, SETTLED, SUPERSEDABLE, Event, State
 from approvals.models import BundleDeployment, Cluster, Request, Revision, SpecWrite
 from approvals.selectors import lists
+from provisioner import probes
+from provisioner.errors import BadHealthCheck
 from provisioner.values import Identity
 
 # `kubectl annotate bd NAME core.rukpak.io/ask-again=$(date +%s) --overwrite`: the same once more, from the source on.
@@ -162,6 +164,8 @@ def _note_writes(
     deployment.labels = dict(meta.get("labels") or {})
     deployment.options_digest = options_digest(spec)
     _note_pause(deployment, spec, meta)
+    if generation > previous:
+        deployment.problem = _problem_of(spec)
     deployment.seen_at = timezone.now()
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
         deployment.deletion_requested_at = timezone.now()
@@ -187,6 +191,15 @@ def _note_pause(deployment: BundleDeployment, spec: Mapping[str, Any], meta: Map
     deployment.is_paused = is_paused
     reason = str((meta.get("annotations") or {}).get(PAUSE_REASON, "")) if is_paused else ""
     deployment.pause_reason = reason[:PAUSE_REASON_LENGTH]
+
+
+def _problem_of(spec: Mapping[str, Any]) -> str:
+    """What cannot be read in the health part of a spec; no request of it can be prepared before that is mended."""
+    try:
+        probes.check_spec(spec)
+    except BadHealthCheck as exc:
+        return str(exc)
+    return ""
 
 
 def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | None) -> bool:
@@ -312,6 +325,7 @@ def _ensure_rollback_request(deployment: BundleDeployment, number: str, asker: W
     elif not _make_room(deployment):
         _note_problem(deployment, f"a request is being applied: ask for revision {number} again when it is settled")
     else:
+        _note_problem(deployment, _problem_of(deployment.spec))
         _new_request(deployment, Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision)
 
 
@@ -336,7 +350,6 @@ def _new_request(
     writers, is_known = ([], True) if to_revision else _writers(deployment)
     requesters = _with(writers, asker) if asker else writers
     number = (deployment.requests.aggregate(last=Max("number"))["last"] or 0) + 1
-    _note_problem(deployment, "")
     active = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
     request = Request.objects.create(
         deployment=deployment,

@@ -125,6 +125,8 @@ class Revision(models.Model):
     message = models.TextField(blank=True)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
+    healthy_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen healthy for the first time")
+    overdue_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen to have missed its deadline")
 
     class Meta:
         ordering = ["-number"]

@@ -51,6 +51,9 @@ SETTINGS = (
     Setting("GROUPS_HOURS", "12", "hours that a person's groups are believed without a new sign-in", int),
     Setting("CLAIM_SECONDS", "60", "seconds after which a dead worker's claim lapses", int),
     Setting("APPLY_MINUTES", "15", "minutes that an apply may take", int),
+    Setting(
+        "PROGRESS_DEADLINE_MINUTES", "30", "minutes until a revision shall be healthy, where its spec does not say", int
+    ),
     Setting("CLUSTER_TIMEOUT_SECONDS", "10", "seconds that one call to a cluster may take", int),
     Setting("MAX_BUNDLE_MIB", "256", "largest unpacked bundle", int),
     Setting("MAX_OBJECTS", "5000", "most objects in one bundle", int),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from django.contrib.auth.models import User
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from approvals.lifecycle import OPEN
 from approvals.models import (
@@ -22,6 +22,7 @@ from approvals.models import (
     Request,
     Revision,
 )
+from provisioner.values import WORST_FIRST
 
 
 def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str = "") -> QuerySet[BundleDeployment]:
@@ -75,12 +76,14 @@ def restorable(*, deployment: BundleDeployment) -> QuerySet[Revision]:
 
 
 def inventory(*, deployment: BundleDeployment, search: str = "", health: str = "") -> QuerySet[InventoryItem]:
+    """What is its own, what is not well first."""
     found = InventoryItem.objects.filter(deployment=deployment)
     if search:
         found = found.filter(Q(kind__icontains=search) | Q(namespace__icontains=search) | Q(name__icontains=search))
     if health:
         found = found.filter(health=health)
-    return found.order_by("kind", "namespace", "name", "pk")
+    ranks = (When(health=state, then=Value(rank)) for rank, state in enumerate(WORST_FIRST))
+    return found.order_by(Case(*ranks, default=Value(len(WORST_FIRST))), "kind", "namespace", "name", "pk")
 
 
 def inventory_health(*, deployment: BundleDeployment) -> list[tuple[str, int]]:

@@ -11,6 +11,7 @@ from approvals.models import BundleDeployment, Request, Revision, Verdict
 
 MAX_MESSAGE = 8000
 HEALTHY = "Current"
+OVERDUE = "ProgressDeadlineExceeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
     return [
         Condition("Applied", active is not None, "RevisionActive" if active else "Waiting", applied, since),
         Condition("UpToDate", is_settled and not is_back, why, waits_for, since),
-        Condition("Healthy", deployment.health == HEALTHY, deployment.health, health, since),
+        Condition("Healthy", deployment.health == HEALTHY, _health_reason(deployment, active), health, since),
         Condition("Paused", deployment.is_paused, "Paused" if deployment.is_paused else "Running", paused, since),
     ]
 
@@ -70,9 +71,14 @@ def of_request(request: Request, verdict: Verdict | None, revision: Revision | N
         words = request.problem or f"revision {revision.number}"
         found.append(Condition("Applied", state == State.APPLIED, reason(state), words, since))
         if request.deployment.active_revision_id == revision.pk:
-            health = request.deployment.health
-            found.append(Condition("Healthy", health == HEALTHY, health, request.deployment.health_message, since))
+            health, words = request.deployment.health, request.deployment.health_message
+            why = _health_reason(request.deployment, revision)
+            found.append(Condition("Healthy", health == HEALTHY, why, words, since))
     return found
+
+
+def _health_reason(deployment: BundleDeployment, active: Revision | None) -> str:
+    return OVERDUE if active and active.overdue_at and deployment.health != HEALTHY else deployment.health
 
 
 def reason(state: str) -> str:

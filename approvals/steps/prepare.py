@@ -24,7 +24,7 @@ from approvals.models import Report as ReportRow
 from approvals.models import Request, Revision
 from approvals.steps import constraints, inventory
 from approvals.steps.sources import egress, limits, read_by, sources_of
-from provisioner import pipeline, render
+from provisioner import pipeline, probes, render
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import BadSource, BundleTooLarge, Forbidden, PreconditionFailed, TryLater
 from provisioner.review.record import to_record
@@ -43,6 +43,8 @@ class Prepared:
 
 
 def run(request: Request, worker: str) -> None:
+    if request.purpose != Request.Purpose.DELETE:
+        probes.check_spec(request.spec)
     api = connect(request.deployment.cluster)
     check_cluster(request, api)
     check_requesters(request)

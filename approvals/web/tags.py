@@ -29,6 +29,7 @@ HEALTH_WORDS = {
     "NotFound": "not found",
     "Unknown": "unknown",
 }
+ASKS = {"condition": "condition", "fieldValue": "field", "cel": "CEL"}
 VERDICT_WORDS = {
     "api": "API server",
     "stored": "stored objects",
@@ -184,6 +185,17 @@ def source_words(source: Mapping[str, Any]) -> str:
 def health_words(health: str) -> str:
     """What a health of the cluster means, for people."""
     return HEALTH_WORDS.get(health, health)
+
+
+@register.filter
+def check_words(entry: object) -> str:
+    """What one entry of `spec.healthChecks` asks, whatever its shape."""
+    if not isinstance(entry, Mapping):
+        return str(entry)
+    place = "/".join(str(entry[key]) for key in ("namespace", "name") if entry.get(key))
+    asked = next((name for name in ASKS if isinstance(entry.get(name), Mapping)), "")
+    what = ", ".join(f"{key}: {value}" for key, value in entry[asked].items()) if asked else "nothing"
+    return f"{entry.get('kind')} {place}".strip() + f": {ASKS.get(asked, 'asks for')} {what}"
 
 
 @register.filter
