@@ -160,7 +160,7 @@ def quay(here: World, sandbox: Endpoint) -> Quay:
 
 
 def healthy_condition(deployment: BundleDeployment) -> tuple[bool, str]:
-    (one,) = [it for it in conditions.of_deployment(deployment, None, "") if it.type == "Healthy"]
+    (one,) = [it for it in conditions.of_deployment(deployment, None, "", "") if it.type == "Healthy"]
     return one.is_true, one.reason
 
 
