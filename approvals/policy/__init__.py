@@ -2,9 +2,11 @@
 
 from approvals.policy.decide import Ballot, Decision, Tally, decide
 from approvals.policy.expression import FACTS, BadExpression, Facts, compile_expression, evaluate, holds_for
+from approvals.policy.waiving import OWN_RULES_PREFIX, why_not_waivable
 
 __all__ = [
     "FACTS",
+    "OWN_RULES_PREFIX",
     "BadExpression",
     "Ballot",
     "Decision",
@@ -14,4 +16,5 @@ __all__ = [
     "decide",
     "evaluate",
     "holds_for",
+    "why_not_waivable",
 ]
