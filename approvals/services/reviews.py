@@ -181,7 +181,7 @@ def _record(by: User, request_id: int, given: Given, checked: Checked) -> Review
             "subjectDigest": given.subject_digest,
             "round": request.round,
             "acknowledges": list(given.acknowledges),
-            "waives": given.waiver_records(),
+            "waives": waivers.audit_facts(given.waives, request),
             "override": checked.override,
             "signedInAs": by.get_username(),
         },

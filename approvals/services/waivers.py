@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 
 from approvals import access, policy
 from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotWaivable, UnknownFinding
-from approvals.models import Request, Review
+from approvals.models import Finding, Request, Review
 from provisioner.values import Identity, ObjectRef
 
 MAX_WAIVERS = 200
@@ -84,6 +84,22 @@ def check_right(by: User, identity: Identity, request: Request) -> str:
 def why_not(finding: Record) -> str:
     """Why nobody may waive a finding of a report's record; "" where somebody may."""
     return policy.why_not_waivable(rule=finding["rule"], severity=finding["severity"])
+
+
+def audit_facts(waives: Sequence[Waiver], request: Request) -> list[dict[str, str]]:
+    """The waivers with the rule and severity of each finding; not of one about a Secret, whose values they hint at."""
+    wanted = [waiver.fingerprint for waiver in waives]
+    rows = Finding.objects.filter(report__request=request, report__round=request.round, fingerprint__in=wanted)
+    shown = {row.fingerprint: row for row in rows if not row.object.startswith("Secret ")}
+    return [
+        {
+            "rule": shown[waiver.fingerprint].rule if waiver.fingerprint in shown else "",
+            "severity": shown[waiver.fingerprint].severity if waiver.fingerprint in shown else "",
+            "fingerprint": waiver.fingerprint,
+            "reason": waiver.reason,
+        }
+        for waiver in waives
+    ]
 
 
 def is_about_secret(finding: Record) -> bool:
