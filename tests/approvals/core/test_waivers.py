@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.core.cache import cache
 from django.db import DatabaseError, transaction
 
@@ -22,10 +24,12 @@ from approvals.errors import (
 )
 from approvals.models import AuditEntry, Finding, KubernetesIdentity, PolicyEvaluation, Report, Request, Review
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS, Waiver
+from approvals.steps import mirror
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_policies import allow, look, save
 
+ROOT = Path(__file__).resolve().parents[3]
 CALM = 'worst in ["safe", "notable"]'
 BIDI = "fine \u202egnp.exe\u202c \u200b as ever"
 
@@ -300,3 +304,15 @@ def test_a_waiver_of_one_round_says_nothing_in_the_next(here: World, request_: R
     report(request_, finding(1), finding(2))
     approve(request_, here.ada)
     assert look(request_).state == "in_review"
+
+
+def test_the_mirrored_status_counts_each_accepted_finding_once(here: World, request_: Request) -> None:
+    for verb in ("approve", "override"):
+        here.kubernetes.allow("bert", verb)
+    approve(request_, here.ada, "f1")
+    approve(request_, here.bert, "f1", "f2")
+    summary = mirror._reviews_summary(request_)
+    assert summary == {"approvals": 2, "waivers": 2}
+    crd = yaml.safe_load((ROOT / "deploy/crds/bundledeploymentrequests.yaml").read_text())
+    status = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    assert set(summary) <= set(status["reviewsSummary"]["properties"])

@@ -177,7 +177,7 @@ def waive(here: World, request: Request, fingerprint: str, reason: str) -> None:
     )
 
 
-@pytest.mark.parametrize("where", ["requests/{}", "requests/{}/report", "audit"])
+@pytest.mark.parametrize("where", ["requests/{}", "requests/{}/report.html", "audit"])
 def test_S24_a_reason_hides_nothing_wherever_it_is_shown(
     here: World, serious: Request, browse: Browse, where: str
 ) -> None:
@@ -190,7 +190,7 @@ def test_S24_a_reason_hides_nothing_wherever_it_is_shown(
 
 def test_the_printed_report_says_who_accepted_what(here: World, serious: Request, browse: Browse) -> None:
     waive(here, serious, fingerprints(serious)[0], "the nodes are ours")
-    page = text_of(browse(here.ada).get(f"/requests/{serious.uid}/report"))
+    page = text_of(browse(here.ada).get(f"/requests/{serious.uid}/report.html"))
     assert page.count("Accepted by ada on ") == 1
     assert " UTC: the nodes are ours" in page
 
