@@ -10,7 +10,7 @@ import yaml
 from django.core.cache import cache
 from django.db import DatabaseError, transaction
 
-from approvals import services
+from approvals import access, services
 from approvals.errors import (
     AlreadyReviewed,
     CouldNotAsk,
@@ -316,3 +316,21 @@ def test_the_mirrored_status_counts_each_accepted_finding_once(here: World, requ
     crd = yaml.safe_load((ROOT / "deploy/crds/bundledeploymentrequests.yaml").read_text())
     status = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
     assert set(summary) <= set(status["reviewsSummary"]["properties"])
+
+
+def test_S22_a_waiver_that_got_past_the_service_does_not_count(here: World, request_: Request) -> None:
+    Report.objects.all().delete()
+    report(request_, finding(1, "unknown"), finding(2, rule="OWN-PRATIQUE-01"))
+    given = approve(request_, here.ada)
+    given.pk, given.voter, given.waives = None, "user:0", [{"fingerprint": one, "reason": "a"} for one in ("f1", "f2")]
+    given.save(force_insert=True)
+    save(here, kind="guard", expression="rules.size() == 0")
+    assert look(request_).state == "in_review"
+
+
+def test_S25_an_answer_from_before_is_not_believed_when_a_finding_is_accepted(here: World, request_: Request) -> None:
+    assert access.may_override(here.ada, request_.deployment).allowed
+    here.kubernetes.allowed.discard(("ada", "override", "strimzi"))
+    assert access.may_override(here.ada, request_.deployment).allowed, "kept for 15 seconds"
+    with pytest.raises(NotAllowed):
+        approve(request_, here.ada, "f1")

@@ -41,6 +41,13 @@ def test_S25_a_waiver_whose_author_may_no_longer_override_makes_it_wait(here: Wo
         ask_again(approved)
 
 
+def test_S25_it_waits_for_a_lost_waiver_also_where_no_guard_needs_it(here: World, approved: Request) -> None:
+    Policy.objects.update(is_active=False)
+    here.kubernetes.allowed.discard(("ada", "override", "*"))
+    with pytest.raises(deploy.Waiting, match="what ada accepted no longer counts"):
+        ask_again(approved)
+
+
 def test_promise_4_a_waiver_about_which_nobody_answers_makes_it_wait(here: World, approved: Request) -> None:
     ask = here.kubernetes.ask
 
