@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Outcome, Policy, Request, Review, Revision
+from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS
 
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
@@ -81,6 +82,7 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
             "username",
             "groups",
             "acknowledges",
+            "waives",
             "access_reason",
             "given_at",
         ]
@@ -147,11 +149,22 @@ class OutcomeSerializer(serializers.ModelSerializer[Outcome]):
         fields = ["position", "object", "action", "state", "message", "warnings", "at"]
 
 
+class WaiverInput(serializers.Serializer[Any]):
+    fingerprint = serializers.CharField(max_length=80, help_text="of a finding of the current round's report")
+    reason = serializers.CharField(max_length=MAX_WAIVER_REASON, help_text="why it is accepted")
+
+
 class ReviewInput(serializers.Serializer[Any]):
     decision = serializers.ChoiceField(choices=["Approve", "Deny"])
     subject_digest = serializers.CharField(max_length=80, help_text="the digest of what was looked at")
     reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
     acknowledges = serializers.ListField(child=serializers.CharField(max_length=700), max_length=5000, default=list)
+    waives = serializers.ListField(
+        child=WaiverInput(),
+        max_length=MAX_WAIVERS,
+        default=list,
+        help_text="findings that are accepted with the approval; needs `override` on the BundleDeployment",
+    )
 
 
 class WithdrawInput(serializers.Serializer[Any]):

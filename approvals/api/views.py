@@ -251,6 +251,7 @@ class RequestViewSet(Readable):
     def reviews(self, request: Http, **_: Any) -> Response:
         """Approve or deny exactly the subject that was looked at; 409 where it is no longer current."""
         wish = _valid(shapes.ReviewInput(data=request.data))
+        wish["waives"] = [services.Waiver(**one) for one in wish["waives"]]
         given = services.review(
             by=person(request), request_id=self.get_object().pk, channel=Review.Channel.REST, **wish
         )

@@ -42,6 +42,8 @@ class Request(models.Model):
     generation = models.PositiveBigIntegerField()
     spec = models.JSONField()
     labels = models.JSONField(default=dict)
+    # The labels that it, or an unsettled one before it, had earlier: guards select by those as well (S14).
+    earlier_labels = models.JSONField(default=list)
     options_digest = models.CharField(max_length=80)
     # [{username, uid, groups, via, user_id}]; all who wrote the spec since the last settled request (S05).
     requesters = models.JSONField(default=list)
@@ -176,7 +178,13 @@ class Review(models.Model):
     may_use_account = models.BooleanField(
         default=False, help_text="may impersonate the installing ServiceAccount (S07)"
     )
+    may_write = models.BooleanField(
+        default=False, help_text="nobody knows who asked, and this reviewer may have written it (S05)"
+    )
+    # [{fingerprint, reason}]: findings of this round that the reviewer accepts, so that guards look past them.
+    waives = models.JSONField(default=list)
     access_reason = models.TextField(blank=True, help_text="the API server's words when it allowed this")
+    override_reason = models.TextField(blank=True, help_text="its words when it allowed to waive")
     given_at = models.DateTimeField()
 
     class Meta:

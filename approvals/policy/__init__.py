@@ -3,9 +3,11 @@
 from approvals.policy.constraints import Surroundings, api_name, check_constraints, unmet
 from approvals.policy.decide import Ballot, Decision, Tally, decide
 from approvals.policy.expression import FACTS, BadExpression, Facts, compile_expression, evaluate, holds_for
+from approvals.policy.waiving import OWN_RULES_PREFIX, why_not_waivable
 
 __all__ = [
     "FACTS",
+    "OWN_RULES_PREFIX",
     "BadExpression",
     "Ballot",
     "Decision",
@@ -19,4 +21,5 @@ __all__ = [
     "evaluate",
     "holds_for",
     "unmet",
+    "why_not_waivable",
 ]

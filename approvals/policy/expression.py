@@ -37,6 +37,13 @@ FACTS: dict[str, Fact] = {
     "new_severities": Fact(_COUNTS, "new findings per severity"),
     "rules": Fact(_NAMES, "rule ids of all findings, sorted, each once"),
     "new_rules": Fact(_NAMES, "rule ids of the new findings"),
+    "waived": Fact(
+        cel.Type.INT,
+        "findings that reviewers who may `override` accepted: a guard's other facts are without them. For a grant"
+        " nothing is waived: it sees every finding",
+    ),
+    "waived_severities": Fact(_COUNTS, "the same per severity; a guard that is not to be waived asks for 0 here"),
+    "waived_rules": Fact(_NAMES, "rule ids of those findings"),
     "actions": Fact(_COUNTS, "planned objects per action: create, update, replace, adopt, delete, none"),
     "kinds": Fact(_NAMES, "kinds that are created, changed or deleted, as Kind.group"),
     "namespaces": Fact(_NAMES, "namespaces of those objects"),

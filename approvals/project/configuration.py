@@ -46,6 +46,12 @@ SETTINGS = (
     Setting("CONTENT_DIR", "content", "folder of the content store"),
     Setting("APPROVALS_NEEDED", "1", "how many people must approve a request", int),
     Setting("SELF_APPROVAL", "false", "whether a requester may approve their own request", switch),
+    Setting(
+        "DOUBT_WRITERS",
+        "true",
+        "where nobody knows who asked: one approver who may write the deployment is taken for the one who did",
+        switch,
+    ),
     Setting("MACHINE_REVIEWERS", "", "system: user names that may review", words),
     Setting("REQUEST_HOURS", "72", "hours until a request that nobody settled expires", int),
     Setting("GROUPS_HOURS", "12", "hours that a person's groups are believed without a new sign-in", int),

@@ -13,8 +13,10 @@ from approvals.services.deployments import (
 from approvals.services.identity import create_api_token, map_identity, revoke_api_token, sign_in_with_token
 from approvals.services.policies import save_policy
 from approvals.services.reviews import review, to_acknowledge, withdraw
+from approvals.services.waivers import Waiver
 
 __all__ = [
+    "Waiver",
     "ask_again",
     "change_deployment",
     "create_api_token",

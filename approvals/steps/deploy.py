@@ -20,16 +20,17 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Review, Revision
 from approvals.policy import Ballot, Decision
-from approvals.steps.evaluate import ballot_of, objection_to
+from approvals.steps.evaluate import ballot_of, hold_back, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
 from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
+from approvals.steps.reviewers import Waived, is_still_reviewer, waived
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError, TryLater
 from provisioner.review.record import from_record
-from provisioner.values import Content, Identity, ObjectRef, OutcomeState, Plan
+from provisioner.values import Content, ObjectRef, OutcomeState, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     live = _live_deployment(request, api)
     check_requesters(request)
     _check_subject(request, content, plan, account_uid_of(request, api))
-    check_reviewers(request)
+    _check_guards(request, check_reviewers(request))
     if live.get("spec", {}).get("paused"):
         raise Paused(request.deployment, "it is applied")
     check_constraints(request, api)
@@ -130,7 +131,7 @@ def _check_subject(request: Request, content: Content, plan: Plan, account_uid: 
         raise DigestMismatch(f"there is no Approved verdict for {found} in round {request.round}")
 
 
-def check_reviewers(request: Request) -> None:
+def check_reviewers(request: Request) -> Waived:
     """Ask Kubernetes again for everyone who approved; what no longer counts is said, and the rest is counted."""
     reviews = list(
         request.reviews.filter(round=request.round, subject_digest=request.subject_digest).select_related(
@@ -145,6 +146,18 @@ def check_reviewers(request: Request) -> None:
     )
     if tally.decision != Decision.APPROVED:
         raise Waiting(f"not every approval counts any more, asked again before applying: {tally.words}")
+    accepted = waived(request)
+    if accepted.lost:
+        raise Waiting(f"asked again before applying: {'; '.join(accepted.lost)}")
+    return accepted
+
+
+def _check_guards(request: Request, accepted: Waived) -> None:
+    """A guard that is new, changed or no longer waived holds back what was approved without it."""
+    holding = hold_back(request, request.reports.get(round=request.round), accepted)
+    if holding:
+        words = "; ".join(f"guard {name}: {said}" for name, said in sorted(holding.items()))
+        raise Waiting(f"held back, asked again before applying: {words}")
 
 
 def _ballot(review: Review, request: Request) -> Ballot:
@@ -157,22 +170,9 @@ def _ballot(review: Review, request: Request) -> Ballot:
 
 
 def _still_counts(review: Review, request: Request) -> bool:
-    deployment = request.deployment
-    if review.user:
-        is_fresh = access.are_groups_fresh(review.user, deployment.cluster, now=timezone.now())
-        identity = access.identity_of(review.user, deployment.cluster)
-        if identity is None or not _is_who_reviewed(identity, review) or access.is_machine(identity):
-            return False
-        return is_fresh and access.may_approve(review.user, deployment, fresh=True).allowed
     if review.policy:
         return not objection_to(review.policy, request)
-    return False
-
-
-def _is_who_reviewed(identity: Identity, review: Review) -> bool:
-    """By name, and by uid where both are known: the same name made again is another account (S01)."""
-    is_same_uid = identity.uid == review.uid or not (identity.uid and review.uid)
-    return identity.username == review.username and is_same_uid
+    return is_still_reviewer(review, request)
 
 
 @transaction.atomic(durable=True)

@@ -148,7 +148,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "subjectDigest": request.subject_digest,
         "state": request.state,
         "reportSummary": _report_summary(request),
-        "reviewsSummary": {"approvals": request.reviews.filter(round=request.round, decision="Approve").count()},
+        "reviewsSummary": _reviews_summary(request),
     }
     api.apply({**obj, "status": status}, field_manager=FIELD_MANAGER, subresource="status")
 
@@ -172,6 +172,13 @@ def mirror_name(request: Request) -> str:
 def _report_summary(request: Request) -> dict[str, Any]:
     report = request.reports.filter(round=request.round).first()
     return {"worst": report.worst, "headline": report.headline} if report else {}
+
+
+def _reviews_summary(request: Request) -> dict[str, int]:
+    """`waivers`: how many findings somebody accepted."""
+    approvals = request.reviews.filter(round=request.round, decision="Approve")
+    waived = {one["fingerprint"] for waives in approvals.values_list("waives", flat=True) for one in waives}
+    return {"approvals": approvals.count(), "waivers": len(waived)}
 
 
 def _apply(api: Api, deployment: BundleDeployment, body: dict[str, Any], *, subresource: str = "") -> None:

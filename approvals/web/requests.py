@@ -15,7 +15,7 @@ from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals import services
-from approvals.errors import InvalidInput, Unacknowledged
+from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
 from approvals.lifecycle import SETTLED, State
 from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
@@ -25,6 +25,7 @@ from approvals.web.rendering import page
 from approvals.web.sharing import shared_html
 from approvals.web.sight import ShownReport
 from approvals.web.sight import show_object as sight_of
+from approvals.web.waivers import Waivers, typed_in
 
 OBJECTS_OF_PAGE = 100
 OBJECTS_PER_PAGE = 200
@@ -59,6 +60,8 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
     """Take a decision on the digest that was on the screen."""
     reason, decision = http.POST.get("reason", "").strip(), http.POST.get("decision", "")
     digest = http.POST.get("subject_digest", "")
+    # A denial needs nothing accepted, whatever was written before the other button was pressed.
+    waives = typed_in(http.POST) if decision == "Approve" else []
     try:
         if decision == "Approve" and digest == request.subject_digest:
             report = pages.report_of(request)
@@ -71,9 +74,11 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
             reason=reason,
             channel=Review.Channel.BROWSER,
             acknowledges=standing.ticked(request, http.POST.getlist("acknowledges")),
+            waives=waives,
         )
-    except (InvalidInput, Unacknowledged) as refusal:
-        wrong = {"words": str(refusal), "field": refusal.facts.get("field", ""), "reason": reason}
+    except (InvalidInput, NotWaivable, Unacknowledged, UnknownFinding) as refusal:
+        typed = {one.fingerprint: one.reason for one in waives}
+        wrong = {"words": str(refusal), "field": refusal.facts.get("field", ""), "reason": reason, "waives": typed}
         return _whole(http, request, wrong)
     return redirect("request", uid=request.uid)
 
@@ -121,11 +126,16 @@ def show_object(http: HttpRequest, request: Request, position: int) -> HttpRespo
 def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None = None) -> HttpResponse:
     report = pages.report_of(request)
     reviews = pages.reviews_of(request)
+    stands = standing.standing(person(http), request, reviews)
+    waivers = Waivers(report, reviews, (wrong or {}).get("waives", {})) if report else None
+    if waivers:
+        waivers.offer(person(http), request, stands)
     facts = {
         "item": request,
         "report": report,
         "reviews": reviews,
-        "standing": standing.standing(person(http), request, reviews),
+        "standing": stands,
+        "waivers": waivers,
         "is_serious": standing.is_serious(report.worst) if report else False,
         "ticks": standing.ticks(request) if request.state == State.IN_REVIEW else [],
         "evaluations": pages.evaluations_of(request),

@@ -36,7 +36,17 @@ def shared_html(user: User, request: Request, report: Report) -> str:
     shown = replace(whole, findings=findings, plan=replace(whole.plan, actions=actions))
     deployment = request.deployment
     title = f"{deployment.name} request {request.number} on {deployment.cluster.name}, round {report.round}"
-    return as_html(shown, title=title, hidden=hidden)
+    return as_html(shown, title=title, hidden=hidden, notes=_accepted(request, report))
+
+
+def _accepted(request: Request, report: Report) -> dict[str, list[str]]:
+    """Who accepted which finding of this report, when and why."""
+    told: dict[str, list[str]] = {}
+    for review in request.reviews.filter(round=report.round).exclude(waives=[]):
+        for one in review.waives:
+            words = f"Accepted by {review.username} on {review.given_at:%Y-%m-%d %H:%M} UTC: {one['reason']}"
+            told.setdefault(one["fingerprint"], []).append(words)
+    return told
 
 
 def _hidden(user: User, cluster: Cluster, body: Mapping[str, Any]) -> frozenset[ObjectRef]:

@@ -13,7 +13,10 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from approvals.models import Review
 from approvals.selectors.pages import version_words
+from approvals.web.sight import ShownFinding
+from approvals.web.waivers import Accepted, ShownWaiver, Waivers
 
 register = template.Library()
 
@@ -202,6 +205,18 @@ def check_words(entry: object) -> str:
 def sentence(text: str) -> SafeString:
     """A sentence of a report; what it quotes in backticks is a name."""
     return mark_safe(QUOTED.sub(r"<code>\1</code>", escape(text)))  # noqa: S308 - escaped here; the code tags are ours
+
+
+@register.filter
+def waiver_of(finding: ShownFinding, waivers: Waivers) -> ShownWaiver:
+    """Who accepted a finding, and whether the viewer may."""
+    return waivers.of(finding)
+
+
+@register.filter
+def waived_in(review: Review, waivers: Waivers | None) -> list[Accepted]:
+    """The findings that a review accepts."""
+    return waivers.given_in(review) if waivers else []
 
 
 @register.filter
