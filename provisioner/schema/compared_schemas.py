@@ -9,10 +9,12 @@ from typing import Any
 from provisioner.schema.compared_defaults import reordered_defaults
 from provisioner.schema.compared_rules import DOCS, RULES, compare_junctors, compare_rules
 from provisioner.schema.correlation import list_keys
+from provisioner.schema.deciding import taken_together
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json, same_json
 from provisioner.schema.nodes import Place, additional_of, count, plain_node, type_words, types, with_integers
 from provisioner.schema.pruning import NO_SCHEMA, Schema, copied, properties_of, schema_of
+from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,
@@ -113,10 +115,11 @@ class _Walk:
             self._metadata(old, new, place)
             return
         if not changed <= DOCS or "type" not in old:
-            before, after = types(old), types(new)
+            before, after, known = types(old), types(new), len(self.changes)
             if before != after and not self._types(before, after, old, new, place):
                 return
             self._own(old, new, place)
+            self.changes[known:] = taken_together(self.changes[known:], old, new, keeps_unknown=self.preserved[0])
         self._below(old, new, place)
 
     def _own(self, old: Schema, new: Schema, place: Place) -> None:
@@ -184,6 +187,8 @@ class _Walk:
         if after:
             verdict, facts = Verdict(readers=D, rollback=D), {"variant": "SCH-36a"}
             self.changes.append(Change("SCH-36", place.path, "null is accepted and kept", verdict, facts=facts))
+        elif validate({**old, "nullable": True}, None):
+            self.changes.append(harmless("SCH-36", place.path, "null was refused anyway"))
         elif place.is_always_there and new.get("default") is None:
             self.changes.append(narrowed("SCH-36", place.path, "null is not accepted any more", counterexample=None))
         else:
@@ -299,6 +304,8 @@ class _Walk:
 
     def _closed(self, before: Any, new: Schema, place: Place) -> None:
         """A map that is none any more: keys without a field of their own are pruned."""
+        if before is True and new.get(PRESERVE) is True:
+            return  # said of the node: more is kept than before
         if new.get(PRESERVE) is True or self.preserved[1]:
             words = "the map's values are no longer described, but kept"
             self.changes.append(Change("SCH-02", (*place.path, VALUES), words, Verdict(stored=D, writers=D)))
