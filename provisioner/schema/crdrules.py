@@ -8,6 +8,7 @@ from typing import Any
 
 from provisioner.schema.celcheck import RuleCheck, rule_text_errors
 from provisioner.schema.crd import Crd, CrdVersion
+from provisioner.schema.crdparts import part_errors
 from provisioner.schema.crdspec import approval_errors, conversion_errors, has_invalid_ca, name_errors, version_errors
 from provisioner.schema.defaults import default_errors, has_unpruned_default
 from provisioner.schema.fields import (
@@ -173,7 +174,7 @@ def _has_same_schema(old: Crd, version: CrdVersion) -> bool:
 
 
 def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
-    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd)]
+    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd), *part_errors(crd)]
     has_defaults = _any(_schemas(crd), lambda it: it.get("default") is not None)
     if has_defaults and crd.preserves_unknown:
         detail = "must be false in order to use defaults in the schema"

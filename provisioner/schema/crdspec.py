@@ -15,12 +15,10 @@ from provisioner.schema.fields import (
     FieldError,
     Record,
     child,
-    duplicate,
     forbidden,
     index,
     invalid,
     required,
-    too_many,
     unsupported,
 )
 
@@ -32,7 +30,6 @@ SUBDOMAIN_WORDS = (
 )
 SCOPES = ("Cluster", "Namespaced")
 REVIEW_VERSIONS = frozenset({"v1", "v1beta1"})
-COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 PROTECTED_GROUPS = ("k8s.io", "kubernetes.io")
 APPROVAL = "api-approved.kubernetes.io"
 MAX_SUBDOMAIN, MAX_SELECTABLE, MAX_WARNING = 253, 8, 256
@@ -88,8 +85,7 @@ def version_errors(crd: Crd) -> list[FieldError]:
         path = index("spec.versions", place)
         if problems := label_problems(version.name):
             found.append(invalid(child(path, "name"), version.name, problems))
-        found += _deprecation_errors(version, path) + _scale_errors(version, path)
-        found += _column_errors(version, path) + _selectable_errors(version, path)
+        found += _deprecation_errors(version, path)
     names = [version.name for version in crd.versions]
     shown = [_shown(version) for version in crd.versions]
     if len(set(names)) != len(names):
@@ -127,61 +123,6 @@ def _deprecation_errors(version: CrdVersion, path: str) -> list[FieldError]:
     if len(str(warning).encode()) > MAX_WARNING:
         return [invalid(at, warning, f"must be <= {MAX_WARNING} characters long")]
     return []
-
-
-def _scale_errors(version: CrdVersion, path: str) -> list[FieldError]:
-    scale = version.scale
-    if scale is None:
-        return []
-    found = []
-    wanted = (("specReplicasPath", (".spec.",)), ("statusReplicasPath", (".status.",)))
-    for name, starts in (*wanted, ("labelSelectorPath", (".spec.", ".status."))):
-        value, at = str(scale.get(name) or ""), child(path, f"subresources.scale.{name}")
-        if not value and name != "labelSelectorPath":
-            found.append(required(at))
-        elif value and not value.startswith(starts):
-            places = " or ".join(start.rstrip(".") for start in starts)
-            either = "either " if len(starts) > 1 else ""
-            found.append(invalid(at, value, f"should be a json path under {either}{places}"))
-    return found
-
-
-def _column_errors(version: CrdVersion, path: str) -> list[FieldError]:
-    columns = version.body.get("additionalPrinterColumns")
-    found = []
-    for place, column in enumerate(columns if isinstance(columns, list) else ()):
-        at = index(child(path, "additionalPrinterColumns"), place)
-        if not isinstance(column, Mapping):
-            continue
-        json_path = str(column.get("jsonPath") or column.get("JSONPath") or "")
-        if not column.get("name"):
-            found.append(required(child(at, "name")))
-        if column.get("type") not in COLUMN_TYPES:
-            words = f"must be one of {','.join(COLUMN_TYPES)}"
-            kind = column.get("type")
-            found.append(invalid(child(at, "type"), kind, words) if kind else required(child(at, "type"), words))
-        if not json_path:
-            found.append(required(child(at, "JSONPath")))
-        elif not json_path.startswith("."):
-            found.append(invalid(child(at, "JSONPath"), json_path, "must be a simple json path starting with ."))
-    return found
-
-
-def _selectable_errors(version: CrdVersion, path: str) -> list[FieldError]:
-    found = []
-    seen: set[str] = set()
-    for place, json_path in enumerate(version.selectable_fields):
-        at = child(index(child(path, "selectableFields"), place), "jsonPath")
-        if not json_path:
-            found.append(required(at))
-        elif json_path in seen:
-            found.append(duplicate(at, json_path))
-        elif json_path.startswith(".metadata"):
-            found.append(invalid(at, json_path, "must not point to fields in metadata"))
-        seen.add(json_path)
-    if len(seen) > MAX_SELECTABLE:
-        found.append(too_many(child(path, "selectableFields"), len(seen), MAX_SELECTABLE))
-    return found
 
 
 def conversion_errors(crd: Crd, *, needs_known_version: bool) -> list[FieldError]:
