@@ -6,13 +6,13 @@ place where it keeps them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.fields import FieldError, child, duplicate, index, invalid, required, same_json, too_many
-from provisioner.schema.pruning import Schema, copied, properties_of, schema_of
+from provisioner.schema.jsonpaths import pointed_at
+from provisioner.schema.pruning import Schema, copied
 
 SIMPLE_PATH = "must be a simple json path starting with ."
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -22,7 +22,6 @@ NOT_SELECTABLE = (
     "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
 )
 MAX_SELECTABLE = 8
-STEPS = re.compile(r"[.\[\]]|[^.\[\]]+")
 
 
 def part_errors(crd: Crd) -> list[FieldError]:
@@ -129,7 +128,7 @@ def _field_errors(json_paths: list[str], schema: Schema, path: str) -> list[Fiel
         if not json_path:
             found.append(required(at))
             continue
-        node, problem = _pointed_at(json_path, schema)
+        node, problem = pointed_at(json_path, schema)
         if problem:
             found.append(invalid(at, json_path, f"is an invalid path: {problem}"))
             continue
@@ -143,22 +142,3 @@ def _field_errors(json_paths: list[str], schema: Schema, path: str) -> list[Fiel
     if len(seen) > MAX_SELECTABLE:
         found.append(too_many(path, len(seen), MAX_SELECTABLE))
     return found
-
-
-def _pointed_at(json_path: str, schema: Schema) -> tuple[Schema, str]:
-    """The node that a path leads to, or why it leads nowhere."""
-    node = schema
-    steps = iter(STEPS.findall(json_path))
-    for step in steps:
-        if step == "[":
-            return node, "array notation is not allowed"
-        if step != ".":
-            return node, f"expected [ or . but got: {step}"
-        name = next(steps, None)
-        if name is None:
-            return node, "unexpected end of JSON path"
-        below = schema_of(properties_of(node).get(name)) or schema_of(node.get("additionalProperties"))
-        if below is None:
-            return node, "does not refer to a valid field"
-        node = below
-    return node, ""

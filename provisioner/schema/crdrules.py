@@ -9,7 +9,8 @@ from typing import Any
 from provisioner.schema.celcheck import RuleCheck, rule_text_errors
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.crdparts import part_errors
-from provisioner.schema.crdspec import approval_errors, conversion_errors, has_invalid_ca, name_errors, version_errors
+from provisioner.schema.crdspec import approval_errors, bad_ca_error, has_invalid_ca, name_errors, version_errors
+from provisioner.schema.crdwebhooks import conversion_errors
 from provisioner.schema.defaults import default_errors, has_unpruned_default
 from provisioner.schema.fields import (
     DEEPEST,
@@ -116,7 +117,7 @@ def accepts_update(old_crd: JsonObject, new_crd: JsonObject) -> list[FieldError]
     found += _immutable("spec.group", old.group, new.group)
     found += _immutable("spec.names.plural", old.names.get("plural"), new.names.get("plural"))
     if old.is_established and has_invalid_ca(new) and not has_invalid_ca(old):
-        found.append(invalid("spec.conversion.webhookClientConfig.caBundle", "", "unable to load root certificates"))
+        found.append(bad_ca_error(new))
     found += _stored_errors(old, new)
     found += approval_errors(new, old)
     if new.preserves_unknown and not old.preserves_unknown:
