@@ -33,6 +33,7 @@ from provisioner.schema.verdicts import (
 RULES = "x-kubernetes-validations"
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ALIKE, MAX_COMPARED = 0.7, 400
+Demand = tuple[str | Node, bool, bool]  # with whether it looks at oldSelf, and whether that is optional
 JUNCTOR_RULES = {"allOf": "SCH-55", "anyOf": "SCH-56", "oneOf": "SCH-57"}
 
 
@@ -45,8 +46,8 @@ def compare_rules(old: Schema, new: Schema, path: Path) -> list[Change]:
     found = [change for was, now in kept for change in _kept(was, now, path)]
     asked, still = _demands(before), _demands(after)
     come = {meaning: rule for meaning, rule in after.items() if meaning not in before}
-    gone = [it for meaning, it in before.items() if meaning not in after and not _demands({meaning: it}) <= still]
-    repeated = [meaning for meaning, rule in come.items() if _demands({meaning: rule}) <= asked]
+    gone = [it for meaning, it in before.items() if meaning not in after and not _covered({meaning: it}, still)]
+    repeated = [meaning for meaning, rule in come.items() if _covered({meaning: rule}, asked)]
     found += [harmless("SCH-41", path, f"rule {come.pop(it)['rule']!r} asks what was asked before") for it in repeated]
     return found + _others(list(come.values()), gone, path)
 
@@ -65,7 +66,12 @@ def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: 
     return found + [widened("SCH-40", path, f"rule {rule['rule']!r} removed", old=rule["rule"]) for rule in gone]
 
 
-def _demands(rules: Mapping[str | Node, Mapping[str, Any]]) -> set[tuple[str | Node, bool, bool]]:
+def _covered(rules: Mapping[str | Node, Mapping[str, Any]], by: set[Demand]) -> bool:
+    """Whether all that rules ask is asked; what is asked of every write is asked of updates."""
+    return all(it in by or (it[0], False, False) in by for it in _demands(rules))
+
+
+def _demands(rules: Mapping[str | Node, Mapping[str, Any]]) -> set[Demand]:
     """What rules ask one by one, each with when it is asked: of updates only, and whether of creations all the same."""
     return {
         (demand, cel.uses_old(str(rule["rule"])), rule.get("optionalOldSelf") is True)

@@ -7,12 +7,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.schema.compared_defaults import reordered_defaults
+from provisioner.schema.compared_lists import LIST_TYPE, MAP_TYPE, compare_topology
 from provisioner.schema.compared_rules import DOCS, RULES, compare_junctors, compare_rules
-from provisioner.schema.correlation import list_keys
 from provisioner.schema.deciding import taken_together
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json, same_json
-from provisioner.schema.nodes import Place, additional_of, count, plain_node, type_words, types, with_integers
+from provisioner.schema.nodes import (
+    Place,
+    additional_of,
+    count,
+    plain_node,
+    type_words,
+    types,
+    with_integers,
+)
 from provisioner.schema.pruning import NO_SCHEMA, Schema, copied, properties_of, schema_of
 from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import (
@@ -35,7 +43,7 @@ from provisioner.schema.verdicts import (
 )
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
-EMBEDDED, LIST_TYPE, MAP_TYPE = "x-kubernetes-embedded-resource", "x-kubernetes-list-type", "x-kubernetes-map-type"
+EMBEDDED = "x-kubernetes-embedded-resource"
 SIZES = frozenset({"minItems", "maxItems", "minProperties", "maxProperties"})
 STRUCTURE = frozenset({"properties", "additionalProperties", "items", "required", "default", "nullable", "uniqueItems"})
 JUNCTORS = frozenset({"allOf", "anyOf", "oneOf", "not"})
@@ -225,31 +233,7 @@ class _Walk:
             words = "is a Kubernetes resource with apiVersion, kind and metadata"
             now = "now" if new.get(EMBEDDED) else "no longer"
             self.changes.append(narrowed("SCH-53", place.path, f"{words} {now}"))
-        self._list_type(old, new, place)
-        self._map_type(old, new, place)
-
-    def _list_type(self, old: Schema, new: Schema, place: Place) -> None:
-        before, after = old.get(LIST_TYPE) or "atomic", new.get(LIST_TYPE) or "atomic"
-        if before == after and list_keys(old) == list_keys(new):
-            if old.get(LIST_TYPE) != new.get(LIST_TYPE):
-                self.changes.append(harmless("SCH-45", place.path, "the list is atomic, as it was without saying so"))
-            return
-        words = f"list of type {before} before, {after} now"
-        if after == "set":
-            self.changes.append(narrowed("SCH-46", place.path, f"{words}: no item may occur twice"))
-        elif after == "map":
-            keys = ", ".join(list_keys(new) or ())
-            self.changes.append(narrowed("SCH-47", place.path, f"{words}, with keys {keys}: none may occur twice"))
-        else:
-            words = f"{words}: server-side appliers overwrite each other's items"
-            self.changes.append(Change("SCH-48", place.path, words, Verdict(writers=D), is_live=True))
-
-    def _map_type(self, old: Schema, new: Schema, place: Place) -> None:
-        before, after = old.get(MAP_TYPE) or "granular", new.get(MAP_TYPE) or "granular"
-        if before == after:
-            return
-        words = f"map of type {before} before, {after} now: who owns its fields changes"
-        self.changes.append(Change("SCH-49", place.path, words, Verdict(writers=D), is_live=True))
+        self.changes += compare_topology(old, new, place.path)
 
     def _below(self, old: Schema, new: Schema, place: Place) -> None:
         items = schema_of(old.get("items")), schema_of(new.get("items"))
@@ -387,7 +371,7 @@ class _Walk:
         for name in sorted(old.keys() | new.keys()):
             if name not in KNOWN and old.get(name) != new.get(name):
                 self.changes.append(
-                    undecided("SCH-60", place.path, f"{name} changed, which is not a keyword known here")
+                    undecided("SCH-60", place.path, f"{name} changed, and what it asks of values is not known")
                 )
 
 

@@ -19,7 +19,6 @@ from provisioner.schema.verdicts import (
     GONE,
     HARMLESS,
     NARROWED,
-    NOT_DECIDED,
     REJECTED,
     B,
     Change,
@@ -31,6 +30,7 @@ from provisioner.schema.verdicts import (
 from provisioner.values import Finding, JsonObject, ObjectRef, worst_first
 
 SAID_ELSEWHERE = ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural", "status.storedVersions")
+HTTPS = 443
 MAX_OBJECT_BYTES, MANY_OBJECT_BYTES, MAX_ANNOTATION_BYTES = 1_572_864, 1_048_576, 262_144
 
 
@@ -128,7 +128,9 @@ def _conversion(old: Crd, new: Crd) -> Iterator[Change]:
         yield Change("CRD-21", path, words, Verdict(stored=D, writers=D, readers=D, rollback=D))
     elif old.uses_webhook and not new.uses_webhook:
         words = "objects are no longer converted: what is stored in the old shape is served as it is, and pruned"
-        yield Change("CRD-22", path, words, NARROWED)
+        is_alike = len(new.versions) > 1 and new.shared_schema is not None and old.shared_schema is not None
+        verdict = Verdict(stored=D, writers=D, readers=D, rollback=D) if is_alike else NARROWED
+        yield Change("CRD-22", path, words, verdict)
     elif new.uses_webhook:
         yield from _webhook(old.conversion, new.conversion)
 
@@ -149,8 +151,13 @@ def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]
 
 
 def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:
+    """How the webhook is called, with the API server's default."""
     found = conversion.get("webhookClientConfig")
-    return dict(found) if isinstance(found, Mapping) else {}
+    client = dict(found) if isinstance(found, Mapping) else {}
+    service = client.get("service")
+    if isinstance(service, Mapping):
+        client["service"] = {**service, "port": service.get("port") or HTTPS}
+    return client
 
 
 def _preserving(old: Crd, new: Crd) -> Iterator[Change]:
@@ -173,9 +180,18 @@ def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
         preserved = (old.preserves_unknown, new.preserves_unknown)
         for change in compare_schemas(version.schema, now.schema, preserved=preserved):
             yield version.name, change
+    yield from _lost_versions(old, new)
     for version in new.versions:
         if old.version(version.name) is None:
             yield version.name, harmless("CRD-15", ("spec", "versions", version.name), f"version {version.name} added")
+
+
+def _lost_versions(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
+    """Versions in which objects are stored and which even the old CRD did not have any more."""
+    for name in old.stored_versions:
+        if old.version(name) is None and new.version(name) is None:
+            words = f"objects may be stored as {name}, which is missing: the API server refuses every update without it"
+            yield name, Change("CRD-10", ("spec", "versions", name), words, REJECTED)
 
 
 def _removed_version(old: Crd, version: CrdVersion) -> Change:
@@ -240,7 +256,7 @@ def _refused(old_crd: JsonObject, new_crd: JsonObject) -> Iterator[Change]:
         if error not in known and not error.path.startswith(SAID_ELSEWHERE):
             rule = _rule_of(error)
             words = f"the API server refuses the CRD: {error}"
-            yield Change(rule, (error.path,), words, NOT_DECIDED if rule == "SCH-60" else REJECTED)
+            yield Change(rule, (error.path,), words, REJECTED)
 
 
 def _rule_of(error: FieldError) -> str:

@@ -10,6 +10,10 @@ from provisioner.schema.pruning import Schema, properties_of, schema_of
 from provisioner.schema.verdicts import Path
 
 INT_OR_STRING = ({"type": "integer"}, {"type": "string"})
+SELECTOR = frozenset({"matchLabels", "matchExpressions"})
+REFERENCE = frozenset(
+    ("apiVersion", "kind", "name", "namespace", "group", "apiGroup", "uid", "key", "optional", "fieldPath")
+) | frozenset({"resourceVersion"})
 INT_STRING = "x-kubernetes-int-or-string"
 
 
@@ -64,6 +68,12 @@ def types(schema: Schema) -> frozenset[str]:
     if properties_of(schema) or additional_of(schema) is not None:
         return frozenset({"object"})
     return frozenset({"array"}) if schema_of(schema.get("items")) is not None else frozenset()
+
+
+def is_reference(schema: Schema) -> bool:
+    """Whether a node names other objects, or selects them, which one applier usually writes as a whole."""
+    names = set(properties_of(schema))
+    return bool(names) and (names <= SELECTOR or ("name" in names and names <= REFERENCE))
 
 
 def with_integers(types: frozenset[str]) -> frozenset[str]:
