@@ -236,6 +236,8 @@ class _Walk:
         self.changes += compare_topology(old, new, place.path)
 
     def _below(self, old: Schema, new: Schema, place: Place) -> None:
+        if CHILDREN.isdisjoint(old) and CHILDREN.isdisjoint(new):
+            return
         items = schema_of(old.get("items")), schema_of(new.get("items"))
         if items[0] is not None and items[1] is not None:
             inner = place.below(ITEMS, is_element=True, is_always_there=True)
@@ -306,7 +308,7 @@ class _Walk:
         needed = set(new.get("required") or ())
         for name, described in before.items():
             now = schema_of(after.get(name))
-            if now is not None:
+            if now is not None and described != now:
                 inner = place.below(name, is_always_there=name in needed and now.get("default") is None)
                 self.pair(schema_of(described) or NO_SCHEMA, now, inner)
         if additional_of(new) is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.schema.compared_schemas import compare_schemas
 from provisioner.schema.crd import Crd, CrdVersion
-from provisioner.schema.crdrules import accepts_update
+from provisioner.schema.crdrules import update_errors
 from provisioner.schema.fields import DEEPEST, FieldError, is_too_deep, same_json
 from provisioner.schema.kubeversions import kube_order
 from provisioner.schema.pruning import copied
@@ -50,9 +50,7 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
         found.append(change.finding(ref, version))
     found += [change.finding(ref, version) for version, change in compare_served(old, new)]
     known = {(finding.rule, finding.path) for finding in found}
-    found += [
-        change.finding(ref, "") for change in _refused(old_crd, new_crd) if (change.rule, change.path) not in known
-    ]
+    found += [change.finding(ref, "") for change in _refused(old, new) if (change.rule, change.path) not in known]
     return list(worst_first(found))
 
 
@@ -61,13 +59,24 @@ def _crd_changes(old: Crd, new: Crd) -> Iterator[Change]:
     yield from _versions(old, new)
     yield from _conversion(old, new)
     yield from _preserving(old, new)
-    size, before = (len(json.dumps(side.body, default=dict, separators=(",", ":"))) for side in (new, old))
+    yield from _size(old, new)
+
+
+def _size(old: Crd, new: Crd) -> Iterator[Change]:
+    size = _bytes(new)
+    if size <= MAX_ANNOTATION_BYTES:
+        return
+    before = _bytes(old)
     if size > MANY_OBJECT_BYTES >= before or size > MAX_OBJECT_BYTES >= before:
         verdict = REJECTED if size > MAX_OBJECT_BYTES else Verdict(api=D)
         yield Change("CRD-20", (), f"the CRD has {size} bytes as JSON; etcd takes {MAX_OBJECT_BYTES}", verdict)
-    elif size > MAX_ANNOTATION_BYTES >= before:
+    elif before <= MAX_ANNOTATION_BYTES:
         words = f"the CRD has {size} bytes as JSON, more than client-side apply can note: it takes server-side apply"
         yield Change("CRD-20", (), words, FOR_WRITERS)
+
+
+def _bytes(crd: Crd) -> int:
+    return len(json.dumps(crd.body, default=dict, separators=(",", ":")))
 
 
 def _identity(old: Crd, new: Crd) -> Iterator[Change]:
@@ -245,13 +254,12 @@ def _subresources(old: CrdVersion, new: CrdVersion) -> Iterator[Change]:
         yield Change("CRD-32", (*path, "scale"), "a scale subresource is added", HARMLESS)
 
 
-def _refused(old_crd: JsonObject, new_crd: JsonObject) -> Iterator[Change]:
+def _refused(old: Crd, new: Crd) -> Iterator[Change]:
     """What else the API server would not accept. Of a v1beta1 CRD, which no current server takes, nothing is said."""
-    new = Crd(new_crd)
     if new.is_v1beta1:
         return
-    errors = accepts_update(old_crd, new_crd)
-    known = set(accepts_update(old_crd, old_crd)) if errors else set()
+    errors = update_errors(old, new)
+    known = set(update_errors(old, old)) if errors else set()
     for error in errors:
         if error not in known and not error.path.startswith(SAID_ELSEWHERE):
             rule = _rule_of(error)

@@ -9,6 +9,7 @@ from typing import Any
 from provisioner.schema.pruning import Schema, properties_of, schema_of
 from provisioner.schema.verdicts import Path
 
+JUNCTORS = frozenset({"allOf", "anyOf", "oneOf"})
 INT_OR_STRING = ({"type": "integer"}, {"type": "string"})
 SELECTOR = frozenset({"matchLabels", "matchExpressions"})
 REFERENCE = frozenset(
@@ -39,6 +40,8 @@ class Place:
 
 def plain_node(schema: Schema) -> Schema:
     """The node with the idioms of "integer or string" all written in one way."""
+    if JUNCTORS.isdisjoint(schema):
+        return schema
     any_of, all_of = schema.get("anyOf"), schema.get("allOf")
     if _is_idiom(any_of):
         rest = {name: value for name, value in schema.items() if name != "anyOf"}
