@@ -252,6 +252,8 @@ class _Walk:
 
     def _additional(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = additional_of(old), additional_of(new)
+        if before is None and after is None:
+            return
         inner = place.below(VALUES, is_element=True, is_always_there=True)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
             self.pair(before, after, inner)
@@ -311,6 +313,8 @@ class _Walk:
             if now is not None and described != now:
                 inner = place.below(name, is_always_there=name in needed and now.get("default") is None)
                 self.pair(schema_of(described) or NO_SCHEMA, now, inner)
+        if before.keys() == after.keys() and all(type(it) is dict for it in after.values()):
+            return
         if additional_of(new) is None:
             gone = {name: it for name, it in before.items() if schema_of(after.get(name)) is None}
             self._all_removed(gone, new, place)

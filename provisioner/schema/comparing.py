@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import orjson
+
 from provisioner.schema.compared_schemas import compare_schemas
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.crdrules import update_errors
@@ -76,7 +78,10 @@ def _size(old: Crd, new: Crd) -> Iterator[Change]:
 
 
 def _bytes(crd: Crd) -> int:
-    return len(json.dumps(crd.body, default=dict, separators=(",", ":")))
+    try:
+        return len(orjson.dumps(crd.body, default=dict))
+    except TypeError:  # numbers past 64 bits, keys that are no texts
+        return len(json.dumps(crd.body, default=dict, separators=(",", ":")))
 
 
 def _identity(old: Crd, new: Crd) -> Iterator[Change]:
