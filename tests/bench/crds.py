@@ -77,8 +77,8 @@ def _peak_kib() -> int:
 
 
 def main(old_file: str, new_file: str, rounds: str) -> None:
-    from provisioner.schema import compare  # noqa: PLC0415 -- other parts of the bench need no engine
-    from provisioner.values import Severity  # noqa: PLC0415
+    from provisioner.schema import compare
+    from provisioner.values import Severity
 
     old, new = (yaml.load(Path(file).read_text(), Loader=yaml.CSafeLoader) for file in (old_file, new_file))
     before, seconds = _peak_kib(), []
