@@ -116,7 +116,8 @@ class _Walk:
         self.compare(before, after, place)
 
     def compare(self, old: Schema, new: Schema, place: Place) -> None:
-        changed = {name for name in old.keys() | new.keys() if name not in CHILDREN and old.get(name) != new.get(name)}
+        changed = {name for name, was in old.items() if name not in CHILDREN and new.get(name) != was}
+        changed |= {name for name in new if name not in old and name not in CHILDREN and new[name] is not None}
         if changed & DOCS:
             self.reworded.append(place.path)
         if place.path == ("metadata",):
