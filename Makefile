@@ -47,7 +47,7 @@ lint: .venv/installed-dev ## style, types, imports, templates, migrations
 	$(BIN)/djlint --quiet --check templates
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-bench: .venv/installed-dev ## figures: review and apply of 500 objects against kubectl on the same API server
+bench: .venv/installed-dev ## figures: review and apply beside kubectl, CRDs beside crdify (with Go), a 10 MB bundle
 	$(BIN)/python tests/controlplane/build
 	$(BIN)/python -m pytest tests/bench -s
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.errors import InvalidManifest
 from provisioner.review.checks.crds import CRD, created, deleted
+from provisioner.review.crd_owners import owned_by_others, twice_taken
 from provisioner.review.facts import mapping, maps
-from provisioner.review.live_findings import object_findings
+from provisioner.review.live_findings import live_findings
 from provisioner.review.live_scene import scene_of
 from provisioner.review.record import plain
 from provisioner.review.settling import settled
@@ -63,10 +64,13 @@ def differences(
 ) -> list[CrdDifference]:
     """One difference per CRD of either side, by name; with `objects`, all that is stored, judged by them."""
     stored = None if objects is None else list(objects)
-    return [
-        CrdDifference(name, worst_first(_findings(old.get(name), new.get(name), stored)))
-        for name in sorted({**old, **new})
-    ]
+    taken = list(twice_taken(new.values()))
+    before = {one.fingerprint for one in twice_taken(old.values())}
+    found = {name: _findings(old.get(name), new.get(name), stored) for name in sorted({**old, **new})}
+    for one in taken:
+        if one.ref is not None and one.fingerprint not in before:
+            found[one.ref.name].append(one)
+    return [CrdDifference(name, worst_first(several)) for name, several in found.items()]
 
 
 def crdify_differences(
@@ -90,7 +94,7 @@ def to_record(difference: CrdDifference) -> dict[str, Any]:
 
 def _findings(old: JsonObject | None, new: JsonObject | None, objects: list[JsonObject] | None) -> list[Finding]:
     if old is not None and new is not None:
-        found = compare(old, new)
+        found = [*compare(old, new), *owned_by_others(old, new)]
         return found if objects is None else _by_objects(old, new, found, objects)
     if new is not None:
         return list(created(ObjectRef.of(new), new))
@@ -100,7 +104,14 @@ def _findings(old: JsonObject | None, new: JsonObject | None, objects: list[Json
 def _by_objects(old: JsonObject, new: JsonObject, found: list[Finding], objects: list[JsonObject]) -> list[Finding]:
     scene = scene_of(old, new, objects)
     is_needed = any(one.evidence.get("live") for one in found)
-    return [*(settled(one, scene) for one in found), *object_findings(scene, is_needed=is_needed)]
+    return [*(settled(one, scene) for one in found), *map(_of_now, live_findings(scene, is_needed=is_needed))]
+
+
+def _of_now(finding: Finding) -> Finding:
+    """Whether there is a way back is a verdict of its own: it makes no change a dangerous one."""
+    if finding.rule != "LIV-06":
+        return finding
+    return replace(finding, severity=Severity.SAFE, verdicts={"rollback": finding.severity})
 
 
 def _in_crdify(name: str, old: JsonObject | None, new: JsonObject | None, config: CrdifyConfig | None) -> CrdDifference:

@@ -20,6 +20,7 @@ KUBERNETES_ONLY = re.compile(r"\bformat\s*\.|\bjsonpatch\s*\.|\.\s*(lastI|i)ndex
 TWO_VARIABLES = re.compile(r"\.\s*(all|exists|existsOne|exists_one|transform\w+)\s*\(\s*\w+\s*,\s*\w+\s*,")
 CODE = re.compile(r"^[A-Z_]+: ")
 CODE_TAIL = re.compile(r" \[[A-Z_]+\]$")
+NO_FIELDS = re.compile(r"expression of type '([^']*)' cannot be the operand of a select operation")
 MAX_EXPRESSION_CHARS = 50_000
 SIMPLE_TYPES = {
     "string": cel.Type.STRING,
@@ -145,7 +146,8 @@ def _is_beyond_us(text: str) -> bool:
 
 
 def _stripped(text: str) -> str:
-    return CODE_TAIL.sub("", CODE.sub("", text))
+    plain = CODE_TAIL.sub("", CODE.sub("", text))
+    return NO_FIELDS.sub(r"type '\1' does not support field selection", plain)
 
 
 def _spoken(text: str) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 CHECKED_EXPRESSION, ANY_VALUE = 4, 2
-CHAINED, SYMMETRIC = ("_&&_", "_||_"), ("_==_", "_!=_")
 
 
 class Kind(StrEnum):
@@ -51,20 +50,6 @@ def read(serialized: bytes) -> Node:
     """The tree of a serialized, checked expression; ids, types and positions are left out."""
     checked = _fields(_last(_fields(serialized), ANY_VALUE, b""))
     return _expression(_last(checked, CHECKED_EXPRESSION, b""))
-
-
-def ordered(node: Node) -> Node:
-    """The tree with the operands of what is commutative in one order, whichever they were written in."""
-    parts = tuple(ordered(part) for part in node.parts)
-    if node.name in CHAINED:
-        parts = tuple(sorted((it for part in parts for it in _operands(part, node.name)), key=repr))
-    elif node.name in SYMMETRIC:
-        parts = tuple(sorted(parts, key=repr))
-    return replace(node, parts=parts, target=ordered(node.target) if node.target is not None else None)
-
-
-def _operands(node: Node, name: str) -> tuple[Node, ...]:
-    return node.parts if node.kind is Kind.CALL and node.name == name else (node,)
 
 
 def _expression(data: bytes) -> Node:

@@ -11,6 +11,7 @@ from provisioner.schema import cel
 from provisioner.schema.celcost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate, misused_objects
 from provisioner.schema.celvalues import FIELD_CHAIN, ROOT_FIELDS, escaped, type_signature, typed_moments
 from provisioner.schema.fields import FieldError, Record, child, forbidden, index, invalid, key, required, unsupported
+from provisioner.schema.jsonpaths import leads_somewhere
 from provisioner.schema.pruning import Schema, properties_of, schema_of
 
 RULES = "x-kubernetes-validations"
@@ -72,6 +73,7 @@ class RuleCheck:
             self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: undefined field '{name}'"))
         self._check_cost(program, node, at)
         self._check_old_self(rule, node, path)
+        self._check_words(rule, node, path)
 
     def _check_cost(self, program: cel.Program, node: _Node, at: str) -> None:
         each = estimate(program.serialized, bound_of(node.schema))
@@ -91,6 +93,27 @@ class RuleCheck:
         elif rule.get("optionalOldSelf") is not None:
             detail = "may not be set if oldSelf is not used in rule"
             self.errors.append(invalid(child(path, "optionalOldSelf"), rule["optionalOldSelf"], detail))
+
+    def _check_words(self, rule: Mapping[str, Any], node: _Node, path: str) -> None:
+        """What a refusal says, and where it says that it is."""
+        below = str(rule.get("fieldPath") or "")
+        if below and not leads_somewhere(below, node.schema):
+            self.errors.append(invalid(child(path, "fieldPath"), below, "must be a valid path"))
+        text = str(rule.get("messageExpression") or "").strip()
+        if not text:
+            return
+        at, is_optional = child(path, "messageExpression"), rule.get("optionalOldSelf") is True
+        source = typed_moments(text, node.schema, is_root=node.is_root)
+        try:
+            program = cel.program(
+                source, type_signature(node.schema, is_root=node.is_root), has_optional_old=is_optional
+            )
+        except cel.NotCompiled as exc:
+            if not exc.is_beyond_us:
+                self.errors.append(invalid(at, _shown(rule), f"messageExpression compilation failed: {exc}"))
+            return
+        if program.result_type not in ("string", "dyn"):
+            self.errors.append(invalid(at, _shown(rule), "messageExpression must evaluate to a string"))
 
     def _check_total(self, path: str) -> None:
         total = sum(cost for cost, _ in self.costs)

@@ -7,7 +7,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from provisioner.schema import cel
-from provisioner.schema.celast import Node, ordered, read
+from provisioner.schema.celast import Node, read
+from provisioner.schema.celforms import conjuncts, plain_form
 from provisioner.schema.celvalues import type_signature
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json
@@ -32,18 +33,28 @@ from provisioner.schema.verdicts import (
 RULES = "x-kubernetes-validations"
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ALIKE, MAX_COMPARED = 0.7, 400
+Demand = tuple[str | Node, bool, bool]  # with whether it looks at oldSelf, and whether that is optional
 JUNCTOR_RULES = {"allOf": "SCH-55", "anyOf": "SCH-56", "oneOf": "SCH-57"}
 
 
 def compare_rules(old: Schema, new: Schema, path: Path) -> list[Change]:
-    """The CEL rules at one node. Rules with the same meaning are the same, whatever their spacing."""
+    """The CEL rules at one node. Rules with the same meaning are the same, however they are written or divided."""
     if old.get(RULES) == new.get(RULES):
         return []
     before, after = _by_meaning(old), _by_meaning(new)
-    gone = [before[meaning] for meaning in before if meaning not in after]
-    come = [after[meaning] for meaning in after if meaning not in before]
     kept = [(before[meaning], after[meaning]) for meaning in before if meaning in after]
     found = [change for was, now in kept for change in _kept(was, now, path)]
+    asked, still = _demands(before), _demands(after)
+    come = {meaning: rule for meaning, rule in after.items() if meaning not in before}
+    gone = [it for meaning, it in before.items() if meaning not in after and not _covered({meaning: it}, still)]
+    repeated = [meaning for meaning, rule in come.items() if _covered({meaning: rule}, asked)]
+    found += [harmless("SCH-41", path, f"rule {come.pop(it)['rule']!r} asks what was asked before") for it in repeated]
+    return found + _others(list(come.values()), gone, path)
+
+
+def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: Path) -> list[Change]:
+    """Rules that ask something new, and rules of which something is asked no more."""
+    found = []
     for rule in list(come):
         was = next((it for it in gone if _is_successor(it, rule)), None)
         if was is not None:
@@ -53,6 +64,20 @@ def compare_rules(old: Schema, new: Schema, path: Path) -> list[Change]:
             found.append(undecided("SCH-39", path, words, old=was["rule"], new=rule["rule"]))
     found += [_added(rule, path) for rule in come]
     return found + [widened("SCH-40", path, f"rule {rule['rule']!r} removed", old=rule["rule"]) for rule in gone]
+
+
+def _covered(rules: Mapping[str | Node, Mapping[str, Any]], by: set[Demand]) -> bool:
+    """Whether all that rules ask is asked; what is asked of every write is asked of updates."""
+    return all(it in by or (it[0], False, False) in by for it in _demands(rules))
+
+
+def _demands(rules: Mapping[str | Node, Mapping[str, Any]]) -> set[Demand]:
+    """What rules ask one by one, each with when it is asked: of updates only, and whether of creations all the same."""
+    return {
+        (demand, cel.uses_old(str(rule["rule"])), rule.get("optionalOldSelf") is True)
+        for meaning, rule in rules.items()
+        for demand in ((meaning,) if isinstance(meaning, str) else conjuncts(meaning))
+    }
 
 
 def _by_meaning(schema: Schema) -> dict[str | Node, Mapping[str, Any]]:
@@ -65,12 +90,10 @@ def _by_meaning(schema: Schema) -> dict[str | Node, Mapping[str, Any]]:
 
 
 def _meaning(rule: Mapping[str, Any], signature: str) -> str | Node:
-    """The compiled tree of a rule; its bare text where it does not compile here."""
+    """The compiled tree of a rule in its one form; its bare text where it does not compile here."""
     try:
-        tree = read(
-            cel.program(rule["rule"], signature, has_optional_old=rule.get("optionalOldSelf") is True).serialized
-        )
-        return ordered(tree)
+        compiled = cel.program(rule["rule"], signature, has_optional_old=rule.get("optionalOldSelf") is True)
+        return plain_form(read(compiled.serialized))
     except cel.NotCompiled:
         return cel.normalised(rule["rule"])
 

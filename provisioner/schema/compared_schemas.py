@@ -7,12 +7,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.schema.compared_defaults import reordered_defaults
+from provisioner.schema.compared_lists import LIST_TYPE, MAP_TYPE, compare_topology
 from provisioner.schema.compared_rules import DOCS, RULES, compare_junctors, compare_rules
-from provisioner.schema.correlation import list_keys
+from provisioner.schema.deciding import taken_together
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json, same_json
-from provisioner.schema.nodes import Place, additional_of, count, plain_node, type_words, types, with_integers
+from provisioner.schema.nodes import (
+    Place,
+    additional_of,
+    count,
+    plain_node,
+    type_words,
+    types,
+    with_integers,
+)
 from provisioner.schema.pruning import NO_SCHEMA, Schema, copied, properties_of, schema_of
+from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,
@@ -33,7 +43,7 @@ from provisioner.schema.verdicts import (
 )
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
-EMBEDDED, LIST_TYPE, MAP_TYPE = "x-kubernetes-embedded-resource", "x-kubernetes-list-type", "x-kubernetes-map-type"
+EMBEDDED = "x-kubernetes-embedded-resource"
 SIZES = frozenset({"minItems", "maxItems", "minProperties", "maxProperties"})
 STRUCTURE = frozenset({"properties", "additionalProperties", "items", "required", "default", "nullable", "uniqueItems"})
 JUNCTORS = frozenset({"allOf", "anyOf", "oneOf", "not"})
@@ -106,17 +116,19 @@ class _Walk:
         self.compare(before, after, place)
 
     def compare(self, old: Schema, new: Schema, place: Place) -> None:
-        changed = {name for name in old.keys() | new.keys() if name not in CHILDREN and old.get(name) != new.get(name)}
+        changed = {name for name, was in old.items() if name not in CHILDREN and new.get(name) != was}
+        changed |= {name for name in new if name not in old and name not in CHILDREN and new[name] is not None}
         if changed & DOCS:
             self.reworded.append(place.path)
         if place.path == ("metadata",):
             self._metadata(old, new, place)
             return
         if not changed <= DOCS or "type" not in old:
-            before, after = types(old), types(new)
+            before, after, known = types(old), types(new), len(self.changes)
             if before != after and not self._types(before, after, old, new, place):
                 return
             self._own(old, new, place)
+            self.changes[known:] = taken_together(self.changes[known:], old, new, keeps_unknown=self.preserved[0])
         self._below(old, new, place)
 
     def _own(self, old: Schema, new: Schema, place: Place) -> None:
@@ -184,6 +196,8 @@ class _Walk:
         if after:
             verdict, facts = Verdict(readers=D, rollback=D), {"variant": "SCH-36a"}
             self.changes.append(Change("SCH-36", place.path, "null is accepted and kept", verdict, facts=facts))
+        elif validate({**old, "nullable": True}, None):
+            self.changes.append(harmless("SCH-36", place.path, "null was refused anyway"))
         elif place.is_always_there and new.get("default") is None:
             self.changes.append(narrowed("SCH-36", place.path, "null is not accepted any more", counterexample=None))
         else:
@@ -220,33 +234,11 @@ class _Walk:
             words = "is a Kubernetes resource with apiVersion, kind and metadata"
             now = "now" if new.get(EMBEDDED) else "no longer"
             self.changes.append(narrowed("SCH-53", place.path, f"{words} {now}"))
-        self._list_type(old, new, place)
-        self._map_type(old, new, place)
-
-    def _list_type(self, old: Schema, new: Schema, place: Place) -> None:
-        before, after = old.get(LIST_TYPE) or "atomic", new.get(LIST_TYPE) or "atomic"
-        if before == after and list_keys(old) == list_keys(new):
-            if old.get(LIST_TYPE) != new.get(LIST_TYPE):
-                self.changes.append(harmless("SCH-45", place.path, "the list is atomic, as it was without saying so"))
-            return
-        words = f"list of type {before} before, {after} now"
-        if after == "set":
-            self.changes.append(narrowed("SCH-46", place.path, f"{words}: no item may occur twice"))
-        elif after == "map":
-            keys = ", ".join(list_keys(new) or ())
-            self.changes.append(narrowed("SCH-47", place.path, f"{words}, with keys {keys}: none may occur twice"))
-        else:
-            words = f"{words}: server-side appliers overwrite each other's items"
-            self.changes.append(Change("SCH-48", place.path, words, Verdict(writers=D), is_live=True))
-
-    def _map_type(self, old: Schema, new: Schema, place: Place) -> None:
-        before, after = old.get(MAP_TYPE) or "granular", new.get(MAP_TYPE) or "granular"
-        if before == after:
-            return
-        words = f"map of type {before} before, {after} now: who owns its fields changes"
-        self.changes.append(Change("SCH-49", place.path, words, Verdict(writers=D), is_live=True))
+        self.changes += compare_topology(old, new, place.path)
 
     def _below(self, old: Schema, new: Schema, place: Place) -> None:
+        if CHILDREN.isdisjoint(old) and CHILDREN.isdisjoint(new):
+            return
         items = schema_of(old.get("items")), schema_of(new.get("items"))
         if items[0] is not None and items[1] is not None:
             inner = place.below(ITEMS, is_element=True, is_always_there=True)
@@ -261,6 +253,8 @@ class _Walk:
 
     def _additional(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = additional_of(old), additional_of(new)
+        if before is None and after is None:
+            return
         inner = place.below(VALUES, is_element=True, is_always_there=True)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
             self.pair(before, after, inner)
@@ -299,6 +293,8 @@ class _Walk:
 
     def _closed(self, before: Any, new: Schema, place: Place) -> None:
         """A map that is none any more: keys without a field of their own are pruned."""
+        if before is True and new.get(PRESERVE) is True:
+            return  # said of the node: more is kept than before
         if new.get(PRESERVE) is True or self.preserved[1]:
             words = "the map's values are no longer described, but kept"
             self.changes.append(Change("SCH-02", (*place.path, VALUES), words, Verdict(stored=D, writers=D)))
@@ -315,9 +311,11 @@ class _Walk:
         needed = set(new.get("required") or ())
         for name, described in before.items():
             now = schema_of(after.get(name))
-            if now is not None:
+            if now is not None and described != now:
                 inner = place.below(name, is_always_there=name in needed and now.get("default") is None)
                 self.pair(schema_of(described) or NO_SCHEMA, now, inner)
+        if before.keys() == after.keys() and all(type(it) is dict for it in after.values()):
+            return
         if additional_of(new) is None:
             gone = {name: it for name, it in before.items() if schema_of(after.get(name)) is None}
             self._all_removed(gone, new, place)
@@ -380,7 +378,7 @@ class _Walk:
         for name in sorted(old.keys() | new.keys()):
             if name not in KNOWN and old.get(name) != new.get(name):
                 self.changes.append(
-                    undecided("SCH-60", place.path, f"{name} changed, which is not a keyword known here")
+                    undecided("SCH-60", place.path, f"{name} changed, and what it asks of values is not known")
                 )
 
 

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import orjson
+
 from provisioner.schema.compared_schemas import compare_schemas
 from provisioner.schema.crd import Crd, CrdVersion
-from provisioner.schema.crdrules import accepts_update
+from provisioner.schema.crdrules import update_errors
 from provisioner.schema.fields import DEEPEST, FieldError, is_too_deep, same_json
 from provisioner.schema.kubeversions import kube_order
 from provisioner.schema.pruning import copied
@@ -19,7 +21,6 @@ from provisioner.schema.verdicts import (
     GONE,
     HARMLESS,
     NARROWED,
-    NOT_DECIDED,
     REJECTED,
     B,
     Change,
@@ -31,6 +32,7 @@ from provisioner.schema.verdicts import (
 from provisioner.values import Finding, JsonObject, ObjectRef, worst_first
 
 SAID_ELSEWHERE = ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural", "status.storedVersions")
+HTTPS = 443
 MAX_OBJECT_BYTES, MANY_OBJECT_BYTES, MAX_ANNOTATION_BYTES = 1_572_864, 1_048_576, 262_144
 
 
@@ -50,9 +52,7 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
         found.append(change.finding(ref, version))
     found += [change.finding(ref, version) for version, change in compare_served(old, new)]
     known = {(finding.rule, finding.path) for finding in found}
-    found += [
-        change.finding(ref, "") for change in _refused(old_crd, new_crd) if (change.rule, change.path) not in known
-    ]
+    found += [change.finding(ref, "") for change in _refused(old, new) if (change.rule, change.path) not in known]
     return list(worst_first(found))
 
 
@@ -61,13 +61,27 @@ def _crd_changes(old: Crd, new: Crd) -> Iterator[Change]:
     yield from _versions(old, new)
     yield from _conversion(old, new)
     yield from _preserving(old, new)
-    size, before = (len(json.dumps(side.body, default=dict, separators=(",", ":"))) for side in (new, old))
+    yield from _size(old, new)
+
+
+def _size(old: Crd, new: Crd) -> Iterator[Change]:
+    size = _bytes(new)
+    if size <= MAX_ANNOTATION_BYTES:
+        return
+    before = _bytes(old)
     if size > MANY_OBJECT_BYTES >= before or size > MAX_OBJECT_BYTES >= before:
         verdict = REJECTED if size > MAX_OBJECT_BYTES else Verdict(api=D)
         yield Change("CRD-20", (), f"the CRD has {size} bytes as JSON; etcd takes {MAX_OBJECT_BYTES}", verdict)
-    elif size > MAX_ANNOTATION_BYTES >= before:
+    elif before <= MAX_ANNOTATION_BYTES:
         words = f"the CRD has {size} bytes as JSON, more than client-side apply can note: it takes server-side apply"
         yield Change("CRD-20", (), words, FOR_WRITERS)
+
+
+def _bytes(crd: Crd) -> int:
+    try:
+        return len(orjson.dumps(crd.body, default=dict))
+    except TypeError:  # numbers past 64 bits, keys that are no texts
+        return len(json.dumps(crd.body, default=dict, separators=(",", ":")))
 
 
 def _identity(old: Crd, new: Crd) -> Iterator[Change]:
@@ -128,7 +142,9 @@ def _conversion(old: Crd, new: Crd) -> Iterator[Change]:
         yield Change("CRD-21", path, words, Verdict(stored=D, writers=D, readers=D, rollback=D))
     elif old.uses_webhook and not new.uses_webhook:
         words = "objects are no longer converted: what is stored in the old shape is served as it is, and pruned"
-        yield Change("CRD-22", path, words, NARROWED)
+        is_alike = len(new.versions) > 1 and new.shared_schema is not None and old.shared_schema is not None
+        verdict = Verdict(stored=D, writers=D, readers=D, rollback=D) if is_alike else NARROWED
+        yield Change("CRD-22", path, words, verdict)
     elif new.uses_webhook:
         yield from _webhook(old.conversion, new.conversion)
 
@@ -149,8 +165,13 @@ def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]
 
 
 def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:
+    """How the webhook is called, with the API server's default."""
     found = conversion.get("webhookClientConfig")
-    return dict(found) if isinstance(found, Mapping) else {}
+    client = dict(found) if isinstance(found, Mapping) else {}
+    service = client.get("service")
+    if isinstance(service, Mapping):
+        client["service"] = {**service, "port": service.get("port") or HTTPS}
+    return client
 
 
 def _preserving(old: Crd, new: Crd) -> Iterator[Change]:
@@ -173,9 +194,18 @@ def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
         preserved = (old.preserves_unknown, new.preserves_unknown)
         for change in compare_schemas(version.schema, now.schema, preserved=preserved):
             yield version.name, change
+    yield from _lost_versions(old, new)
     for version in new.versions:
         if old.version(version.name) is None:
             yield version.name, harmless("CRD-15", ("spec", "versions", version.name), f"version {version.name} added")
+
+
+def _lost_versions(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
+    """Versions in which objects are stored and which even the old CRD did not have any more."""
+    for name in old.stored_versions:
+        if old.version(name) is None and new.version(name) is None:
+            words = f"objects may be stored as {name}, which is missing: the API server refuses every update without it"
+            yield name, Change("CRD-10", ("spec", "versions", name), words, REJECTED)
 
 
 def _removed_version(old: Crd, version: CrdVersion) -> Change:
@@ -229,18 +259,17 @@ def _subresources(old: CrdVersion, new: CrdVersion) -> Iterator[Change]:
         yield Change("CRD-32", (*path, "scale"), "a scale subresource is added", HARMLESS)
 
 
-def _refused(old_crd: JsonObject, new_crd: JsonObject) -> Iterator[Change]:
+def _refused(old: Crd, new: Crd) -> Iterator[Change]:
     """What else the API server would not accept. Of a v1beta1 CRD, which no current server takes, nothing is said."""
-    new = Crd(new_crd)
     if new.is_v1beta1:
         return
-    errors = accepts_update(old_crd, new_crd)
-    known = set(accepts_update(old_crd, old_crd)) if errors else set()
+    errors = update_errors(old, new)
+    known = set(update_errors(old, old)) if errors else set()
     for error in errors:
         if error not in known and not error.path.startswith(SAID_ELSEWHERE):
             rule = _rule_of(error)
             words = f"the API server refuses the CRD: {error}"
-            yield Change(rule, (error.path,), words, NOT_DECIDED if rule == "SCH-60" else REJECTED)
+            yield Change(rule, (error.path,), words, REJECTED)
 
 
 def _rule_of(error: FieldError) -> str:

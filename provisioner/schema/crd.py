@@ -126,14 +126,15 @@ class Crd:
         """The conversion as v1beta1 has it, flat: strategy, webhookClientConfig, conversionReviewVersions."""
         given = _mapping(self.spec.get("conversion"))
         webhook = _mapping(given.get("webhook"))
+        client = webhook.get("clientConfig")
         found = {
             "strategy": given.get("strategy") or "None",
-            "webhookClientConfig": webhook.get("clientConfig") or given.get("webhookClientConfig"),
+            "webhookClientConfig": client if client is not None else given.get("webhookClientConfig"),
             "conversionReviewVersions": webhook.get("conversionReviewVersions")
             or given.get("conversionReviewVersions")
             or [],
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in found.items() if value or value == {}}
 
     @property
     def uses_webhook(self) -> bool:

@@ -8,7 +8,9 @@ from typing import Any
 
 from provisioner.schema.celcheck import RuleCheck, rule_text_errors
 from provisioner.schema.crd import Crd, CrdVersion
-from provisioner.schema.crdspec import approval_errors, conversion_errors, has_invalid_ca, name_errors, version_errors
+from provisioner.schema.crdparts import part_errors
+from provisioner.schema.crdspec import approval_errors, bad_ca_error, has_invalid_ca, name_errors, version_errors
+from provisioner.schema.crdwebhooks import conversion_errors
 from provisioner.schema.defaults import default_errors, has_unpruned_default
 from provisioner.schema.fields import (
     DEEPEST,
@@ -32,6 +34,7 @@ from provisioner.schema.structural import (
     set_item_errors,
     structural_errors,
 )
+from provisioner.schema.thinning import thinned
 from provisioner.values import JsonObject
 
 IMMUTABLE = "field is immutable"
@@ -105,7 +108,11 @@ def accepts_update(old_crd: JsonObject, new_crd: JsonObject) -> list[FieldError]
     """
     if is_too_deep(old_crd) or is_too_deep(new_crd):
         return [_too_deep()]
-    old, new = Crd(old_crd), Crd(new_crd)
+    return update_errors(Crd(old_crd), Crd(new_crd))
+
+
+def update_errors(old: Crd, new: Crd) -> list[FieldError]:
+    """The same of two CRDs that are known not to be nested too deep."""
     found = [] if old.spec == new.spec else _spec_errors(new, _Rules(unchanged=_unchanged(old, new)))
     if found:  # most CRDs are sound: what the old one had wrong is looked for only where the new one is not
         found = _spec_errors(new, _ratcheted(old, new))
@@ -115,7 +122,7 @@ def accepts_update(old_crd: JsonObject, new_crd: JsonObject) -> list[FieldError]
     found += _immutable("spec.group", old.group, new.group)
     found += _immutable("spec.names.plural", old.names.get("plural"), new.names.get("plural"))
     if old.is_established and has_invalid_ca(new) and not has_invalid_ca(old):
-        found.append(invalid("spec.conversion.webhookClientConfig.caBundle", "", "unable to load root certificates"))
+        found.append(bad_ca_error(new))
     found += _stored_errors(old, new)
     found += approval_errors(new, old)
     if new.preserves_unknown and not old.preserves_unknown:
@@ -169,12 +176,15 @@ def _unchanged(old: Crd, new: Crd) -> frozenset[str]:
 
 def _has_same_schema(old: Crd, version: CrdVersion) -> bool:
     before = old.version(version.name)
-    return before is not None and same_json(copied(before.schema), copied(version.schema))
+    if before is None or before.schema != version.schema:  # the usual case, without the copies that exactness takes
+        return False
+    return same_json(copied(before.schema), copied(version.schema))
 
 
 def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
-    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd)]
-    has_defaults = _any(_schemas(crd), lambda it: it.get("default") is not None)
+    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd), *part_errors(crd)]
+    thin = {id(schema): thinned(schema) for schema in _schemas(crd)}
+    has_defaults = _any(thin.values(), lambda it: it.get("default") is not None)
     if has_defaults and crd.preserves_unknown:
         detail = "must be false in order to use defaults in the schema"
         found.append(invalid("spec.preserveUnknownFields", True, detail))
@@ -184,13 +194,13 @@ def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
         has_status = any(version.has_status for version in crd.versions)
         is_unchanged = all(version.name in rules.unchanged for version in crd.versions)
         check = _SchemaCheck(rules, is_structural, has_status, is_unchanged)
-        found += check.run(shared, "spec.validation.openAPIV3Schema")
+        found += check.run(shared, thin[id(shared)], "spec.validation.openAPIV3Schema")
     else:
         for place, version in enumerate(crd.versions):
             if version.schema is not None:
                 path = child(index("spec.versions", place), "schema.openAPIV3Schema")
                 check = _SchemaCheck(rules, is_structural, version.has_status, version.name in rules.unchanged)
-                found += check.run(version.schema, path)
+                found += check.run(version.schema, thin[id(version.schema)], path)
     return found + conversion_errors(crd, needs_known_version=rules.needs_known_review_version)
 
 
@@ -232,10 +242,11 @@ class _SchemaCheck:
     has_status: bool
     is_unchanged: bool
 
-    def run(self, schema: Schema, path: str) -> list[FieldError]:
+    def run(self, whole: Schema, schema: Schema, path: str) -> list[FieldError]:
+        """`schema` is `whole`, thinned."""
         if self.is_unchanged:
             return []
-        found = _root_errors(schema, path) if self.has_status else []
+        found = _root_errors(whole, path) if self.has_status else []
         if schema.get("nullable"):
             found.append(forbidden(child(path, "nullable"), "nullable cannot be true at the root"))
         shape: list[FieldError] = []

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from provisioner.schema.crd import Crd, CrdVersion
-from provisioner.schema.embedded import label_problems
+from provisioner.schema.embedded import label_problems, subdomain_problems
 from provisioner.schema.fields import (
     FieldError,
     Record,
     child,
-    duplicate,
-    forbidden,
     index,
     invalid,
     required,
-    too_many,
     unsupported,
 )
 
-SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-SUBDOMAIN_WORDS = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
 SCOPES = ("Cluster", "Namespaced")
-REVIEW_VERSIONS = frozenset({"v1", "v1beta1"})
-COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 PROTECTED_GROUPS = ("k8s.io", "kubernetes.io")
 APPROVAL = "api-approved.kubernetes.io"
-MAX_SUBDOMAIN, MAX_SELECTABLE, MAX_WARNING = 253, 8, 256
+MAX_WARNING = 256
 
 
 def name_errors(crd: Crd) -> list[FieldError]:
@@ -57,8 +45,8 @@ def name_errors(crd: Crd) -> list[FieldError]:
 def _group_errors(group: str) -> list[FieldError]:
     if not group:
         return [required("spec.group")]
-    if not SUBDOMAIN.fullmatch(group) or len(group) > MAX_SUBDOMAIN:
-        return [invalid("spec.group", group, SUBDOMAIN_WORDS)]
+    if problem := subdomain_problems(group):
+        return [invalid("spec.group", group, problem)]
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
 
 
@@ -88,8 +76,7 @@ def version_errors(crd: Crd) -> list[FieldError]:
         path = index("spec.versions", place)
         if problems := label_problems(version.name):
             found.append(invalid(child(path, "name"), version.name, problems))
-        found += _deprecation_errors(version, path) + _scale_errors(version, path)
-        found += _column_errors(version, path) + _selectable_errors(version, path)
+        found += _deprecation_errors(version, path)
     names = [version.name for version in crd.versions]
     shown = [_shown(version) for version in crd.versions]
     if len(set(names)) != len(names):
@@ -129,108 +116,6 @@ def _deprecation_errors(version: CrdVersion, path: str) -> list[FieldError]:
     return []
 
 
-def _scale_errors(version: CrdVersion, path: str) -> list[FieldError]:
-    scale = version.scale
-    if scale is None:
-        return []
-    found = []
-    wanted = (("specReplicasPath", (".spec.",)), ("statusReplicasPath", (".status.",)))
-    for name, starts in (*wanted, ("labelSelectorPath", (".spec.", ".status."))):
-        value, at = str(scale.get(name) or ""), child(path, f"subresources.scale.{name}")
-        if not value and name != "labelSelectorPath":
-            found.append(required(at))
-        elif value and not value.startswith(starts):
-            places = " or ".join(start.rstrip(".") for start in starts)
-            either = "either " if len(starts) > 1 else ""
-            found.append(invalid(at, value, f"should be a json path under {either}{places}"))
-    return found
-
-
-def _column_errors(version: CrdVersion, path: str) -> list[FieldError]:
-    columns = version.body.get("additionalPrinterColumns")
-    found = []
-    for place, column in enumerate(columns if isinstance(columns, list) else ()):
-        at = index(child(path, "additionalPrinterColumns"), place)
-        if not isinstance(column, Mapping):
-            continue
-        json_path = str(column.get("jsonPath") or column.get("JSONPath") or "")
-        if not column.get("name"):
-            found.append(required(child(at, "name")))
-        if column.get("type") not in COLUMN_TYPES:
-            words = f"must be one of {','.join(COLUMN_TYPES)}"
-            kind = column.get("type")
-            found.append(invalid(child(at, "type"), kind, words) if kind else required(child(at, "type"), words))
-        if not json_path:
-            found.append(required(child(at, "JSONPath")))
-        elif not json_path.startswith("."):
-            found.append(invalid(child(at, "JSONPath"), json_path, "must be a simple json path starting with ."))
-    return found
-
-
-def _selectable_errors(version: CrdVersion, path: str) -> list[FieldError]:
-    found = []
-    seen: set[str] = set()
-    for place, json_path in enumerate(version.selectable_fields):
-        at = child(index(child(path, "selectableFields"), place), "jsonPath")
-        if not json_path:
-            found.append(required(at))
-        elif json_path in seen:
-            found.append(duplicate(at, json_path))
-        elif json_path.startswith(".metadata"):
-            found.append(invalid(at, json_path, "must not point to fields in metadata"))
-        seen.add(json_path)
-    if len(seen) > MAX_SELECTABLE:
-        found.append(too_many(child(path, "selectableFields"), len(seen), MAX_SELECTABLE))
-    return found
-
-
-def conversion_errors(crd: Crd, *, needs_known_version: bool) -> list[FieldError]:
-    """The conversion webhook, in the flat form in which the server names its fields."""
-    conversion, path = crd.conversion, "spec.conversion"
-    strategy, config = conversion["strategy"], conversion.get("webhookClientConfig")
-    versions = list(conversion.get("conversionReviewVersions") or ())
-    if strategy not in ("None", "Webhook"):
-        return [unsupported(child(path, "strategy"), strategy, ("None", "Webhook"))]
-    at, versions_at = child(path, "webhookClientConfig"), child(path, "conversionReviewVersions")
-    if strategy == "None":
-        detail = "should not be set when strategy is not set to Webhook"
-        return [forbidden(it, detail) for it, value in ((at, config), (versions_at, versions)) if value]
-    found: list[FieldError] = []
-    if crd.preserves_unknown:
-        detail = "must be None if spec.preserveUnknownFields is true"
-        found.append(invalid(child(path, "strategy"), strategy, detail))
-    if not isinstance(config, Mapping):
-        found.append(required(at, "required when strategy is set to Webhook"))
-    else:
-        found += _client_errors(config, at)
-    if not versions:
-        found.append(required(versions_at))
-    elif needs_known_version and not REVIEW_VERSIONS & set(versions):
-        found.append(invalid(versions_at, versions, "must include at least one of v1, v1beta1"))
-    return found
-
-
-def _client_errors(config: Mapping[str, Any], path: str) -> list[FieldError]:
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        return [required(path, "exactly one of url or service is required")]
-    if url is not None:
-        return _url_errors(str(url), child(path, "url"))
-    named = service if isinstance(service, Mapping) else {}
-    return [
-        required(child(path, f"service.{name}"), f"service {name} is required")
-        for name in ("name", "namespace")
-        if not named.get(name)
-    ]
-
-
-def _url_errors(url: str, path: str) -> list[FieldError]:
-    parts = urlsplit(url)
-    if parts.scheme != "https":
-        return [invalid(path, url, f'{parts.scheme!r} is not an allowed URL scheme; "https" is required')]
-    return [] if parts.netloc else [invalid(path, url, "host must be specified")]
-
-
 def has_invalid_ca(crd: Crd) -> bool:
     """Whether the conversion's caBundle is set and is no base64 text of a PEM certificate."""
     config = crd.conversion.get("webhookClientConfig")
@@ -241,6 +126,13 @@ def has_invalid_ca(crd: Crd) -> bool:
         return b"-----BEGIN CERTIFICATE-----" not in base64.b64decode(str(bundle), validate=True)
     except (binascii.Error, ValueError):
         return True
+
+
+def bad_ca_error(crd: Crd) -> FieldError:
+    """What the server says of a caBundle that holds no certificate."""
+    bundle = crd.conversion["webhookClientConfig"]["caBundle"]
+    detail = "unable to load root certificates: unable to parse bytes as PEM block"
+    return invalid("spec.conversion.webhookClientConfig.caBundle", bundle, detail)
 
 
 def approval_errors(new: Crd, old: Crd | None) -> list[FieldError]:

@@ -11,6 +11,26 @@ from provisioner.schema.pruning import NO_SCHEMA, Schema, properties_of, schema_
 
 NOTHING = r"[^\x00-\x{10FFFF}]"
 MAX_ITEMS = 32
+SAMPLES = (
+    "",
+    "x",
+    "a b",
+    "a@example.com",
+    "example.com",
+    "10.0.0.1",
+    "10.0.0.0/8",
+    "::1",
+    "2001-02-03",
+    "2001-02-03T04:05:06Z",
+    "1h",
+    "https://example.com/",
+    "c2VjcmV0",
+    "#ffffff",
+    "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+    "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+    "00:00:5e:00:53:01",
+    "507f1f77bcf86cd799439011",
+)
 
 
 def smallest(schema: Schema, depth: int = 0) -> Any:

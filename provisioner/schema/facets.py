@@ -9,7 +9,7 @@ from typing import Any
 
 import re2
 
-from provisioner.schema.examples import NOTHING
+from provisioner.schema.examples import NOTHING, SAMPLES
 from provisioner.schema.fields import go_json, go_number
 from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches
 from provisioner.schema.intervals import beyond, interval, type_range, types_of
@@ -20,26 +20,6 @@ from provisioner.schema.verdicts import NARROWED, Change, Path, harmless, narrow
 
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
 LONGEST_EXAMPLE = 256
-SAMPLES = (
-    "",
-    "x",
-    "a b",
-    "a@example.com",
-    "example.com",
-    "10.0.0.1",
-    "10.0.0.0/8",
-    "::1",
-    "2001-02-03",
-    "2001-02-03T04:05:06Z",
-    "1h",
-    "https://example.com/",
-    "c2VjcmV0",
-    "#ffffff",
-    "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
-    "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-    "00:00:5e:00:53:01",
-    "507f1f77bcf86cd799439011",
-)
 ENUMS = frozenset({"SCH-20", "SCH-21"})
 SCALAR_KEYWORDS = frozenset(
     ("type", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")

@@ -14,6 +14,7 @@ NO_PATH = "<nil>"
 LARGEST_PLAIN_EXPONENT = 6
 SMALLEST_PLAIN_EXPONENT = -4
 DEEPEST = 150
+CONTAINERS = (dict, list)
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-6, 1e21
 
 
@@ -152,13 +153,12 @@ def go_json(value: object) -> str:
 
 def is_too_deep(value: object) -> bool:
     """Whether JSON is nested deeper than anything here follows: no resource or schema that people write is."""
-    level: list[Any] = [value]
+    level: list[Any] = [value] if isinstance(value, CONTAINERS) else []
     for _ in range(DEEPEST):
-        lists = [entry for entry in level if isinstance(entry, list)]
-        level = [below for entry in level if isinstance(entry, dict) for below in entry.values()]
-        level += [below for entry in lists for below in entry]
         if not level:
             return False
+        inside = (entry.values() if isinstance(entry, dict) else entry for entry in level)
+        level = [below for several in inside for below in several if isinstance(below, CONTAINERS)]
     return True
 
 

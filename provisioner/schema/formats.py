@@ -28,8 +28,21 @@ INTEGER_FORMATS = frozenset({"int32", "int64"})
 NUMBER_FORMATS = frozenset({"float", "double"})
 
 
+# What RE2 says where Go, which the API server is written in, says something else.
+GO_WORDS = {
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid named capture group": "invalid named capture",
+    "bad repetition operator": "invalid nested repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+}
+
+
 class BadRegularExpression(ValueError):
-    """A pattern that RE2 does not read."""
+    """A pattern that RE2 does not read; the message is Go's."""
 
 
 @lru_cache(maxsize=4096)
@@ -40,7 +53,13 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as exc:
-        raise BadRegularExpression(str(exc)) from exc
+        raise BadRegularExpression(_in_go(exc.args[0] if exc.args else "")) from exc
+
+
+def _in_go(words: object) -> str:
+    text = words.decode("utf-8", "replace") if isinstance(words, bytes) else str(words)
+    what, _, where = text.partition(": ")
+    return f"error parsing regexp: {GO_WORDS.get(what, what)}: `{where}`"
 
 
 def matches(pattern: str, text: str) -> bool:

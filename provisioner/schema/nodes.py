@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from provisioner.schema.pruning import Schema, properties_of, schema_of
 from provisioner.schema.verdicts import Path
 
+JUNCTORS = frozenset({"allOf", "anyOf", "oneOf"})
 INT_OR_STRING = ({"type": "integer"}, {"type": "string"})
+SELECTOR = frozenset({"matchLabels", "matchExpressions"})
+REFERENCE = frozenset(
+    ("apiVersion", "kind", "name", "namespace", "group", "apiGroup", "uid", "key", "optional", "fieldPath")
+) | frozenset({"resourceVersion"})
 INT_STRING = "x-kubernetes-int-or-string"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):  # made for every node, which a frozen dataclass is too slow for
     """Where a pair of nodes stands. `is_always_there`: items, map values and required fields without a default."""
 
     path: Path = ()
@@ -35,6 +38,8 @@ class Place:
 
 def plain_node(schema: Schema) -> Schema:
     """The node with the idioms of "integer or string" all written in one way."""
+    if JUNCTORS.isdisjoint(schema):
+        return schema
     any_of, all_of = schema.get("anyOf"), schema.get("allOf")
     if _is_idiom(any_of):
         rest = {name: value for name, value in schema.items() if name != "anyOf"}
@@ -64,6 +69,12 @@ def types(schema: Schema) -> frozenset[str]:
     if properties_of(schema) or additional_of(schema) is not None:
         return frozenset({"object"})
     return frozenset({"array"}) if schema_of(schema.get("items")) is not None else frozenset()
+
+
+def is_reference(schema: Schema) -> bool:
+    """Whether a node names other objects, or selects them, which one applier usually writes as a whole."""
+    names = set(properties_of(schema))
+    return bool(names) and (names <= SELECTOR or ("name" in names and names <= REFERENCE))
 
 
 def with_integers(types: frozenset[str]) -> frozenset[str]:

@@ -21,6 +21,8 @@ from provisioner.schema.validating import validate
 MAX_COMBINATIONS = 1 << 16
 MAX_TRIES = 3_000  # objects built to refute; most conditions are met by one of the first
 JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
+SIZES = ("minProperties", "maxProperties")
+MAX_COUNTED = 12  # fields of which every combination is tried where their number matters
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ASSUMED = frozenset({"type", "nullable", "default"})
 ABSENT, OTHER = object(), object()
@@ -43,23 +45,31 @@ class Answer:
 UNDECIDED = Answer(None)
 
 
-def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False) -> Answer:
+def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole: bool = False) -> Answer:
     """Whether what `old` accepts and keeps satisfies the branches of `new` as well.
 
-    `keeps_unknown` says that fields without a schema are not pruned from what `old` accepts.
+    With `is_whole` also which fields `new` itself requires, and how many. `keeps_unknown` says that fields without a
+    schema are not pruned from what `old` accepts.
     """
-    table = _Table(old, keeps_unknown)
-    for schema in (old, new):
-        table.collect(_logic(schema), ())
-    if not table.variables or table.size > MAX_COMBINATIONS or not _is_plain(table):
-        return UNDECIDED
-    if _defaults_differ(table, old, new):
-        return UNDECIDED
-    return _decide(table, old, new)
+    logic = _logic(old, is_whole=is_whole), _logic(new, is_whole=is_whole)
+    for counted in dict.fromkeys((_countable(old, keeps_unknown=keeps_unknown), ())):
+        table = _Table(old, keeps_unknown, counted)
+        for schema in logic:
+            table.collect(schema, ())
+        if table.variables and table.size <= MAX_COMBINATIONS and _is_plain(table):
+            return UNDECIDED if _defaults_differ(table, old, new) else _decide(table, old, logic)
+    return UNDECIDED
 
 
-def _decide(table: _Table, old: Schema, new: Schema) -> Answer:
-    tries, (before, after) = 0, (_compiled(_logic(side), ()) for side in (old, new))
+def _countable(old: Schema, *, keeps_unknown: bool) -> tuple[str, ...]:
+    """The fields of an object that has no others; none where there may be others, or too many."""
+    is_closed = not keeps_unknown and old.get(PRESERVE) is not True and old.get("additionalProperties") is None
+    names = tuple(properties_of(old))
+    return names if is_closed and len(names) <= MAX_COUNTED else ()
+
+
+def _decide(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> Answer:
+    tries, (before, after) = 0, (_compiled(side, (), table.counted) for side in logic)
     for choice in table.choices():
         if not before(choice) or after(choice) or not table.is_kept(choice):
             continue
@@ -67,13 +77,14 @@ def _decide(table: _Table, old: Schema, new: Schema) -> Answer:
         if tries > MAX_TRIES:
             return UNDECIDED
         shown = _object(old, (), choice)
-        if not validate(old, shown) and validate(_logic(new), shown):
+        if not validate(old, shown) and validate(logic[1], shown):
             return Answer(False, shown)
     return Answer(True) if not tries else UNDECIDED
 
 
-def _logic(schema: Schema) -> Schema:
-    return {name: value for name, value in schema.items() if name in JUNCTORS}
+def _logic(schema: Schema, *, is_whole: bool) -> Schema:
+    names = (*JUNCTORS, *SIZES, "required") if is_whole else JUNCTORS
+    return {name: value for name, value in schema.items() if name in names}
 
 
 @dataclass(slots=True)
@@ -82,6 +93,7 @@ class _Table:
 
     base: Schema
     keeps_unknown: bool
+    counted: tuple[str, ...] = ()
     variables: dict[Variable, list[Any]] = field(default_factory=dict)
     described: dict[Place, Schema | None] = field(default_factory=dict)
 
@@ -101,11 +113,14 @@ class _Table:
         for name, described in properties_of(schema).items():
             self._field((*place, name))
             self.collect(schema_of(described) or NO_SCHEMA, (*place, name))
+        if self.counted and not place and any(schema.get(name) is not None for name in SIZES):
+            for name in self.counted:
+                self._field((name,))
         listed = schema.get("enum")
         if isinstance(listed, list) and place:
             domain = self.variables[place, ""]
             domain += [text for text in map(go_json, listed) if text not in domain]
-        condition = _condition(schema, place)
+        condition = _condition(schema, place, self.counted)
         if condition:
             self.variables.setdefault((place, condition), [False, True])
 
@@ -166,9 +181,9 @@ def _branches(schema: Schema) -> Iterator[Schema]:
         yield inner
 
 
-def _condition(schema: Schema, place: Place) -> str:
+def _condition(schema: Schema, place: Place, counted: tuple[str, ...]) -> str:
     """What a branch asks beside fields and branches, as JSON; "" for nothing."""
-    known = {"required", "properties", *JUNCTORS, *DOCS, *ASSUMED, *(("enum",) if place else ())}
+    known = {"required", "properties", *JUNCTORS, *DOCS, *ASSUMED, *(("enum",) if place else SIZES if counted else ())}
     rest = {
         name: value for name, value in schema.items() if name not in known and value is not None and value is not False
     }
@@ -177,14 +192,14 @@ def _condition(schema: Schema, place: Place) -> str:
     return go_json(rest) if rest else ""
 
 
-def _compiled(schema: Schema, place: Place) -> Test:
+def _compiled(schema: Schema, place: Place, counted: tuple[str, ...]) -> Test:
     """Whether a branch accepts the value at `place`, which is there, as a function of the choice."""
     needed = [((*place, str(name)), "") for name in schema.get("required") or ()]
     fields = [
-        (((*place, name), ""), _compiled(schema_of(described) or NO_SCHEMA, (*place, name)))
+        (((*place, name), ""), _compiled(schema_of(described) or NO_SCHEMA, (*place, name), counted))
         for name, described in properties_of(schema).items()
     ]
-    tests = [*_own_tests(schema, place), *_junctors(schema, place)]
+    tests = [*_own_tests(schema, place, counted), *_junctors(schema, place, counted)]
 
     def holds(choice: Choice) -> bool:
         if any(choice[variable] is ABSENT for variable in needed):
@@ -196,19 +211,26 @@ def _compiled(schema: Schema, place: Place) -> Test:
     return holds
 
 
-def _own_tests(schema: Schema, place: Place) -> Iterator[Test]:
+def _own_tests(schema: Schema, place: Place, counted: tuple[str, ...]) -> Iterator[Test]:
     listed = schema.get("enum")
     if place and isinstance(listed, list):
         known = set(map(go_json, listed))
         yield lambda choice: choice[place, ""] in known
-    condition = _condition(schema, place)
+    low, high = (schema.get(name) for name in SIZES)
+    if counted and not place and (low is not None or high is not None):
+        yield lambda choice: (low or 0) <= _present(choice, counted) <= (len(counted) if high is None else high)
+    condition = _condition(schema, place, counted)
     if condition:
         yield lambda choice: bool(choice[place, condition])
 
 
-def _junctors(schema: Schema, place: Place) -> Iterator[Test]:
+def _present(choice: Choice, names: tuple[str, ...]) -> int:
+    return sum(choice[(name,), ""] is not ABSENT for name in names)
+
+
+def _junctors(schema: Schema, place: Place, counted: tuple[str, ...]) -> Iterator[Test]:
     all_of, any_of, one_of = (
-        [_compiled(schema_of(it) or NO_SCHEMA, place) for it in schema.get(junctor) or ()]
+        [_compiled(schema_of(it) or NO_SCHEMA, place, counted) for it in schema.get(junctor) or ()]
         for junctor in ("allOf", "anyOf", "oneOf")
     )
     yield from all_of
@@ -218,7 +240,7 @@ def _junctors(schema: Schema, place: Place) -> Iterator[Test]:
         yield lambda choice: sum(test(choice) for test in one_of) == 1
     inner = schema_of(schema.get("not"))
     if inner is not None:
-        refused = _compiled(inner, place)
+        refused = _compiled(inner, place, counted)
         yield lambda choice: not refused(choice)
 
 

@@ -44,7 +44,7 @@ def structural_errors(schema: Schema, path: str) -> list[FieldError]:
 def _invariants(schema: Schema, level: str, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     items = schema_of(schema.get("items"))
-    if schema.get("type") == "array" and items is None:
+    if schema.get("type") == "array" and items is None and not isinstance(schema.get("items"), list):
         found.append(required(child(path, "items"), "must be specified"))
     if items is not None:
         found += _invariants(items, ITEM, child(path, "items"))
@@ -224,11 +224,16 @@ def _below(schema: Schema, path: str, rules: KeywordRules, is_root: bool) -> lis
     return [(below, at, below_rules) for below, at, below_rules in found if isinstance(below, Mapping)]
 
 
+def _kind_errors(kind: Any, path: str, rules: KeywordRules) -> list[FieldError]:
+    is_known = not kind or kind in TYPES or not rules.needs_valid_types
+    found = [] if is_known else [unsupported(path, kind, TYPES)]
+    if kind == "null":
+        found.append(forbidden(path, "type cannot be set to null, use nullable as an alternative"))
+    return found
+
+
 def _unsupported(schema: Schema, path: str, rules: KeywordRules) -> list[FieldError]:
-    found: list[FieldError] = []
-    kind = schema.get("type")
-    if rules.needs_valid_types and kind and kind not in TYPES:
-        found.append(unsupported(child(path, "type"), kind, TYPES))
+    found = _kind_errors(schema.get("type"), child(path, "type"), rules)
     if schema.get("default") is not None and rules.no_defaults_because:
         found.append(forbidden(child(path, "default"), f"must not be set {rules.no_defaults_because}"))
     found += [forbidden(child(path, it), f"{it} is not supported") for it in UNSUPPORTED_KEYWORDS if schema.get(it)]

@@ -276,8 +276,13 @@ def test_crd_diff_speaks_as_crdify(capsys: pytest.CaptureFixture[str], tmp_path:
 @pytest.mark.parametrize(
     ("spec", "verdict", "rules"),
     [
-        pytest.param({"size": 1}, "dangerous", {"SCH-01", "LIV-01", "LIV-07"}, id="clean"),
-        pytest.param({"size": 1, "colour": "red"}, "breaking", {"SCH-01", "LIV-01", "LIV-02", "LIV-07"}, id="in use"),
+        pytest.param({"size": 1}, "dangerous", {"SCH-01", "LIV-01", "LIV-06", "LIV-07"}, id="clean"),
+        pytest.param(
+            {"size": 1, "colour": "red"},
+            "breaking",
+            {"SCH-01", "LIV-01", "LIV-02", "LIV-06", "LIV-07"},
+            id="in use",
+        ),
     ],
 )
 def test_crd_diff_is_settled_by_the_stored_objects(

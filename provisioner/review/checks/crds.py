@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from provisioner.review.crd_owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
 from provisioner.review.facts import Check, Facts, Rule, mapping, said
 from provisioner.schema import compare, validate_crd
 from provisioner.values import (
@@ -38,6 +39,17 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             yield deleted(planned.ref, old or before.get(planned.ref.identity))
         else:
             yield from _of_change(planned, old, wished[planned.ref.identity])
+            yield from _of_owners(planned, wished[planned.ref.identity], facts)
+    yield from twice_taken(wished.values())
+
+
+def _of_owners(planned: PlannedAction, new: JsonObject, facts: Facts) -> Iterator[Finding]:
+    """Whose the CRD and its names are by now, as the cluster shows it."""
+    live = facts.live.get(planned.ref.identity)
+    yield from taken_in_cluster(new, facts.around.kinds or ())
+    if live is not None:
+        yield from refused_names(live)
+        yield from owned_by_others(live, new)
 
 
 def deleted(ref: ObjectRef, old: JsonObject | None) -> Finding:

@@ -471,3 +471,91 @@ def test_a_limit_of_zero_in_a_branch_is_a_limit() -> None:
     new = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "anyOf": [{"maxProperties": 0}]}
     sides = (crd(version(schema={"type": "object", "properties": {"spec": it}})) for it in (old, new))
     assert Severity.BREAKING in {finding.severity for finding in compare(*sides)}
+
+
+TWO = [version("v1", root(obj(a=TEXT))), version("v2", root(obj(a=TEXT)), storage=False)]
+REFERENCE = obj(name=TEXT, namespace=TEXT, kind=TEXT)
+SELECTOR = obj(matchLabels=mapped(TEXT), matchExpressions=listed(TEXT))
+ATOMIC: JsonDict = {"x-kubernetes-map-type": "atomic"}
+
+
+@pytest.mark.parametrize(
+    ("node", "rule"),
+    [
+        pytest.param(REFERENCE, "SCH-50", id="a reference"),
+        pytest.param(SELECTOR, "SCH-50", id="a selector"),
+        pytest.param(obj(a=TEXT), "SCH-49", id="a struct"),
+        pytest.param(obj(name=TEXT, size=WHOLE), "SCH-49", id="a struct with a name"),
+        pytest.param(mapped(TEXT), "SCH-49", id="a map"),
+    ],
+)
+def test_a_reference_that_becomes_atomic_is_said_apart(node: JsonDict, rule: str) -> None:
+    assert rules(changes(node, {**node, **ATOMIC})) == [(rule, DANGEROUS)]
+    assert rules(changes({**node, **ATOMIC}, node)) == [("SCH-49", DANGEROUS)]
+
+
+@pytest.mark.parametrize(
+    ("wrap", "place"),
+    [
+        pytest.param(mapped, "{}", id="values of a map"),
+        pytest.param(listed, "[]", id="items of a list"),
+        pytest.param(lambda node: obj(x=node), "x", id="a field"),
+    ],
+)
+def test_what_changes_below_is_said_at_the_child_only(wrap: Any, place: str) -> None:
+    found = changes(wrap({**TEXT, "maxLength": 5}), wrap({**TEXT, "maxLength": 3}))
+    assert [(it.rule, it.path) for it in found] == [("SCH-25", ("spec", "f", place))]
+
+
+def test_a_webhook_that_goes_between_equal_versions_breaks_nothing() -> None:
+    assert rules(compare(crd(*TWO, spec=WEBHOOK), crd(*TWO))) == [("CRD-22", DANGEROUS)]
+
+
+def test_the_default_port_of_a_webhook_may_be_written_down() -> None:
+    service = {"name": "s", "namespace": "n"}
+    sides = [
+        {"conversion": {**WEBHOOK["conversion"], "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": it}}}
+        for it in ({"service": service}, {"service": {**service, "port": 443}})
+    ]
+    assert compare(crd(*TWO, spec=sides[0]), crd(*TWO, spec=sides[1])) == []
+
+
+def test_a_stored_version_that_is_missing_on_both_sides_is_refused_all_the_same() -> None:
+    old = crd(version("v1", root(obj(a=TEXT))), status={"storedVersions": ["v0", "v1"]})
+    assert rules(compare(old, crd(version("v1", root(obj(a=TEXT)))))) == [("CRD-10", BREAKING)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(["self.size()<5"], ["size(self) < 5"], "SCH-41", id="function as method"),
+        pytest.param(["self.size()<5"], ["5 > self.size()"], "SCH-41", id="sides exchanged"),
+        pytest.param(["self != 'a'"], ["!(self == 'a')"], "SCH-41", id="negated equality"),
+        pytest.param(["!(self == 'a' || self == 'b')"], ["self != 'b' && self != 'a'"], "SCH-41", id="De Morgan"),
+        pytest.param(["self in ['a', 'b']"], ["self == 'b' || self == 'a'"], "SCH-41", id="list as equalities"),
+        pytest.param(["self.size() <= 5"], ["!(self.size() > 5)"], "SCH-41", id="negated comparison"),
+        pytest.param(["!(!(self == 'a'))"], ['self == "a"'], "SCH-41", id="negated twice"),
+        pytest.param(["self != 'a' && self != 'b'"], ["self != 'a'", "self != 'b'"], "SCH-41", id="divided"),
+        pytest.param(["self != 'a'", "self != 'b'"], ["self != 'a' && self != 'b'"], "SCH-41", id="joined"),
+        pytest.param([], ["true"], "SCH-41", id="always true"),
+        pytest.param(["self != 'a'"], ["self != 'a' && self != 'b'"], "SCH-38", id="one demand more"),
+        pytest.param(["self != 'a' && self != 'b'"], ["self != 'a'"], "SCH-40", id="one demand less"),
+        pytest.param(
+            ["self != 'a' && self == oldSelf"], ["self != 'a'", "self == oldSelf"], "SCH-38", id="asked of creations"
+        ),
+        pytest.param(["self.size() < 5"], ["self.size() < 4"], "SCH-39", id="another number"),
+        pytest.param(["!(double(self) < 1.0)"], ["double(self) >= 1.0"], "SCH-39", id="a NaN is neither"),
+    ],
+)
+def test_rules_count_by_what_they_ask(old: list[str], new: list[str], expected: str) -> None:
+    sides = [{**TEXT, "maxLength": 9, "x-kubernetes-validations": [{"rule": it} for it in side]} for side in (old, new)]
+    found = {it.rule for it in changes(*sides)}
+    assert (found - {"SCH-41"} or found) == {expected}
+
+
+def test_the_variable_of_a_macro_has_no_meaning() -> None:
+    sides = [
+        {**listed({**TEXT, "maxLength": 3}), "maxItems": 3, "x-kubernetes-validations": [{"rule": it}]}
+        for it in ("self.all(x, self.exists(y, x != y))", "self.all(y, self.exists(x, y != x))")
+    ]
+    assert {it.rule for it in changes(*sides)} == {"SCH-41"}

@@ -1,0 +1,96 @@
+"""CRDs for the benchmarks, as large as real ones get; and, run as a program, one comparison in a process of its own.
+
+`python -m tests.bench.crds OLD NEW ROUNDS` prints what peers/crdify/main.go prints. Reading the files is not counted.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+WIDTH, DEPTH = 4, 6
+WORDS = "says what this field is for, when it may be left out, and what is done where it is"
+LEAVES: tuple[dict[str, Any], ...] = (
+    {"type": "string", "maxLength": 253, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+    {"type": "integer", "format": "int32", "minimum": 0},
+    {"type": "string", "enum": ["Always", "IfNotPresent", "Never"]},
+    {"type": "array", "items": {"type": "string"}},
+)
+
+
+def crd(name: str, *, depth: int = DEPTH) -> dict[str, Any]:
+    """A CRD with one version; of the usual depth it has 9,215 nodes."""
+    names = {"plural": f"{name}s", "singular": name, "kind": name.title(), "listKind": f"{name.title()}List"}
+    schema = {"type": "object", "properties": {"spec": _tree(depth), "status": _tree(2)}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{name}s.bench.example.com"},
+        "spec": {"group": "bench.example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def reworded(body: dict[str, Any], *, each: int = 40) -> dict[str, Any]:
+    """The CRD with other words everywhere, and every so many fields with another limit or gone."""
+    found = copy.deepcopy(body)
+    for place, node in enumerate(list(nodes(found))):
+        node["description"] = f"{node.get('description', '')} (since 2.0)"
+        if place % each == 0 and node.get("maxLength"):
+            node["maxLength"] = 63
+        elif place % each == 1 and node.get("properties"):
+            node["properties"].popitem()
+    return found
+
+
+def nodes(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All nodes of the schemas of a CRD."""
+    waiting = [version["schema"]["openAPIV3Schema"] for version in body["spec"]["versions"]]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [*node.get("properties", {}).values(), *([node["items"]] if "items" in node else [])]
+
+
+def _tree(depth: int) -> dict[str, Any]:
+    if depth == 0:
+        return {"type": "object", "properties": {f"leaf{at}": _leaf(at) for at in range(WIDTH)}}
+    fields = {f"part{at}": _tree(depth - 1) for at in range(WIDTH)} if depth > 1 else _tree(0)["properties"]
+    return {"type": "object", "description": f"This part {WORDS}.", "properties": fields}
+
+
+def _leaf(place: int) -> dict[str, Any]:
+    return {"description": f"This field {WORDS}.", **copy.deepcopy(LEAVES[place % len(LEAVES)])}
+
+
+def _peak_kib() -> int:
+    """The highest resident size of this process, as the kernel counts it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
+
+def main(old_file: str, new_file: str, rounds: str) -> None:
+    from provisioner.schema import compare
+    from provisioner.values import Severity
+
+    old, new = (yaml.load(Path(file).read_text(), Loader=yaml.CSafeLoader) for file in (old_file, new_file))
+    before, seconds = _peak_kib(), []
+    for _ in range(int(rounds)):
+        began = time.perf_counter()
+        found = compare(old, new)
+        seconds.append(time.perf_counter() - began)
+    refuses = any(one.severity.is_at_least(Severity.BREAKING) for one in found)
+    print(
+        json.dumps({"seconds": seconds, "peak_kib_before": before, "peak_kib_after": _peak_kib(), "refuses": refuses})
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,157 @@
+"""The comparison of CRDs beside the tool crdify, and a review of a 10 MB bundle. Figures, no verdict.
+
+Run by `make bench`. Both comparisons run in processes of their own, in turn, and are timed inside them, reading and
+parsing left out; memory is the highest resident size that the kernel counted, of the whole process and what the
+comparison added to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from provisioner import pipeline
+from provisioner.render import load_all
+from provisioner.review.checks import crds as crd_check
+from provisioner.review.facts import Facts
+from provisioner.review.permission_report import permission_report
+from provisioner.review.record import to_record
+from provisioner.values import Content, Manifest
+from tests.bench.crds import crd, nodes, reworded
+
+ROUNDS, PEER_ROUNDS = 7, 3
+CRDS, ROLES = 40, 20
+PEER = Path(__file__).parent / "peers" / "crdify"
+BUILD_SECONDS = 900
+
+
+def crdify() -> Path | None:
+    """The peer's binary, built once into the user's cache; None where there is no Go."""
+    go = shutil.which("go")
+    if go is None:
+        return None
+    key = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(PEER.iterdir()))).hexdigest()[:16]
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pratique"
+    made = base / f"crdify-bench-{key}"
+    if not made.exists():
+        base.mkdir(parents=True, exist_ok=True)
+        env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
+        command = [go, "build", "-p", "2", "-trimpath", "-ldflags", "-s -w", "-o", str(made), "."]
+        subprocess.run(command, cwd=PEER, env=env, check=True, timeout=BUILD_SECONDS)
+    return made
+
+
+def measured(*command: str) -> dict[str, Any]:
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    assert found["refuses"], "both must find what this pair breaks"
+    return dict(found)
+
+
+def spoken(name: str, figures: list[dict[str, Any]]) -> str:
+    took = statistics.median(it for one in figures for it in one["seconds"])
+    peak, before = (max(one[f"peak_kib_{when}"] for one in figures) / 1024 for when in ("after", "before"))
+    return (
+        f"  {name:9} {took * 1000:8.1f} ms, process {peak:6.1f} MiB at most, of which {peak - before:6.1f} by comparing"
+    )
+
+
+def test_figures_of_a_large_crd_beside_crdify(tmp_path: Path) -> None:
+    old = crd("widget")
+    new = reworded(old)
+    files = [str(tmp_path / name) for name in ("old.yaml", "new.yaml")]
+    for file, body in zip(files, (old, new), strict=True):
+        Path(file).write_text(yaml.dump(body, Dumper=yaml.CSafeDumper))
+    count, peer = sum(1 for _ in nodes(old)), crdify()
+    print(f"\na CRD of {count:,} nodes, every description changed and 1 node in 40 narrowed or emptied:")
+    ours, theirs = [], []
+    for _ in range(PEER_ROUNDS):
+        ours.append(measured(sys.executable, "-m", "tests.bench.crds", *files, str(ROUNDS)))
+        if peer is not None:
+            theirs.append(measured(str(peer), *files, "1"))
+    print(spoken("pratique", ours))
+    if not theirs:
+        print("  crdify    not measured: there is no Go here")
+        return
+    print(spoken("crdify", theirs))
+    mine, its = (statistics.median(it for one in side for it in one["seconds"]) for side in (ours, theirs))
+    added = [max(one["peak_kib_after"] - one["peak_kib_before"] for one in side) for side in (ours, theirs)]
+    whole = [max(one["peak_kib_after"] for one in side) for side in (ours, theirs)]
+    print(
+        f"  ratio     {its / mine:.1f} times as fast; memory: {added[0] / added[1]:.3f} of what comparing adds,"
+        f" {whole[0] / whole[1]:.2f} of the whole process (Python and its parser included)"
+    )
+
+
+def bundle() -> tuple[str, str]:
+    """Two versions of a bundle with 40 CRDs and their roles, as one YAML text each."""
+    before = [crd(f"widget{number}", depth=4 + (number % 3 == 0)) for number in range(CRDS)]
+    after = [reworded(body) if number % 4 == 0 else body for number, body in enumerate(before)]
+    rights = [it for number in range(ROLES) for it in granted(number)]
+    texts = [
+        yaml.dump_all([*bodies, *rights[skipped:]], Dumper=yaml.CSafeDumper)
+        for bodies, skipped in ((before, 2), (after, 0))
+    ]
+    return texts[0], texts[1]
+
+
+def granted(number: int) -> list[dict[str, Any]]:
+    name, group = f"operator-{number}", "rbac.authorization.k8s.io"
+    rule = {"apiGroups": ["bench.example.com", ""], "resources": [f"widget{number}s", "secrets"], "verbs": ["*"]}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "bench"}
+    role_ref = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    return [
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": role_ref,
+            "subjects": [subject],
+        },
+    ]
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """The median of some rounds, and the last result."""
+    seconds, found = [], None
+    for _ in range(PEER_ROUNDS):
+        began = time.perf_counter()
+        found = work()
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds), found
+
+
+def content(text: str) -> Content:
+    manifests = tuple(Manifest(body, "bundle.yaml") for body in load_all(text.encode(), name="bundle.yaml"))
+    return Content(manifests, "bench", "", (), "sha256:bench")
+
+
+def test_figures_of_a_bundle_of_ten_megabytes() -> None:
+    old_text, new_text = bundle()
+    old = content(old_text)
+    parsing, new = timed(lambda: content(new_text))
+    plan = pipeline.look_offline(new, old).plan
+    facts = Facts(new, plan, old, is_offline=True)
+    comparing, _ = timed(lambda: list(crd_check.CHECK.changes(facts)))
+    rights, _ = timed(lambda: permission_report(facts))
+    reviewing, report = timed(lambda: pipeline.look_offline(new, old))
+    record = to_record(report)
+    plan, shown = record.pop("plan"), len(json.dumps(record, separators=(",", ":")))
+    print(
+        f"\na bundle of {len(new_text) / 1e6:.1f} MB with {CRDS} CRDs, every fourth of them changed:"
+        f"\n  parse {parsing:.2f} s, CRDs {comparing:.2f} s, permissions {rights:.3f} s, whole review {reviewing:.2f} s"
+        f"\n  report {shown / 1000:.0f} kB as JSON, {len(record['findings'])} findings; kept beside it:"
+        f" the objects to be applied, {len(json.dumps(plan)) / 1e6:.1f} MB"
+    )
