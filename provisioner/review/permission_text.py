@@ -8,6 +8,7 @@ from typing import Any
 
 from provisioner.rbac import Risk
 from provisioner.review.as_text import SHAPES
+from provisioner.review.counting import number
 from provisioner.review.facts import ObjectIdentity
 from provisioner.review.permission_report import AccountReport, Change, PermissionReport
 from provisioner.review.permission_words import rules_record, ways_of, words_of
@@ -63,8 +64,7 @@ def _details(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> Ite
                 place = f" ({way['file']})" if "file" in way else ""
                 yield from _wrapped(f"by {way['binding']}, rule {way['rule']} of {way['origin']}{place}", "      ")
     if account.known:
-        count = len(account.known)
-        yield f"  {count} risky right{'' if count == 1 else 's'} as before"
+        yield f"  {number(len(account.known), 'risky right')} as before"
 
 
 def _table(account: AccountReport) -> Iterator[str]:

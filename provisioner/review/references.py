@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from provisioner.review.counting import some, verb
 from provisioner.review.facts import Facts, Listing, Rule, items, mapping, maps, said
 from provisioner.review.live_scene import Scene
 from provisioner.values import Finding, ObjectRef, Section, Severity
@@ -31,7 +32,7 @@ def of_references(scene: Scene, facts: Facts) -> Iterator[Finding]:
     for version in gone:
         found = sorted({*_webhooks_on(scene, version, facts), *_targets_of(scene, version, facts)})
         if found:
-            message = f"{_list(found)} count on {scene.kind} as {version}, which goes"
+            message = f"{some(found)} {verb(len(found), 'count')} on {scene.kind} as {version}, which goes"
             evidence = {"version": version, "objects": found[:MAX_NAMES]}
             yield _COUNTS_ON_VERSION.at(scene.ref, message, evidence=evidence, key=[version, found])
     if gone:
@@ -48,7 +49,7 @@ def scaled(finding: Finding, scene: Scene, facts: Facts) -> Finding:
     listed = [facts.around.lists.get(listing) for listing in AUTOSCALERS]
     found = sorted(_targets_of(scene, version, facts))
     if found:
-        words = f"{_list(found)} scale {scene.kind} objects by it"
+        words = f"{some(found)} {verb(len(found), 'scale')} {scene.kind} objects by it"
         verdicts = {**finding.verdicts, "writers": Severity.BREAKING}
         evidence = {**finding.evidence, "basis": "objects", "seen": {"objects": found[:MAX_NAMES]}}
         message = f"{finding.message}; {words}"
@@ -90,7 +91,3 @@ def _names_version(webhook: Mapping[str, Any], wanted: tuple[str, str, str]) -> 
         and bool({plural, "*"} & set(map(str, items(rule.get("resources")))))
         for rule in maps(webhook.get("rules"))
     )
-
-
-def _list(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
