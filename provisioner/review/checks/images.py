@@ -23,10 +23,12 @@ _UNREADABLE = Rule("IMG-00", Section.IMAGES, Severity.UNKNOWN)
 
 _RETIRED_REGISTRIES = frozenset({"k8s.gcr.io", "gcr.io/google-containers"})
 _DEFAULT_REGISTRY = "docker.io"
+_DOCKER_HUB = frozenset({_DEFAULT_REGISTRY, "index.docker.io", "registry-1.docker.io"})
 _DIGEST = re.compile(r"[a-z0-9]+:[0-9a-f]{32,}")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
-_NUMBERS = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
+_NUMBERS = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])(?:[-._]?(alpha|beta|rc|pre|preview|dev|m)[-._]?(\d*))?")
+_FIRST_YEAR = 1900
 # An image in an argument or a variable: it has a host with a dot or port, a path, and a tag or digest.
 _IMAGE_IN_TEXT = re.compile(
     r"(?<![\w./-])(?:[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?|localhost:\d+)/[a-z0-9._/-]+(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
@@ -55,6 +57,7 @@ def parse(reference: str) -> Image | None:
     head, slash, rest = name.partition("/")
     is_host = bool(slash) and ("." in head or ":" in head or head == "localhost")
     registry, path = (head, rest) if is_host else (_DEFAULT_REGISTRY, name)
+    registry = _DEFAULT_REGISTRY if registry in _DOCKER_HUB else registry
     path, colon, tag = path.partition(":")
     if registry == _DEFAULT_REGISTRY and "/" not in path:
         path = f"library/{path}"
@@ -78,7 +81,7 @@ def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) ->
     evidence = {"image": str(reference)}
     key = str(image or reference)  # another tag of the same image has the same weakness
     if image is None:
-        message = f"{said(ref)} names the image {reference}, which is no image reference"
+        message = f"{said(ref)} names the image {reference}, which is no image reference: its pods will not start"
         yield _UNREADABLE.at(ref, message, path=path, evidence=evidence, key=key)
         return
     if any(f"{image}/".startswith(f"{retired}/") for retired in _RETIRED_REGISTRIES):
@@ -150,14 +153,27 @@ def _difference(container: Container, before: Image | None, now: Image, known: s
         return _OTHER_REPOSITORY, f"{where} runs {now} instead of {before}"
     if now.tag == before.tag and now.tag and now.digest != before.digest and now.digest and before.digest:
         return _OTHER_DIGEST, f"{where} runs other bytes under the same tag {now.tag} of {now}"
-    if _version(now.tag) < _version(before.tag) and _version(now.tag):
+    if _is_step_back(_version(before.tag), _version(now.tag)):
         return _BACK, f"{where} goes back from {before.tag} to {now.tag}"
     return None
 
 
-def _version(tag: str) -> tuple[int, ...]:
+def _version(tag: str) -> tuple[int | str, ...]:
+    """The numbers of a tag and its place among releases, made to be compared; () for one that has no version."""
     match = _NUMBERS.match(tag)
-    return tuple(int(part or 0) for part in match.groups()) if match else ()
+    if match is None:
+        return ()
+    numbers = tuple(int(part or 0) for part in match.groups()[:3])
+    stage, count = match[4], int(match[5] or 0)
+    return (*numbers, 0, stage, count) if stage else (*numbers, 1)
+
+
+def _is_step_back(before: tuple[int | str, ...], now: tuple[int | str, ...]) -> bool:
+    """Whether the version is lower; from years as versions to other ones nothing can be said."""
+    if not before or not now:
+        return False
+    is_year = [int(one[0]) >= _FIRST_YEAR for one in (before, now)]
+    return is_year[0] == is_year[1] and now < before
 
 
 def _text(image: Image | None) -> str:
