@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.review.counting import some
 from provisioner.review.facts import Check, Facts, Rule, State, maps, said
 from provisioner.review.pods_of import Container, pod_specs, runs_pods
 from provisioner.values import Finding, JsonObject, ObjectRef, PlannedAction, Section, Severity
@@ -17,6 +18,7 @@ _OTHER_REGISTRY = Rule("IMG-03", Section.IMAGES, Severity.DANGEROUS)
 _OTHER_REPOSITORY = Rule("IMG-04", Section.IMAGES, Severity.DANGEROUS)
 _OTHER_DIGEST = Rule("IMG-05", Section.IMAGES, Severity.DANGEROUS)
 _BACK = Rule("IMG-06", Section.IMAGES, Severity.NOTABLE)
+_NOT_ALLOWED = Rule("IMG-07", Section.IMAGES, Severity.DANGEROUS)
 _HIDDEN = Rule("IMG-08", Section.IMAGES, Severity.NOTABLE)
 _RETIRED = Rule("IMG-12", Section.IMAGES, Severity.BREAKING)
 _UNREADABLE = Rule("IMG-00", Section.IMAGES, Severity.UNKNOWN)
@@ -69,8 +71,12 @@ def parse(reference: str) -> Image | None:
 def _standing(state: State) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
         for container in pod.containers():
-            yield from _of_image(container.ref, (*container.path, "image"), container.body.get("image"))
+            named = (container.ref, (*container.path, "image"), container.body.get("image"))
+            yield from _of_image(*named)
             yield from _of_settings(container)
+            told = ((container.ref, path, text) for path, text in _told(container))
+            for place in (named, *told):
+                yield from _of_origin(*place, state.around.allowed_images)
 
 
 def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) -> Iterator[Finding]:
@@ -95,6 +101,25 @@ def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) ->
     else:
         message = f"{said(ref)} names {reference} by tag only: what runs may change without a request"
         yield _NO_DIGEST.at(ref, message, path=path, evidence=evidence, key=key)
+
+
+def _of_origin(
+    ref: ObjectRef, path: tuple[str | int, ...], reference: object, allowed: tuple[str, ...]
+) -> Iterator[Finding]:
+    """An image from a place that is on no list, where there is a list."""
+    image = parse(reference) if isinstance(reference, str) else None
+    if image is None or not allowed or any(f"{image}/".startswith(f"{one.rstrip('/')}/") for one in allowed):
+        return
+    message = f"{said(ref)} runs {image}, which is in none of the places that images may come from: {some(allowed)}"
+    yield _NOT_ALLOWED.at(ref, message, path=path, evidence={"image": reference, "allowed": allowed}, key=str(image))
+
+
+def _told(container: Container) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The path and the reference of each image that a program is told to run."""
+    for path, name, text in _settings(container):
+        for match in _IMAGE_IN_TEXT.finditer(text):
+            if _IMAGE_KEY.search(name.split("=", 1)[0].lstrip("-")) and ("@" in match.group() or match.group() == text):
+                yield path, match.group()
 
 
 def _of_settings(container: Container) -> Iterator[Finding]:
