@@ -16,6 +16,7 @@ from provisioner.values import Finding, Severity
 
 MAX_ALIKE = 10
 MAX_OBJECTS = 200
+MAX_TEXTS = 500
 MAX_NAMES = 4
 _ALWAYS_SAID = frozenset({Severity.CRITICAL, Severity.UNKNOWN})
 _Key = tuple[object, ...]
@@ -65,6 +66,14 @@ def _as_one(group: Sequence[Finding]) -> Finding:
 
 
 def _common(group: Sequence[Finding]) -> dict[str, object]:
-    """The evidence that is the same for all."""
-    first, *others = [plain(one.evidence) for one in group]
-    return {name: value for name, value in first.items() if all(name in one and one[name] == value for one in others)}
+    """The evidence that is the same for all; of lists of texts, what any of them has."""
+    everybody = [plain(one.evidence) for one in group]
+    found: dict[str, object] = {}
+    for name, value in everybody[0].items():
+        values = [one.get(name) for one in everybody]
+        if all(one == value for one in values):
+            found[name] = value
+        elif all(isinstance(one, list) for one in values):
+            texts = [text for one in values for text in one or () if isinstance(text, str)]
+            found[name] = list(dict.fromkeys(texts))[:MAX_TEXTS]
+    return found

@@ -14,7 +14,7 @@ def verb(count: int, several: str, one: str = "") -> str:
     """The verb after a number: `are`, `have`, `do` and others for several, its form for one."""
     if count != 1:
         return several
-    return one or {"are": "is", "have": "has", "do": "does"}.get(several, f"{several}s")
+    return one or {"are": "is", "have": "has"}.get(several) or f"{several}{'es' if several.endswith('o') else 's'}"
 
 
 def some(names: Sequence[str], at_most: int = 3) -> str:

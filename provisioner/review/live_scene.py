@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from provisioner.review.counting import number
 from provisioner.review.facts import Facts, Listed, Listing
 from provisioner.review.stored import Fate, fates, triable_versions
 from provisioner.review.writers import managers_by_version
@@ -70,7 +69,7 @@ class Scene:
         if self.listed.problem:
             return f"no object was checked: {self.listed.problem}"
         if self.listed.is_whole:
-            return f"{count:,} of {number(count, 'object')} checked" if count else "no object exists"
+            return f"{count:,} of {count:,} objects checked" if count else "no object exists"
         many = f"{total:,}" if total is not None else "more"
         return f"only the first {count:,} of {many} objects checked, in the order of namespace and name"
 

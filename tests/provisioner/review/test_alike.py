@@ -115,7 +115,9 @@ def test_a_number_agrees_with_its_noun_and_verb(count: int, words: str) -> None:
     assert f"{number(count, 'object')} {verb(count, 'are')} concerned" == words
 
 
-@pytest.mark.parametrize(("several", "one"), [("have", "has"), ("do", "does"), ("lose", "loses"), ("are", "is")])
+@pytest.mark.parametrize(
+    ("several", "one"), [("have", "has"), ("do", "does"), ("go", "goes"), ("lose", "loses"), ("are", "is")]
+)
 def test_a_verb_has_its_form_for_one(several: str, one: str) -> None:
     assert (verb(1, several), verb(2, several)) == (one, several)
 
