@@ -42,7 +42,7 @@ from provisioner.reading import (
 )
 from provisioner.render import IsNamespaced, Rendering, content_digest, render_content
 from provisioner.review.difference import mask_secret
-from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap
+from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap, Surroundings
 from provisioner.review.frame import report, wanted
 from provisioner.review.permission_report import PermissionReport, permission_report
 from provisioner.review.preflight import PreflightFacts, Resource
@@ -159,20 +159,23 @@ def look(  # noqa: PLR0913 -- each by its name
     inventory: Mapping[ObjectIdentity, str],
     as_account: Identity | None = None,
     own_namespace: str = OWN_NAMESPACE,
+    allowed_images: tuple[str, ...] = (),
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
     The plan is made as `as_account`, who will apply it; everything else is read as the identity of `cluster`, and as
     the account only where that one may not. Whether the account, a ServiceAccount, has the rights is a part of the
     report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is ours: the uid by
-    identity. `own_namespace` is where Pratique itself runs. Raises TryLater where the API server does not answer; what
+    identity. `own_namespace` is where Pratique itself runs, `allowed_images` where
+    images may come from (`Surroundings`). Raises TryLater where the API server does not answer; what
     it refuses becomes a finding.
     """
     plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account)
     readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
     live, gaps = live_objects(readers, wanted(content, plan))
     roles, more = live_rbac(readers)
-    facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=kinds(cluster, own_namespace))
+    around = replace(kinds(cluster, own_namespace), allowed_images=allowed_images)
+    facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=around)
     facts = replace(facts, installer=installer(as_account))
     facts = replace(facts, around=surroundings(readers, facts))
     return report(with_rights(cluster, facts))
@@ -202,9 +205,10 @@ def permissions(cluster: Cluster | None, content: Content, previous: Content | N
     return replace(found, problems=(*found.problems, *(f"{gap.what}: {gap.why}" for gap in gaps)))
 
 
-def look_offline(content: Content, previous: Content | None) -> Report:
+def look_offline(content: Content, previous: Content | None, *, allowed_images: tuple[str, ...] = ()) -> Report:
     """What differs between two bundles, without a cluster: from `previous`, or from nothing, to `content`."""
-    return report(Facts(content, _plan_offline(content, previous), previous, is_offline=True))
+    around = Surroundings(allowed_images=allowed_images)
+    return report(Facts(content, _plan_offline(content, previous), previous, is_offline=True, around=around))
 
 
 def preflight(

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from provisioner.cli.explain import COMMANDS as EXPLANATIONS
 from provisioner.cli.permissions import COMMANDS as PERMISSIONS
 from provisioner.cli.review import COMMANDS as REVIEWS
 from provisioner.cli.review import UNKNOWN, Command, Usage, exit_status, source_of
@@ -14,7 +15,7 @@ from provisioner.review.text import visible
 
 __all__ = ["COMMANDS", "Usage", "exit_status", "main", "source_of"]
 
-COMMANDS: tuple[Command, ...] = (*REVIEWS, *PERMISSIONS)
+COMMANDS: tuple[Command, ...] = (*REVIEWS, *PERMISSIONS, *EXPLANATIONS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

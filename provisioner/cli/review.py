@@ -26,6 +26,9 @@ from provisioner.review.as_html import as_html
 from provisioner.review.as_text import as_text, crds_as_text
 from provisioner.review.crd_diff import CrdDifference, crdify_differences, crds_of, differences, objects_of, strangers
 from provisioner.review.crd_diff import to_record as crd_record
+from provisioner.review.explanations.shown import as_text as explained
+from provisioner.review.explanations.shown import rules_of
+from provisioner.review.explanations.shown import to_record as explained_record
 from provisioner.review.record import to_record
 from provisioner.review.text import visible
 from provisioner.schema import CrdifyConfig
@@ -98,9 +101,17 @@ def _add_review(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--service-account", metavar="NAME", default="", help="plan as this account of the install namespace"
     )
+    parser.add_argument(
+        "--allow-images",
+        metavar="PLACE",
+        action="append",
+        default=[],
+        help="where images may come from: a registry, or the beginning of a repository; may be given several times",
+    )
     add_bundle_options(parser)
     parser.add_argument("-o", "--output", choices=("text", "json", "html"), default="text", help="default: %(default)s")
     parser.add_argument("--diff", action="store_true", help="text: the lines that change, too")
+    parser.add_argument("--explain", action="store_true", help="text: what each rule that was met means, too")
     parser.add_argument(
         "--fail-on",
         choices=[NEVER, *map(str, Severity)],
@@ -133,11 +144,14 @@ def _run_review(options: argparse.Namespace) -> int:
     is_namespaced = scopes_of(cluster)
     content = content_of(options.bundle, options, is_namespaced)
     old = content_of(options.old, options, is_namespaced) if options.old else None
+    allowed = tuple(options.allow_images)
     if cluster is None:
-        found = pipeline.look_offline(content, old)
+        found = pipeline.look_offline(content, old, allowed_images=allowed)
     else:
-        account = _account(options)
-        found = pipeline.look(cluster, content, previous=old, inventory=owned(cluster, old), as_account=account)
+        ours, account = owned(cluster, old), _account(options)
+        found = pipeline.look(
+            cluster, content, previous=old, inventory=ours, as_account=account, allowed_images=allowed
+        )
     _print_report(found, options)
     return exit_status(found, options.fail_on)
 
@@ -272,11 +286,13 @@ def _git_source(bundle: str) -> Source:
 def _print_report(report: Report, options: argparse.Namespace) -> None:
     title = f"{options.old} → {options.bundle}" if options.old else options.bundle
     if options.output == "json":
-        text = json.dumps(to_record(report), indent=2, sort_keys=True) + "\n"
+        record = {**to_record(report), "rules": explained_record(rules_of(report.findings))}
+        text = json.dumps(record, indent=2, sort_keys=True) + "\n"
     elif options.output == "html":
         text = as_html(report, title=title)
     else:
         text = as_text(report, title=title, colours=sys.stdout.isatty(), with_diff=options.diff)
+        text += f"\n{explained(rules_of(report.findings))}" if options.explain else ""
     sys.stdout.write(text)
 
 

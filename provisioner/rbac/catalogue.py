@@ -6,7 +6,7 @@ that somebody holds at a place, wildcards included.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from provisioner.values import Severity
 
@@ -32,8 +32,9 @@ class Power:
 class Pattern:
     """A risk: all of `powers` must be held. `severity` is that for the whole cluster.
 
-    `named` is the severity where only named objects are meant; without it, one step lower. `is_cluster_only` patterns
-    mean nothing inside a namespace; `namespaces` limits the others to certain ones. One that `is_part` of the pattern
+    `named` is the severity where only named objects are meant; without it, one step lower; `fatal` are names that weigh
+    as much as all of them. `of_named` says the sentence of `{names}`. `is_cluster_only` patterns mean nothing inside a
+    namespace; `namespaces` limits the others to certain ones. One that `is_part` of the pattern
     with the same id before it is said only where that one is not held.
     """
 
@@ -45,6 +46,22 @@ class Pattern:
     is_cluster_only: bool = False
     namespaces: tuple[str, ...] = ()
     is_part: bool = False
+    of_named: str = ""
+    fatal: frozenset[str] = frozenset()
+
+    def sentence_of(self, names: str) -> str:
+        """The sentence where only objects of these names are meant."""
+        return (self.of_named or f"{self.sentence}, limited to {{names}}").replace("{names}", names)
+
+
+# Who is any of these is bound by nothing, or can become whoever they want.
+MASTERS = frozenset({"system:masters", "system:admin", "kubernetes-admin", "kubeadm:cluster-admins"})
+_CLIENT = "kubernetes.io/kube-apiserver-client"
+SIGNERS_OF_IDENTITIES = frozenset({"kubernetes.io/*", _CLIENT, f"{_CLIENT}-kubelet", "kubernetes.io/legacy-unknown"})
+PARTS_OF_THE_CLUSTER = frozenset(
+    {"aws-auth", "coredns", "extension-apiserver-authentication", "kube-proxy", "kubeadm-config", "kubelet-config"}
+)
+ELECTIONS = frozenset({"cloud-controller-manager", "kube-controller-manager", "kube-scheduler"})
 
 
 ROLES = ("roles", "clusterroles")
@@ -92,10 +109,7 @@ CSR = "certificatesigningrequests"
 
 def _each(template: Pattern, powers: tuple[Power, ...]) -> tuple[Pattern, ...]:
     """The same risk once for each of several powers, any of which is enough."""
-    return tuple(
-        Pattern(template.id, template.severity, template.sentence, (power,), template.named, template.is_cluster_only)
-        for power in powers
-    )
+    return tuple(replace(template, powers=(power,)) for power in powers)
 
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -108,27 +122,71 @@ PATTERNS: tuple[Pattern, ...] = (
         is_cluster_only=True,
         is_part=True,
     ),
-    Pattern("RB-05", CRITICAL, "grant itself any right (escalate)", (Power(("escalate",), RBAC, ROLES),)),
     Pattern(
-        "RB-06", CRITICAL, "bind any role to itself", (Power(("bind",), RBAC, ROLES), Power(WRITE, RBAC, BINDINGS))
+        "RB-05",
+        CRITICAL,
+        "grant itself any right (escalate)",
+        (Power(("escalate",), RBAC, ROLES),),
+        of_named="put any right into the roles named {names} (escalate)",
+    ),
+    Pattern(
+        "RB-06",
+        CRITICAL,
+        "bind any role to itself",
+        (Power(("bind",), RBAC, ROLES), Power(WRITE, RBAC, BINDINGS)),
+        of_named="bind the roles named {names} to itself and others",
+        fatal=frozenset({"cluster-admin"}),
     ),
     Pattern("RB-07", MEDIUM, "hand its own rights to others", (Power(WRITE, RBAC, BINDINGS),)),
     Pattern("RB-08", MEDIUM, "change roles that others hold", (Power(WRITE, RBAC, ROLES),)),
-    *_each(Pattern("RB-10", CRITICAL, "act as somebody else (impersonate)", ()), IMPERSONATED),
-    Pattern("RB-11", CRITICAL, "read every Secret", (Power(("get", *READ_ALL), CORE, ("secrets",)),), named=LOW),
+    *_each(
+        Pattern(
+            "RB-10",
+            CRITICAL,
+            "act as somebody else (impersonate)",
+            (),
+            of_named="act as {names} (impersonate)",
+            fatal=MASTERS,
+        ),
+        IMPERSONATED,
+    ),
+    Pattern(
+        "RB-11",
+        CRITICAL,
+        "read every Secret",
+        (Power(("get", *READ_ALL), CORE, ("secrets",)),),
+        named=LOW,
+        of_named="read the Secrets named {names}",
+    ),
     Pattern(
         "RB-12",
         CRITICAL,
         "make a Secret with an account's token and read it",
         (Power(("create",), CORE, ("secrets",)), Power(("get", *READ_ALL), CORE, ("secrets",))),
+        of_named="make a Secret with an account's token, and read it under the name {names}",
     ),
-    Pattern("RB-12", CRITICAL, "overwrite Secrets", (Power(CHANGE, CORE, ("secrets",)),)),
     Pattern(
-        "RB-13", CRITICAL, "get a token of any ServiceAccount", (Power(("create",), CORE, ("serviceaccounts/token",)),)
+        "RB-12",
+        CRITICAL,
+        "overwrite Secrets",
+        (Power(CHANGE, CORE, ("secrets",)),),
+        of_named="overwrite the Secrets named {names}",
+    ),
+    Pattern(
+        "RB-13",
+        CRITICAL,
+        "get a token of any ServiceAccount",
+        (Power(("create",), CORE, ("serviceaccounts/token",)),),
+        of_named="get tokens of the ServiceAccounts named {names}",
     ),
     *_each(Pattern("RB-14", CRITICAL, "run pods as any ServiceAccount, with any Secret mounted", ()), WORKLOADS),
     Pattern(
-        "RB-15", HIGH, "run commands in others' pods", (Power(("create", "get"), CORE, ("pods/exec", "pods/attach")),)
+        "RB-15",
+        HIGH,
+        "run commands in others' pods",
+        (Power(("create", "get"), CORE, ("pods/exec", "pods/attach")),),
+        named=HIGH,
+        of_named="run commands in the pods named {names}",
     ),
     Pattern(
         "RB-16",
@@ -140,7 +198,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "RB-18",
         CRITICAL,
-        "run commands in every pod of a node, unseen by audit",
+        "run commands in any pod through its node, unseen by audit,",
         (Power(("get", "create", *CHANGE, "delete"), CORE, ("nodes/proxy",)),),
         is_cluster_only=True,
     ),
@@ -190,15 +248,21 @@ PATTERNS: tuple[Pattern, ...] = (
             Power(CHANGE, CERTIFICATES, (f"{CSR}/approval",)),
             Power(("approve", "sign"), CERTIFICATES, ("signers",)),
         ),
+        named=MEDIUM,
         is_cluster_only=True,
+        of_named="make itself certificates of the signers named {names}",
+        fatal=SIGNERS_OF_IDENTITIES,
     ),
     Pattern(
         "RB-23",
         HIGH,
         "approve certificates of the cluster",
         (Power(CHANGE, CERTIFICATES, (f"{CSR}/approval",)), Power(("approve", "sign"), CERTIFICATES, ("signers",))),
+        named=MEDIUM,
         is_cluster_only=True,
         is_part=True,
+        of_named="approve certificates of the signers named {names}",
+        fatal=SIGNERS_OF_IDENTITIES,
     ),
     Pattern(
         "RB-24",
@@ -245,13 +309,17 @@ PATTERNS: tuple[Pattern, ...] = (
         HIGH,
         "change the labels that protect namespaces, or delete namespaces",
         (Power(ANY_WRITE, CORE, ("namespaces",)),),
+        of_named="change the labels that protect the namespaces named {names}, or delete them",
     ),
     Pattern(
         "RB-28",
         HIGH,
         "change the configuration of DNS, kube-proxy and other parts of the cluster",
         (Power(ANY_WRITE, CORE, ("configmaps",)),),
+        named=LOW,
         namespaces=("kube-system",),
+        of_named="change the ConfigMaps named {names}",
+        fatal=PARTS_OF_THE_CLUSTER,
     ),
     Pattern("RB-29", MEDIUM, "open the network", (Power(ANY_WRITE, "networking.k8s.io", ("networkpolicies",)),)),
     *_each(Pattern("RB-30", MEDIUM, "redirect traffic", ()), REDIRECTS),
@@ -266,7 +334,10 @@ PATTERNS: tuple[Pattern, ...] = (
         MEDIUM,
         "disturb leader election and nodes",
         (Power(ANY_WRITE, "coordination.k8s.io", ("leases",)),),
+        named=LOW,
         namespaces=("kube-system", "kube-node-lease"),
+        of_named="change the Leases named {names}",
+        fatal=ELECTIONS,
     ),
     Pattern(
         "RB-36",
@@ -302,7 +373,7 @@ WIDE_SUBJECTS: dict[tuple[str, str], tuple[str, Severity, Severity, str]] = {
     ("Group", "system:unauthenticated"): ("RB-40", CRITICAL, CRITICAL, "everybody who can reach the API server"),
     ("Group", "system:authenticated"): ("RB-41", CRITICAL, HIGH, "everybody with an account, every workload too"),
     ("Group", "system:serviceaccounts"): ("RB-41", CRITICAL, HIGH, "every workload of the cluster"),
-    ("Group", "system:masters"): ("RB-42", CRITICAL, CRITICAL, "a group whose rights cannot be taken away"),
+    ("Group", "system:masters"): ("RB-42", CRITICAL, CRITICAL, "administrators whose rights no binding can take away"),
 }
 PUBLIC_ROLES = frozenset({"system:public-info-viewer", "system:discovery", "system:basic-user", "cluster-info"})
 STRONG_ROLES = {"cluster-admin": CRITICAL, "admin": HIGH, "edit": HIGH}

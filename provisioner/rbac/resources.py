@@ -42,6 +42,17 @@ BUILT_IN_RESOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {group: tuple(names.split()) for group, names in _RESOURCES.items()}
 )
 
+# Without namespaces: a request for one of those counts as made in it.
+_CLUSTER_SCOPED = (
+    "apiservices certificatesigningrequests clusterrolebindings clusterroles clustertrustbundles componentstatuses "
+    "csidrivers csinodes customresourcedefinitions flowschemas ingressclasses ipaddresses mutatingadmissionpolicies "
+    "mutatingadmissionpolicybindings mutatingwebhookconfigurations nodes persistentvolumes priorityclasses "
+    "prioritylevelconfigurations runtimeclasses servicecidrs signers storageclasses validatingadmissionpolicies "
+    "validatingadmissionpolicybindings validatingwebhookconfigurations volumeattachments "
+    "volumeattributesclasses"
+)
+CLUSTER_SCOPED = frozenset(_CLUSTER_SCOPED.split())
+
 
 def plural_of(kind: str) -> str:
     """The resource of a built-in kind; for other kinds a guess, as Kubernetes' own tools make it."""

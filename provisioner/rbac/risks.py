@@ -16,7 +16,7 @@ from provisioner.rbac.catalogue import (
     Power,
 )
 from provisioner.rbac.effective import CLUSTER, EffectiveRules, Grant
-from provisioner.rbac.resources import nowhere
+from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, nowhere
 from provisioner.rbac.rules import ANY, PolicyRule
 from provisioner.values import Severity
 
@@ -25,6 +25,10 @@ STEPS = (Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE)
 URL_WRITE_VERBS = frozenset({ANY, "post", "put", "patch", "delete"})
 NODE_URLS = ("/debug", "/logs")
 _EVERYTHING = {"RB-01", "RB-02"}
+_WHOSE = {
+    "Group": "as every pod of that namespace then does",
+    "ServiceAccount": "and every pod there that names no account runs as this one",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +93,25 @@ class _Matcher:
         if not all(held):
             return None
         grants = tuple(dict.fromkeys(grant for powers in held for grant, _ in powers))
-        is_named = any(all(named for _, named in powers) for powers in held)
-        severity = pattern.severity
-        if is_named:
-            severity = pattern.named or _lowered(severity)
+        names = _names(held)
+        severity, sentence = pattern.severity, pattern.sentence
+        if names:
+            sentence = pattern.sentence_of(_few(names))
+            severity = severity if pattern.fatal & set(names) else pattern.named or _lowered(severity)
         if scope != CLUSTER and scope not in self.sensitive:
             severity = _lowered(severity)
         reach = "in the whole cluster" if scope == CLUSTER else f"in namespace {scope}"
-        words = f"can {pattern.sentence}{' (named ones only)' if is_named else ''} {reach}"
-        return Risk(pattern.id, severity, words, scope, grants)
+        return Risk(pattern.id, severity, f"can {sentence} {reach}", scope, grants)
+
+
+def _names(held: list[list[tuple[Grant, bool]]]) -> list[str]:
+    """The names to which what is held is limited, none where it is not: one power that is limited limits all."""
+    limited = [powers for powers in held if all(is_named for _, is_named in powers)]
+    return sorted({name for powers in limited for grant, _ in powers for name in grant.rule.resource_names})
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _contains(wider: Risk, risk: Risk) -> bool:
@@ -126,14 +140,19 @@ def _holding(grants: list[Grant], power: Power) -> list[tuple[Grant, bool]]:
     """The grants that hold the power, each with whether it is limited to named objects."""
     found = []
     for grant in grants:
-        verbs = _verbs(grant.rule, power.verbs)
-        if not verbs or not _fits(grant.rule, power):
-            continue
+        verbs, resources = _verbs(grant.rule, power.verbs), _resources(grant.rule, power)
         is_named = bool(grant.rule.resource_names)
-        if is_named and verbs <= UNNAMED_VERBS:
-            continue  # such requests carry no name, so a rule with names never permits them
-        found.append((grant, is_named))
+        if verbs and resources and not (is_named and _carry_no_name(verbs, resources)):
+            found.append((grant, is_named))
     return found
+
+
+def _carry_no_name(verbs: Iterable[str], resources: Iterable[str]) -> bool:
+    """Whether requests of these kinds carry no name, so that a rule with names never permits them.
+
+    To create a subresource (a token, an exec) names the object that it belongs to.
+    """
+    return set(verbs) <= UNNAMED_VERBS and not any("/" in resource or resource == ANY for resource in resources)
 
 
 def _verbs(rule: PolicyRule, wanted: tuple[str, ...]) -> set[str]:
@@ -144,17 +163,19 @@ def _verbs(rule: PolicyRule, wanted: tuple[str, ...]) -> set[str]:
     return set(wanted) & set(rule.verbs)
 
 
-def _fits(rule: PolicyRule, power: Power) -> bool:
+def _resources(rule: PolicyRule, power: Power) -> list[str]:
+    """The resources of the power that the rule is about."""
     if ANY not in rule.api_groups and power.group not in rule.api_groups:
-        return False
+        return []
     if ANY in rule.resources:
-        return True
-    return any(
-        resource in rule.resources
+        return list(power.resources)
+    return [
+        resource
+        for resource in power.resources
+        if resource in rule.resources
         or ("/" in resource and f"{ANY}/{resource.partition('/')[2]}" in rule.resources)
         or any(held.startswith(f"{resource}/") for held in rule.resources if resource == "userextras")
-        for resource in power.resources
-    )
+    ]
 
 
 def _strong_roles(effective: EffectiveRules) -> list[Risk]:
@@ -191,10 +212,10 @@ def _wide_subjects(effective: EffectiveRules) -> list[Risk]:
         if known is not None and grant.role.name not in PUBLIC_ROLES:
             rule_id, strong, weak, whose = known
             severity = strong if _writes_or_reads_secrets(grant.rule) else weak
-            words = f"holds {grant.role.name} as one of {whose}"
+            words = f"holds {grant.role.name}, and stands for {whose}"
             found.append(Risk(rule_id, severity, words, grant.scope, (grant,)))
         elif _is_whole_namespace(grant):
-            words = f"holds {grant.role.name} as {grant.subject}, which every pod there may be"
+            words = f"holds {grant.role.name}, {_WHOSE[grant.subject.kind]}"
             found.append(Risk("RB-43", Severity.DANGEROUS, words, grant.scope, (grant,)))
     return found
 
@@ -217,8 +238,14 @@ def _dead_rules(effective: EffectiveRules) -> list[Risk]:
     """Rules that grant nothing, which their author probably does not know."""
     found = []
     for grant in effective.grants:
-        if reason := _why_dead(grant.rule):
-            words = f"rule {grant.rule_index} of {grant.origin} grants nothing: {reason}"
+        if reason := _why_dead(grant.rule) or _why_not_here(grant):
+            origin = grant.origin
+            role = (
+                f"{origin.kind} {origin.namespace}/{origin.name}"
+                if origin.namespace
+                else f"{origin.kind} {origin.name}"
+            )
+            words = f"holds rule {grant.rule_index} of {role}, which grants nothing: {reason}"
             found.append(Risk("RB-47", Severity.SAFE, words, grant.scope, (grant,)))
     return found
 
@@ -232,13 +259,24 @@ def _why_dead(rule: PolicyRule) -> str:
         return "it has no API groups or no resources"
     if all(resource.endswith(f"/{ANY}") for resource in rule.resources):
         return f"{rule.resources[0]} matches no resource"
-    if rule.resource_names and set(rule.verbs) <= UNNAMED_VERBS:
+    if rule.resource_names and _carry_no_name(rule.verbs, rule.resources):
         return "requests of these verbs carry no name, but for a server-side apply, which needs patch as well"
     if (absent := nowhere(rule)) and len(absent) == len(rule.resources):
         groups = " or ".join(group or "the core group" for group in rule.api_groups)
         return f"Kubernetes has no {', '.join(absent)} in {groups}"
     unknown = [verb for verb in rule.verbs if verb not in KNOWN_VERBS and verb != verb.lower()]
     return f"{unknown[0]} is no verb" if len(unknown) == len(rule.verbs) else ""
+
+
+def _why_not_here(grant: Grant) -> str:
+    """A RoleBinding reaches into its namespace, and what belongs to no namespace is not there."""
+    rule = grant.rule
+    if grant.scope == CLUSTER or not rule.resources or not set(rule.api_groups) <= set(BUILT_IN_RESOURCES):
+        return ""
+    plurals = [resource.partition("/")[0] for resource in rule.resources]
+    if not set(plurals) <= CLUSTER_SCOPED:
+        return ""
+    return f"{plurals[0]} belong to no namespace, and a RoleBinding grants nothing outside of its own"
 
 
 def _merged(found: list[Risk]) -> list[Risk]:

@@ -12,6 +12,8 @@ from typing import Any
 
 from provisioner.review.as_text import SHAPES, path_text
 from provisioner.review.difference import diff_lines
+from provisioner.review.explanations.shown import as_html as rules_as_html
+from provisioner.review.explanations.shown import rules_of
 from provisioner.review.preflight_findings import yaml_of
 from provisioner.review.record import plain
 from provisioner.review.text import visible
@@ -158,6 +160,7 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef], notes: Note
             yield f"<p>{_shown(str(planned.ref))}: exists, hidden from you</p>"
         elif planned.action in _SHOWN:
             yield from _difference(planned)
+    yield from rules_as_html(rules_of(report.findings))
     yield "</main>\n</body>\n</html>"
 
 

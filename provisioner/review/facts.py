@@ -96,7 +96,8 @@ class Surroundings:
     `kinds` is what its discovery says, None if nobody knows, `unanswered` the groups whose own servers did not answer.
     `lists` holds what checks asked for (`Check.lists`), `exists` whether objects that they mention are there
     (`Check.mentions`), `schemas` the cluster's own schemas by (group, version, kind) of what could not be tried.
-    `own_namespace` is where Pratique itself runs, `version` the API server's, such as v1.36.3.
+    `own_namespace` is where Pratique itself runs, `version` the API server's, such as v1.36.3. `allowed_images` are the
+    registries, and the beginnings of repositories in them, that images may come from; empty: there is no list.
     """
 
     kinds: tuple[Kind, ...] | None = None
@@ -106,6 +107,7 @@ class Surroundings:
     schemas: Mapping[tuple[str, str, str], JsonObject] = field(default_factory=dict)
     own_namespace: str = OWN_NAMESPACE
     version: str = ""
+    allowed_images: tuple[str, ...] = ()
 
     def serves(self, group: str, version: str, kind: str) -> bool | None:
         """Whether the cluster serves a kind; None where nobody knows."""

@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import PurePath
 from typing import TypeVar
 
+from provisioner.review.alike import folded
 from provisioner.review.checks import (
     api_services,
     apis,
@@ -106,7 +107,8 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     findings += _unclaimed(facts, sound)
     for check in sound:
         findings = _settled(check, facts, findings)
-    ordered = worst_first({one.fingerprint: one for one in said_once(findings)}.values())
+    once = {one.fingerprint: one for one in said_once(findings)}.values()
+    ordered = worst_first(folded(once))
     return Report(headline(ordered, facts.plan), ordered, facts.plan)
 
 

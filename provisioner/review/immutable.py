@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from provisioner.review.changes import ABSENT, Change
+from provisioner.review.sizes import bytes_of
 from provisioner.values import GroupKind
 
+_CLAIM = GroupKind("", "PersistentVolumeClaim")
 _RBAC = "rbac.authorization.k8s.io"
 _TEMPLATE = ("spec", "template")
 _SELECTOR = ("spec", "selector")
 _FIELDS: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
-    GroupKind("", "PersistentVolumeClaim"): (
+    _CLAIM: (
         ("spec", "accessModes"),
         ("spec", "selector"),
         ("spec", "storageClassName"),
@@ -46,7 +48,7 @@ _FIELDS: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
 }
 CONSEQUENCES = {
     GroupKind("", "ConfigMap"): "pods that start in between fail",
-    GroupKind("", "PersistentVolumeClaim"): "its data is lost unless the volume is kept",
+    _CLAIM: "its data is lost unless the volume is kept",
     GroupKind("", "Secret"): "pods that start in between fail",
     GroupKind("", "Service"): "it gets another address, and connections break",
     GroupKind("apps", "DaemonSet"): "all its pods stop before new ones start",
@@ -62,11 +64,28 @@ CONSEQUENCES = {
 
 
 def never_changing(kind: GroupKind, found: Iterable[Change]) -> list[Change]:
-    """Those of the changes that the API server will not make; what one side leaves out may be its default."""
+    """Those of the changes that the API server will not make; what one side leaves out may be its default.
+
+    A selector has no defaults, and a claim may grow, but not shrink.
+    """
     fields = _FIELDS.get(kind, ())
-    return [
-        one
-        for one in found
-        if ABSENT not in (one.before, one.after)
-        and any(tuple(map(str, one.path[: len(field)])) == field for field in fields)
-    ]
+    stuck = [one for one in found if _is_within(one, fields) and not _may_be_default(one, kind)]
+    return stuck + [one for one in found if kind == _CLAIM and _shrinks(one)]
+
+
+def _is_within(change: Change, fields: Iterable[tuple[str, ...]]) -> bool:
+    path = tuple(map(str, change.path))
+    return any(path[: len(field)] == field for field in fields)
+
+
+def _may_be_default(change: Change, kind: GroupKind) -> bool:
+    if ABSENT not in (change.before, change.after):
+        return False
+    return not (kind.group == "apps" and len(change.path) > len(_SELECTOR) and _is_within(change, (_SELECTOR,)))
+
+
+def _shrinks(change: Change) -> bool:
+    if change.path != ("spec", "resources", "requests", "storage"):
+        return False
+    before, after = bytes_of(change.before), bytes_of(change.after)
+    return before is not None and after is not None and after < before

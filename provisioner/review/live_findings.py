@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from provisioner.review.counting import number, verb
 from provisioner.review.facts import Rule, said
 from provisioner.review.live_scene import Scene
 from provisioner.review.stored import Fate, general, masked, shape, value_at
@@ -81,19 +82,25 @@ def _of_refusals(
     valid = len(scene.listed.objects) - len(unknown) - len(refused) - len(later)
     counts = {"valid": valid, "rejectsNextWrite": len(refused), "rejectsWhenEdited": len(later)}
     groups = (
-        (_REFUSED, refused, "are refused with any next write"),
-        (_REFUSED, later, "are refused once the part concerned is edited"),
-        (_NOT_JUDGED, unknown, "could not be judged by a rule that only the server can evaluate"),
+        (_REFUSED, refused, "refused with any next write"),
+        (_REFUSED, later, "refused once the part concerned is edited"),
+        (_NOT_JUDGED, unknown, "under a rule that only the server can evaluate"),
     )
     for rule, concerned, words in groups:
         if concerned:
-            message = f"{len(concerned):,} {scene.kind} objects {words}, as {version}; {scene.quality}"
+            message = (
+                f"{_objects(concerned, scene)} {verb(len(concerned), 'are')} {words}, as {version}; {scene.quality}"
+            )
             examples = [_example(one, bodies) for one in concerned[:MAX_EXAMPLES]]
             evidence = {"version": version, **counts, "examples": examples}
             yield rule.at(scene.ref, message, evidence=evidence, key=[version, words])
     if scene.listed.objects and valid == len(scene.listed.objects):
         message = f"Every {scene.kind} object that was checked stays valid as {version}; {scene.quality}"
         yield _ALL_VALID.at(scene.ref, message, evidence={"version": version, **counts}, key=[version, "valid"])
+
+
+def _objects(fates: list[Fate], scene: Scene) -> str:
+    return number(len(fates), f"{scene.kind} object")
 
 
 def _example(fate: Fate, bodies: dict[ObjectRef, JsonObject]) -> dict[str, Any]:
@@ -116,7 +123,10 @@ def _of_losses(scene: Scene, version: str, found: list[Fate], bodies: dict[Objec
         example = {"object": _name(first.ref), "value": shape(value_at(bodies[first.ref], place))}
         listed[path] = {"objects": len({fate.ref for fate, _ in places}), "example": example}
     names = ", ".join(list(listed)[:3]) + (f" and {len(paths) - 3} more fields" if len(paths) > 3 else "")
-    message = f"{count:,} {scene.kind} objects lose {names} when read or written as {version}; {scene.quality}"
+    message = (
+        f"{number(count, f'{scene.kind} object')} {verb(count, 'lose')} {names} when read or written as {version}; "
+        f"{scene.quality}"
+    )
     evidence = {"version": version, "count": count, "paths": listed, "left_out": max(0, len(paths) - MAX_PATHS)}
     yield _LOST.at(scene.ref, message, evidence=evidence, key=[version, sorted(paths)])
 
@@ -127,7 +137,10 @@ def _of_defaults(scene: Scene, version: str, found: list[Fate]) -> Iterator[Find
         counts.update({general(path) for path in fate.flipped})
     for path, count in sorted(counts.items())[:MAX_PATHS]:
         names = sorted(_name(one.ref) for one in found if path in {general(it) for it in one.flipped})
-        message = f"{count:,} {scene.kind} objects read a new default for {path} as {version}; {scene.quality}"
+        message = (
+            f"{number(count, f'{scene.kind} object')} {verb(count, 'read')} a new default for {path} as {version}; "
+            f"{scene.quality}"
+        )
         evidence = {"version": version, "field": path, "count": count, "objects": names[:MAX_EXAMPLES]}
         yield _FLIPPED.at(scene.ref, message, evidence=evidence, key=[version, path])
 

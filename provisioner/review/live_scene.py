@@ -69,7 +69,7 @@ class Scene:
         if self.listed.problem:
             return f"no object was checked: {self.listed.problem}"
         if self.listed.is_whole:
-            return f"{count:,} of {total:,} objects checked"
+            return f"{count:,} of {count:,} objects checked" if count else "no object exists"
         many = f"{total:,}" if total is not None else "more"
         return f"only the first {count:,} of {many} objects checked, in the order of namespace and name"
 

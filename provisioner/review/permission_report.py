@@ -149,7 +149,7 @@ def _sentence(
     """One sentence for one account: its worst new powers, else what it gains or loses, else that nothing changes."""
     powers = [risk.sentence.removeprefix("can ") for risk in fresh if risk.sentence.startswith("can ")]
     if powers:
-        more = f" and {len(powers) - MAX_POWERS} more" if len(powers) > MAX_POWERS else ""
+        more = f"; and {len(powers) - MAX_POWERS} more" if len(powers) > MAX_POWERS else ""
         return f"{who(subject)} can newly {'; '.join(powers[:MAX_POWERS])}{more}"
     if fresh:
         return f"{who(subject)} newly {fresh[0].sentence}"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from provisioner.rbac import Risk
+from provisioner.rbac import Risk, ScopedRule
 from provisioner.review.as_text import SHAPES
+from provisioner.review.counting import number
 from provisioner.review.facts import ObjectIdentity
 from provisioner.review.permission_report import AccountReport, Change, PermissionReport
-from provisioner.review.permission_words import rules_record, ways_of, words_of
+from provisioner.review.permission_words import GROUP, rules_record, ways_of, words_of
 from provisioner.review.text import visible
 
 VERSION = 1
@@ -57,14 +59,35 @@ def _details(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> Ite
     for words in account.wider:
         yield from _wrapped(f"wider: {words}", "  ")
     for sign, changes in (("+", account.added), ("−", account.removed)):
-        for change in changes:
-            yield from _wrapped(f"{sign} {words_of([change.right])}", "  ")
-            for way in ways_of(change.grants, files):
-                place = f" ({way['file']})" if "file" in way else ""
-                yield from _wrapped(f"by {way['binding']}, rule {way['rule']} of {way['origin']}{place}", "      ")
+        for right, ways in _together(changes, files):
+            yield from _wrapped(f"{sign} {words_of([right])}", "  ")
+            for way in ways:
+                yield from _wrapped(f"by {way}", "      ")
     if account.known:
-        count = len(account.known)
-        yield f"  {count} risky right{'' if count == 1 else 's'} as before"
+        yield f"  {number(len(account.known), 'risky right')} as before"
+
+
+def _together(
+    changes: Iterable[Change], files: Mapping[ObjectIdentity, str]
+) -> Iterator[tuple[ScopedRule, tuple[str, ...]]]:
+    """The rights with the ways by which they come; those that differ in the resource alone as one."""
+    found: dict[tuple[object, ...], tuple[ScopedRule, tuple[str, ...]]] = {}
+    for change in changes:
+        right, rule = change.right, change.right.rule
+        ways = tuple(_way_words(way) for way in ways_of(change.grants, files))
+        key = (right.scope, replace(rule, resources=()), ways)
+        known = found.get(key)
+        if known is not None and rule.resources:
+            resources = tuple(dict.fromkeys((*known[0].rule.resources, *rule.resources)))
+            found[key] = (ScopedRule(right.scope, replace(rule, resources=resources)), ways)
+        else:
+            found[key] = (right, ways)
+    return iter(found.values())
+
+
+def _way_words(way: Mapping[str, Any]) -> str:
+    place = f" ({way['file']})" if "file" in way else ""
+    return f"{way['binding']}, rule {way['rule']} of {way['origin']}{place}".replace(f".{GROUP} ", " ")
 
 
 def _table(account: AccountReport) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.rbac import EffectiveRules, Grant, PermissionDiff, PolicyRule, ScopedRule, Subject
+from provisioner.review.counting import number
 from provisioner.review.facts import ObjectIdentity
 from provisioner.values import Content, ObjectRef
 
@@ -35,7 +36,7 @@ def ref_of(subject: Subject) -> ObjectRef:
 def counted(rules: Sequence[ScopedRule]) -> str:
     """How many verbs on how many things: a number for the eye."""
     count = sum(len(one.rule.verbs) for one in rules)
-    return f"{count} right{'' if count == 1 else 's'}"
+    return number(count, "right")
 
 
 def words_of(rules: Sequence[ScopedRule]) -> str:

@@ -280,7 +280,8 @@ def _of_role(found: Walk, manifest: Manifest, old: JsonObject | None) -> Iterato
     else:
         for rule in check.missing:
             found.lacks(ref.namespace, rule, f"held by {said(ref)}, and nobody may grant what they do not hold")
-        message = f"{said(ref)} would grant rights that {account} does not hold itself: {_some(check.missing)}"
+        lack = "does not hold itself" if found.facts.roles is not None else "has to hold itself"
+        message = f"{said(ref)} would grant rights that {account} {lack}: {_some(check.missing)}"
         yield _GRANTS.at(ref, message, evidence=_rules(check.missing), key=_rules(check.missing))
 
 
@@ -306,6 +307,8 @@ def _of_binding(found: Walk, manifest: Manifest) -> Iterator[Finding]:
         return
     found.lacks(ref.namespace, rule_of(bind), f"needed to write {said(ref)}; or to hold all that the {named} grants")
     message = f"{account} may not bind the {named} by {said(ref)}, nor does it hold what that grants"
+    if found.facts.roles is None:
+        message = f"{account} has to be allowed to bind the {named} by {said(ref)}, or to hold what that grants"
     evidence = {**_rules(check.missing), "reason": check.reason}
     yield _BINDS.at(ref, message, path=("roleRef",), evidence=evidence, key=named)
 

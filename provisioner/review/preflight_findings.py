@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import Forbidden
+from provisioner.review.counting import number
 from provisioner.review.facts import Facts, Gap, ObjectIdentity, Rule
 from provisioner.review.preflight import PreflightFacts, Resource, who
 from provisioner.review.preflight_answer import MissingRule, Preflight, preflight
@@ -136,9 +137,10 @@ def _remedy(answer: Preflight, *, is_known: bool) -> list[Finding]:
     if not answer.missing:
         return []
     count, lacks = len(answer.missing), "lacks" if is_known else "may lack"
+    them = "it" if count == 1 else "them"
     message = (
-        f"{who(answer.account)} {lacks} {count} {'rule' if count == 1 else 'rules'} that this bundle needs: "
-        "here they are, ready to be applied by somebody who may grant them"
+        f"{who(answer.account)} {lacks} {number(count, 'rule')} that this bundle needs: the YAML that grants {them} is "
+        "here, for somebody who may apply it"
     )
     evidence = {"yaml": as_yaml(answer), "rules": [_rule_record(one) for one in answer.missing]}
     ref = ObjectRef("", "v1", "ServiceAccount", answer.account.namespace, answer.account.name)

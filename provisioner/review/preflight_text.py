@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from provisioner.rbac import Subject
+from provisioner.review.alike import folded
 from provisioner.review.preflight import RBAC, Step
 from provisioner.review.preflight_answer import MissingRule, Preflight
 from provisioner.review.record import plain
@@ -30,7 +31,7 @@ def to_record(found: Preflight) -> dict[str, Any]:
         "version": VERSION,
         "account": {"namespace": found.account.namespace, "name": found.account.name},
         "verdict": str(found.verdict),
-        "findings": [_finding_record(one) for one in found.findings],
+        "findings": [_finding_record(one) for one in folded(found.findings)],
         "missing": [
             {"scope": one.scope, "rule": one.rule.to_object(), "reasons": list(one.reasons)} for one in found.missing
         ],
@@ -51,7 +52,7 @@ def as_text(found: Preflight) -> str:
     """The answer for a terminal: the verdict, what stands in the way, the missing rules, what is held in excess."""
     name = visible(f"{found.account.namespace}/{found.account.name}")
     lines = [f"{name} {_VERDICTS[found.verdict]}", ""]
-    for one in found.findings:
+    for one in folded(found.findings):
         lines.append(f"  {one.severity}  {one.rule}")
         lines += textwrap.wrap(visible(one.message), _WIDTH, initial_indent="      ", subsequent_indent="      ")
     if found.missing:

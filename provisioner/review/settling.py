@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from provisioner.review.counting import number, verb
 from provisioner.review.live_scene import Scene
 from provisioner.review.stored import NOT_EVALUATED, Fate, concerns
 from provisioner.review.writers import counted, owners_of
@@ -87,7 +88,7 @@ def _by_writers(finding: Finding, scene: Scene, seen: tuple[str, dict[str, Any]]
     if not writers:
         return _said(finding, "objects", f"{words}; nobody was seen to write as {version}", shown)
     verdicts = {**finding.verdicts, "writers": Severity.BREAKING}
-    words = f"{words}; {counted(writers)} write as {version}"
+    words = f"{words}; written as {version} by {counted(writers)}"
     return _said(_judged(finding, verdicts), "objects", words, {**shown, "writers": dict(writers)})
 
 
@@ -101,7 +102,8 @@ def _by_owners(finding: Finding, scene: Scene) -> Finding:
         return _said(finding, "objects", words, shown)
     if shared:
         words = (
-            f"{len(shared):,} of {len(owners):,} objects have several owners there: {', '.join(sorted(shared[0][1]))}"
+            f"{len(shared):,} of {number(len(owners), 'object')} {verb(len(shared), 'have')} several owners there: "
+            f"{', '.join(sorted(shared[0][1]))}"
         )
         verdicts = {**finding.verdicts, "writers": Severity.BREAKING}
         return _said(_judged(finding, verdicts), "objects", words, {**shown, "objects": _names(shared)})
@@ -112,11 +114,14 @@ def _by_defaults(finding: Finding, scene: Scene) -> Finding:
     tried = [fate for version in _versions(finding, scene) or () for fate in scene.by_version[version]]
     hit = [fate for fate in tried if any(concerns(finding.path, path) for path in fate.flipped)]
     if finding.rule == "SCH-33":
-        words = f"{len(hit):,} objects read the new default; {scene.quality}"
+        words = f"{number(len(hit), 'object')} {verb(len(hit), 'read')} the new default; {scene.quality}"
         return _said(finding, "objects", words, {"count": len(hit), "objects": _names_of(hit)})
     owned = [(ref, owners_of(obj, finding.path)) for obj, ref in _with_refs(scene)]
     unset = [(ref, names) for ref, names in owned if not names]
-    words = f"{len(unset):,} objects have a value there that nobody wrote, if they have one; {scene.quality}"
+    left = (
+        f"{number(len(unset), 'object')} {verb(len(unset), 'leave')} it unset" if unset else "no object leaves it unset"
+    )
+    words = f"{left}; {scene.quality}"
     return _said(finding, "objects", words, {"count": len(unset), "objects": _names(unset)})
 
 
@@ -128,7 +133,8 @@ def _counted(hit: list[Fate], scene: Scene) -> tuple[str, dict[str, Any]]:
     count = len({fate.ref for fate in hit})
     shown = {"count": count, "checked": len(scene.listed.objects), "total": scene.listed.total}
     if hit:
-        return f"{count:,} stored objects are concerned; {scene.quality}", {**shown, "objects": _names_of(hit)}
+        words = f"{number(count, 'stored object')} {verb(count, 'are')} concerned; {scene.quality}"
+        return words, {**shown, "objects": _names_of(hit)}
     return f"no stored object is concerned; {scene.quality}", shown
 
 

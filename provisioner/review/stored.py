@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.review.counting import number
 from provisioner.review.facts import mapping
 from provisioner.schema import Admission, FieldError, admit
 from provisioner.schema.crd import Crd, CrdVersion
@@ -192,9 +193,9 @@ def shape(value: object) -> str:
     if isinstance(value, int | float):
         return "a number"
     if isinstance(value, str):
-        return f"a text of {len(value)} characters"
+        return f"a text of {number(len(value), 'character')}"
     if isinstance(value, Mapping):
-        return f"an object with {len(value)} fields"
+        return f"an object with {number(len(value), 'field')}"
     return f"a list of {len(value)}" if isinstance(value, list) else "a value"
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from provisioner.review.counting import number
 from provisioner.review.facts import mapping, maps
 from provisioner.review.stored import ITEMS, VALUES
 from provisioner.values import JsonObject
@@ -32,7 +33,7 @@ def owners_of(obj: JsonObject, place: tuple[str | int, ...]) -> set[str]:
 def counted(managers: Mapping[str, int], *, at_most: int = 5) -> str:
     """Managers in words: `helm (12 objects), kubectl (1 object)`."""
     ordered = sorted(managers.items(), key=lambda one: (-one[1], one[0]))
-    words = [f"{name} ({count} object{'' if count == 1 else 's'})" for name, count in ordered[:at_most]]
+    words = [f"{name} ({number(count, 'object')})" for name, count in ordered[:at_most]]
     return ", ".join(words) + (f" and {len(ordered) - at_most} more" if len(ordered) > at_most else "")
 
 

@@ -94,6 +94,13 @@ def test_evidence_goes_down_to_binding_role_rule_and_file(capsys: pytest.Capture
     assert (way["rule"], way["file"]) == (1, "all.yaml")
 
 
+def test_rights_that_come_the_same_way_are_said_together(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    granting = cluster_role("one", rule("get list", "pods services"), rule("get list", "nodes"))
+    _, out, _ = run(capsys, "rbac", bundle(tmp_path / "new", ROBOT, granting, bound("one", account("robot", "shop"))))
+    assert out.count("+ get, list ") == 2
+    assert "  + get, list pods, services\n      by ClusterRoleBinding one-binding, rule 0 of ClusterRole one" in out
+
+
 def test_split_roles_are_no_change(capsys: pytest.CaptureFixture[str]) -> None:
     found = only(rbac(capsys, *case("roles-split-without-effect")))
     assert not found["isChanged"]

@@ -35,7 +35,10 @@ class _Removal:
 
 # Kubernetes' deprecation guide, by (group, version); "" as kind is every kind of it.
 _REMOVALS: dict[tuple[str, str, str], _Removal] = {
-    ("extensions", "v1beta1", ""): _Removal(22, "apps/v1, networking.k8s.io/v1"),
+    ("extensions", "v1beta1", "Ingress"): _Removal(22, "networking.k8s.io/v1"),
+    ("extensions", "v1beta1", "NetworkPolicy"): _Removal(16, "networking.k8s.io/v1"),
+    ("extensions", "v1beta1", "PodSecurityPolicy"): _Removal(16, "Pod Security Admission"),
+    ("extensions", "v1beta1", ""): _Removal(16, "apps/v1"),
     ("apps", "v1beta1", ""): _Removal(16, "apps/v1"),
     ("apps", "v1beta2", ""): _Removal(16, "apps/v1"),
     (_ADMISSION, "v1beta1", "MutatingWebhookConfiguration"): _Removal(22, f"{_ADMISSION}/v1"),

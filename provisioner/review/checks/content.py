@@ -33,7 +33,8 @@ def _standing(state: State) -> Iterator[Finding]:
 
 
 def _of_secret(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
-    keys = sorted({str(key) for part in ("data", "stringData") for key in mapping(obj.get(part))})
+    parts = (mapping(obj.get(part)) for part in ("data", "stringData"))
+    keys = sorted({str(key) for part in parts for key, value in part.items() if value not in ("", None)})
     if keys:
         names = ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
         message = (

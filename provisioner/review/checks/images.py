@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.review.counting import some
 from provisioner.review.facts import Check, Facts, Rule, State, maps, said
 from provisioner.review.pods_of import Container, pod_specs, runs_pods
 from provisioner.values import Finding, JsonObject, ObjectRef, PlannedAction, Section, Severity
@@ -17,16 +18,19 @@ _OTHER_REGISTRY = Rule("IMG-03", Section.IMAGES, Severity.DANGEROUS)
 _OTHER_REPOSITORY = Rule("IMG-04", Section.IMAGES, Severity.DANGEROUS)
 _OTHER_DIGEST = Rule("IMG-05", Section.IMAGES, Severity.DANGEROUS)
 _BACK = Rule("IMG-06", Section.IMAGES, Severity.NOTABLE)
+_NOT_ALLOWED = Rule("IMG-07", Section.IMAGES, Severity.DANGEROUS)
 _HIDDEN = Rule("IMG-08", Section.IMAGES, Severity.NOTABLE)
 _RETIRED = Rule("IMG-12", Section.IMAGES, Severity.BREAKING)
 _UNREADABLE = Rule("IMG-00", Section.IMAGES, Severity.UNKNOWN)
 
 _RETIRED_REGISTRIES = frozenset({"k8s.gcr.io", "gcr.io/google-containers"})
 _DEFAULT_REGISTRY = "docker.io"
+_DOCKER_HUB = frozenset({_DEFAULT_REGISTRY, "index.docker.io", "registry-1.docker.io"})
 _DIGEST = re.compile(r"[a-z0-9]+:[0-9a-f]{32,}")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
-_NUMBERS = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
+_NUMBERS = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])(?:[-._]?(alpha|beta|rc|pre|preview|dev|m)[-._]?(\d*))?")
+_FIRST_YEAR = 1900
 # An image in an argument or a variable: it has a host with a dot or port, a path, and a tag or digest.
 _IMAGE_IN_TEXT = re.compile(
     r"(?<![\w./-])(?:[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?|localhost:\d+)/[a-z0-9._/-]+(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
@@ -55,6 +59,7 @@ def parse(reference: str) -> Image | None:
     head, slash, rest = name.partition("/")
     is_host = bool(slash) and ("." in head or ":" in head or head == "localhost")
     registry, path = (head, rest) if is_host else (_DEFAULT_REGISTRY, name)
+    registry = _DEFAULT_REGISTRY if registry in _DOCKER_HUB else registry
     path, colon, tag = path.partition(":")
     if registry == _DEFAULT_REGISTRY and "/" not in path:
         path = f"library/{path}"
@@ -66,8 +71,12 @@ def parse(reference: str) -> Image | None:
 def _standing(state: State) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
         for container in pod.containers():
-            yield from _of_image(container.ref, (*container.path, "image"), container.body.get("image"))
+            named = (container.ref, (*container.path, "image"), container.body.get("image"))
+            yield from _of_image(*named)
             yield from _of_settings(container)
+            told = ((container.ref, path, text) for path, text in _told(container))
+            for place in (named, *told):
+                yield from _of_origin(*place, state.around.allowed_images)
 
 
 def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) -> Iterator[Finding]:
@@ -78,7 +87,7 @@ def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) ->
     evidence = {"image": str(reference)}
     key = str(image or reference)  # another tag of the same image has the same weakness
     if image is None:
-        message = f"{said(ref)} names the image {reference}, which is no image reference"
+        message = f"{said(ref)} names the image {reference}, which is no image reference: its pods will not start"
         yield _UNREADABLE.at(ref, message, path=path, evidence=evidence, key=key)
         return
     if any(f"{image}/".startswith(f"{retired}/") for retired in _RETIRED_REGISTRIES):
@@ -92,6 +101,25 @@ def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) ->
     else:
         message = f"{said(ref)} names {reference} by tag only: what runs may change without a request"
         yield _NO_DIGEST.at(ref, message, path=path, evidence=evidence, key=key)
+
+
+def _of_origin(
+    ref: ObjectRef, path: tuple[str | int, ...], reference: object, allowed: tuple[str, ...]
+) -> Iterator[Finding]:
+    """An image from a place that is on no list, where there is a list."""
+    image = parse(reference) if isinstance(reference, str) else None
+    if image is None or not allowed or any(f"{image}/".startswith(f"{one.rstrip('/')}/") for one in allowed):
+        return
+    message = f"{said(ref)} runs {image}, which is in none of the places that images may come from: {some(allowed)}"
+    yield _NOT_ALLOWED.at(ref, message, path=path, evidence={"image": reference, "allowed": allowed}, key=str(image))
+
+
+def _told(container: Container) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The path and the reference of each image that a program is told to run."""
+    for path, name, text in _settings(container):
+        for match in _IMAGE_IN_TEXT.finditer(text):
+            if _IMAGE_KEY.search(name.split("=", 1)[0].lstrip("-")) and ("@" in match.group() or match.group() == text):
+                yield path, match.group()
 
 
 def _of_settings(container: Container) -> Iterator[Finding]:
@@ -150,14 +178,27 @@ def _difference(container: Container, before: Image | None, now: Image, known: s
         return _OTHER_REPOSITORY, f"{where} runs {now} instead of {before}"
     if now.tag == before.tag and now.tag and now.digest != before.digest and now.digest and before.digest:
         return _OTHER_DIGEST, f"{where} runs other bytes under the same tag {now.tag} of {now}"
-    if _version(now.tag) < _version(before.tag) and _version(now.tag):
+    if _is_step_back(_version(before.tag), _version(now.tag)):
         return _BACK, f"{where} goes back from {before.tag} to {now.tag}"
     return None
 
 
-def _version(tag: str) -> tuple[int, ...]:
+def _version(tag: str) -> tuple[int | str, ...]:
+    """The numbers of a tag and its place among releases, made to be compared; () for one that has no version."""
     match = _NUMBERS.match(tag)
-    return tuple(int(part or 0) for part in match.groups()) if match else ()
+    if match is None:
+        return ()
+    numbers = tuple(int(part or 0) for part in match.groups()[:3])
+    stage, count = match[4], int(match[5] or 0)
+    return (*numbers, 0, stage, count) if stage else (*numbers, 1)
+
+
+def _is_step_back(before: tuple[int | str, ...], now: tuple[int | str, ...]) -> bool:
+    """Whether the version is lower; from years as versions to other ones nothing can be said."""
+    if not before or not now:
+        return False
+    is_year = [int(one[0]) >= _FIRST_YEAR for one in (before, now)]
+    return is_year[0] == is_year[1] and now < before
 
 
 def _text(image: Image | None) -> str:

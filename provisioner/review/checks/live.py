@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from provisioner.review.facts import Check, Facts, Listing
 from provisioner.review.live_findings import live_findings
 from provisioner.review.live_scene import changed, listings_of, scenes
-from provisioner.review.references import AUTOSCALERS, SEEKERS, of_references, scaled
+from provisioner.review.references import AUTOSCALERS, SEEKERS, deleted, of_deleted, of_references, scaled
 from provisioner.review.settling import settled
 from provisioner.schema.crd import Crd
 from provisioner.values import Finding, Section
@@ -33,12 +33,15 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     for scene in known.values():
         yield from live_findings(scene, is_needed=scene.ref in open_questions)
         yield from of_references(scene, facts)
+    yield from of_deleted(facts)
 
 
 def _lists(facts: Facts) -> Iterator[Listing]:
     """The objects of every CRD that changes, and what may count on a version or a scale that goes."""
     for _, old, new in changed(facts):
         yield from listings_of(Crd(old), Crd(new))
+        yield from (*AUTOSCALERS, *SEEKERS)
+    if any(deleted(facts)):
         yield from (*AUTOSCALERS, *SEEKERS)
 
 

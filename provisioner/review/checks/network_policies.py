@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.facts import Check, Facts, Rule, State, items, mapping, maps, said
 from provisioner.review.pods_of import pod_specs
+from provisioner.review.policy_reach import EGRESS, PEERS, openness, restricts, wider_rules
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _ALL_PODS = Rule("NP-01", Section.OBJECTS, Severity.DANGEROUS)
@@ -21,7 +21,6 @@ _POLICY = GroupKind("networking.k8s.io", "NetworkPolicy")
 _GATEWAY = "gateway.networking.k8s.io"
 _ROUTES = frozenset(GroupKind(_GATEWAY, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute"))
 _GATEWAYS = GroupKind(_GATEWAY, "Gateway")
-_EVERYWHERE = frozenset({"0.0.0.0/0", "::/0"})
 DNS_PORT = 53
 
 
@@ -50,11 +49,10 @@ def _of_policy(ref: ObjectRef, obj: JsonObject, state: State) -> Iterator[Findin
     if not selector and not _is_deny_all(spec) and _opens(spec):
         message = f"{said(ref)} holds for every pod of the namespace, also for those of others"
         yield _ALL_PODS.at(ref, message, path=("spec", "podSelector"))
-    for direction, peers in (("ingress", "from"), ("egress", "to")):
+    for direction, preposition in PEERS.items():
         for index, rule in enumerate(maps(spec.get(direction))):
-            if _is_open(rule, peers):
-                words = "from everywhere" if direction == "ingress" else "to everywhere"
-                message = f"{said(ref)} lets traffic {words} through"
+            if where := openness(rule, direction):
+                message = f"{said(ref)} lets traffic {preposition} {where} through"
                 yield _OPEN.at(ref, message, path=("spec", direction, index), key=[direction, index])
     if _denies_names(spec) and not _has_dns_elsewhere(ref, state):
         message = f"{said(ref)} cuts its pods off from DNS: they can find no service by name"
@@ -69,16 +67,9 @@ def _opens(spec: Mapping[str, Any]) -> bool:
     return bool(maps(spec.get("ingress")) or maps(spec.get("egress")))
 
 
-def _is_open(rule: Mapping[str, Any], peers: str) -> bool:
-    named = maps(rule.get(peers))
-    return not named or any(mapping(one.get("ipBlock")).get("cidr") in _EVERYWHERE for one in named)
-
-
 def _denies_names(spec: Mapping[str, Any]) -> bool:
     """Whether egress is restricted and no rule lets port 53 out."""
-    if "Egress" not in items(spec.get("policyTypes")) and "egress" not in spec:
-        return False
-    return not any(_lets_names(rule) for rule in maps(spec.get("egress")))
+    return restricts(spec, EGRESS) and not any(_lets_names(rule) for rule in maps(spec.get("egress")))
 
 
 def _lets_names(rule: Mapping[str, Any]) -> bool:
@@ -136,12 +127,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_loosening(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
     """Rules that were not there, directions no longer restricted, other pods."""
     old, new = mapping(before.get("spec")), mapping(after.get("spec"))
-    changed = []
-    for direction in ("ingress", "egress"):
-        known = {json.dumps(rule, sort_keys=True, default=str) for rule in maps(old.get(direction))}
-        if any(json.dumps(rule, sort_keys=True, default=str) not in known for rule in maps(new.get(direction))):
-            changed.append(f"new rules for {direction}")
-    gone = sorted(set(map(str, items(old.get("policyTypes")))) - set(map(str, items(new.get("policyTypes")))))
+    changed = [f"new rules for {direction}" for direction in PEERS if wider_rules(old, new, direction)]
+    gone = [one for one in PEERS if restricts(old, one) and not restricts(new, one)]
     changed += [f"no longer restricts {one}" for one in gone]
     if old.get("podSelector") != new.get("podSelector"):
         changed.append("other pods")

@@ -72,6 +72,7 @@ _PLAIN = frozenset(
         SECRET,
         GroupKind("", "ConfigMap"),
         GroupKind("", "LimitRange"),
+        GroupKind("", "PersistentVolumeClaim"),
         GroupKind("", "ResourceQuota"),
         GroupKind("", "ServiceAccount"),
         GroupKind("autoscaling", "HorizontalPodAutoscaler"),
@@ -142,7 +143,8 @@ def _of_replacement(ref: ObjectRef, found: list[Change]) -> Finding:
 def _of_stuck(ref: ObjectRef, stuck: list[Change]) -> Finding:
     """Not proved, but known: nobody could ask the server about this change."""
     consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
-    message = f"{said(ref)} changes {_fields(stuck)}, which never changes: it has to be made anew; {consequence}"
+    change = f"{said(ref)} changes {_fields(stuck)}, which the API server refuses"
+    message = f"{change}: it has to be made anew; {consequence}"
     return _REPLACED.at(ref, message, path=stuck[0].path, evidence=_evidence(stuck), key="known")
 
 

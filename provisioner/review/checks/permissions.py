@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from provisioner import rbac
-from provisioner.rbac import EffectiveRules, PermissionDiff, Subject
+from provisioner.rbac import EffectiveRules, PermissionDiff, ScopedRule, Subject
 from provisioner.review.accounts import account_ref, bound_accounts, exposed_accounts, moved_bindings, of_accounts
 from provisioner.review.facts import Check, Facts, ObjectIdentity, Rule, mapping, said
 from provisioner.review.permission_report import gained_by_everybody
@@ -123,11 +123,15 @@ def _of_missing_roles(facts: Facts, sides: Sides) -> Iterator[Finding]:
 
 def _of_aggregation(sides: Sides) -> Iterator[Finding]:
     """Roles of the bundle that widen what everybody with admin, edit or view may do."""
+    alike: dict[tuple[ScopedRule, ...], list[str]] = {}
     for name, gained in gained_by_everybody(sides):
+        alike.setdefault(gained, []).append(name)
+    for gained, names in alike.items():
+        roles = f"role {names[0]}" if len(names) == 1 else f"roles {', '.join(names[:-1])} or {names[-1]}"
         power = f"{words_of(gained)} in every namespace where they have it"
-        message = f"Everybody with the role {name} will newly be able to {power}"
-        evidence = {"subject": f"everybody with {name}", "power": power, "added": rules_record(gained)}
-        role = ObjectRef(GROUP, "v1", "ClusterRole", "", name)
+        message = f"Everybody with the {roles} will newly be able to {power}"
+        evidence = {"subject": f"everybody with the {roles}", "power": power, "added": rules_record(gained)}
+        role = ObjectRef(GROUP, "v1", "ClusterRole", "", names[-1])
         yield _WIDENS.at(role, message, evidence=evidence, key=rules_record(gained))
 
 

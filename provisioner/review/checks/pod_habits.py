@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from provisioner.review.counting import number
 from provisioner.review.facts import Check, Facts, Listing, Rule, State, mapping, maps, said
 from provisioner.review.pods_of import PodSpec, pod_specs
 from provisioner.values import Finding, ObjectRef, Section, Severity
@@ -83,7 +84,8 @@ def _of_nodes(pod: PodSpec, facts: Facts) -> Iterator[Finding]:
     if asked and not any(all(has.get(key) == value for key, value in asked.items()) for has in labels):
         words = ", ".join(f"{key.rpartition('/')[2]} {value}" for key, value in sorted(asked.items()))
         message = (
-            f"{said(pod.ref)} wants nodes with {words}, and none of the {len(labels)} nodes is: its pods never start"
+            f"{said(pod.ref)} wants nodes with {words}, and of {number(len(labels), 'node')} none is: "
+            "its pods never start"
         )
         yield _NO_NODE.at(pod.ref, message, path=(*pod.path, "nodeSelector"), key=words)
 

@@ -25,6 +25,7 @@ from provisioner.values import (
 _REJECTED = Rule("POD-20", Section.PODS, Severity.BREAKING)
 _WORSE = Rule("POD-21", Section.PODS, Severity.DANGEROUS)
 _LOOSENED = Rule("POD-22", Section.PODS, Severity.DANGEROUS)
+_NO_LEVEL = Rule("POD-22", Section.PODS, Severity.BREAKING)
 _NODE_FOLDER = Rule("POD-23", Section.PODS, Severity.CRITICAL)
 
 _NAMESPACE = GroupKind("", "Namespace")
@@ -33,7 +34,8 @@ _ENFORCE_VERSION = "pod-security.kubernetes.io/enforce-version"
 _MINOR = re.compile(r"v?1\.(\d+)")
 _LEVELS = {level.word: level for level in Level}
 _CRITICAL_ROWS = frozenset({"POD-02", "POD-03"})
-_CRITICAL_CAPABILITIES = frozenset({"ALL", "SYS_ADMIN"})
+# Each of them is root on the node by another name: any syscall, modules of the kernel, any file, its memory.
+_CRITICAL_CAPABILITIES = frozenset({"ALL", "DAC_READ_SEARCH", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"})
 # Whoever may write there, or talk to what listens there, owns the node.
 _NODE_FOLDERS = ("/etc", "/var/lib/kubelet", "/root", "/proc", "/boot")
 _NODE_SOCKETS = ("docker.sock", "containerd.sock", "crio.sock")
@@ -64,10 +66,15 @@ def _severity(row: Row, pod: PodSpec, places: list[str]) -> Severity:
     is_critical = (
         row.id in _CRITICAL_ROWS
         or (row.id == "POD-01" and "hostPID" in places)
-        or (row.id == "POD-04" and any(what.split()[-1] in _CRITICAL_CAPABILITIES for what in places))
+        or (row.id == "POD-04" and any(_capability(what) in _CRITICAL_CAPABILITIES for what in places))
         or (row.id == "POD-05" and _mounts_writably(pod))
     )
     return Severity.CRITICAL if is_critical else Severity.DANGEROUS
+
+
+def _capability(place: str) -> str:
+    """The capability of a place in words; runtimes take it in any case, some with its prefix."""
+    return place.rsplit(maxsplit=1)[-1].upper().removeprefix("CAP_")
 
 
 def _mounts_writably(pod: PodSpec) -> bool:
@@ -136,15 +143,28 @@ def _of_labels(facts: Facts) -> Iterator[Finding]:
     """A bundle that says itself what its namespace lets through."""
     live = {ref[3]: obj for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
     old = {ObjectRef.of(obj).name: obj for obj in _namespaces(facts.previous_state().objects)} | live
+    unseen = {one.ref.name for one in facts.plan.actions if one.ref.group_kind == _NAMESPACE and one.after is None}
     for obj in _namespaces(facts.state().objects):
-        ref, level = ObjectRef.of(obj), _level(obj)
-        before = _level(old.get(ref.name) or {})
-        if level is None or not (level > before if before is not None else level is Level.PRIVILEGED):
-            continue
-        said = f"instead of {before.word}" if before is not None else "by its own label"
-        message = f"The bundle lets namespace {ref.name} admit {level.word} pods {said}"
-        evidence = {"before": before.word if before is not None else "", "after": level.word}
-        yield _LOOSENED.at(ref, message, path=("metadata", "labels", _ENFORCE), evidence=evidence, key=level.word)
+        ref, level, before = ObjectRef.of(obj), _level(obj), _level(old.get(ObjectRef.of(obj).name) or {})
+        path = ("metadata", "labels", _ENFORCE)
+        word = mapping(mapping(obj.get("metadata")).get("labels")).get(_ENFORCE)
+        if word is not None and level is None:
+            message = f"{said(ref)} shall enforce {word}, which is no level: the API server refuses the namespace"
+            yield _NO_LEVEL.at(ref, message, path=path, evidence={"level": str(word)}, key=str(word))
+        elif _is_looser(before, level) and not (level is None and ref.name in unseen):  # others may set the label
+            what = f"admit {level.word} pods" if level is not None else "admit whatever the cluster's default is"
+            how = f"instead of {before.word} ones" if before is not None else "by its own label"
+            message = f"The bundle lets namespace {ref.name} {what} {how}"
+            after = level.word if level is not None else ""
+            evidence = {"before": before.word if before is not None else "", "after": after}
+            yield _LOOSENED.at(ref, message, path=path, evidence=evidence, key=after)
+
+
+def _is_looser(before: Level | None, after: Level | None) -> bool:
+    """Without a label the cluster's default holds, which as a rule admits everything."""
+    if after is None:
+        return before is not None and before is not Level.PRIVILEGED
+    return after > before if before is not None else after is Level.PRIVILEGED
 
 
 def _namespaces(objects: tuple[JsonObject, ...]) -> list[JsonObject]:

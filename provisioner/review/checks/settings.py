@@ -19,6 +19,7 @@ _MADE_LATER = Rule("SEC-04", Section.PODS, Severity.NOTABLE)
 _MISSING_UNKNOWN = Rule("SEC-04", Section.PODS, Severity.UNKNOWN)
 _NOT_ROLLED = Rule("SEC-05", Section.PODS, Severity.DANGEROUS)
 _TOKEN = Rule("SEC-06", Section.CONTENT, Severity.NOTABLE)
+_JOINS = Rule("SEC-06", Section.CONTENT, Severity.DANGEROUS)
 _NO_PULL_SECRET = Rule("IMG-09", Section.IMAGES, Severity.DANGEROUS)
 
 _CONFIG_MAP = GroupKind("", "ConfigMap")
@@ -78,6 +79,9 @@ def _standing(state: State) -> Iterator[Finding]:
         ref = ObjectRef.of(obj)
         if ref.group_kind == _CONFIG_MAP:
             yield from _of_names(ref, mapping(obj.get("data")), ("data",))
+        elif ref.group_kind == SECRET and obj.get("type") == "bootstrap.kubernetes.io/token":
+            message = f"{said(ref)} is a bootstrap token: who knows it can make a node of the cluster and be it"
+            yield _JOINS.at(ref, message, path=("type",))
         elif ref.group_kind == SECRET and obj.get("type") == "kubernetes.io/service-account-token":
             account = mapping(mapping(obj.get("metadata")).get("annotations")).get("kubernetes.io/service-account.name")
             message = f"{said(ref)} makes a token of the ServiceAccount {account} that never ends"

@@ -116,8 +116,14 @@ def _of_reach(webhook: Webhook, namespace: str) -> Iterator[Finding]:
         yield _LOCKS.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=webhook.name)
     sensitive = sorted({one.split("/")[0] for one in reached} & _SENSITIVE)
     if webhook.is_mutating and sensitive:
-        message = f"{webhook.words} may alter {', '.join(sensitive)} of everybody"
+        message = f"{webhook.words} may alter {', '.join(sensitive)} {_whose(webhook)}"
         yield _ALTERS.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=[webhook.name, sensitive])
+
+
+def _whose(webhook: Webhook) -> str:
+    """Of whom, as far as its selectors and conditions tell."""
+    limits = ("namespaceSelector", "objectSelector", "matchConditions")
+    return "where its selectors and conditions let it" if any(map(webhook.body.get, limits)) else "of everybody"
 
 
 def _touches_start_up(webhook: Webhook) -> bool:

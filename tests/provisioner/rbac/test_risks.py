@@ -148,7 +148,8 @@ def test_a_namespace_weighs_less_unless_it_is_a_sensitive_one() -> None:
 
 
 def test_what_means_nothing_in_a_namespace_is_not_reported_there() -> None:
-    assert found(rule("create", "apiservices", group="apiregistration.k8s.io"), namespace="app") == {}
+    held = found(rule("create", "apiservices", group="apiregistration.k8s.io"), namespace="app")
+    assert held == {"RB-47": LOW}  # said as what it is: a rule that grants nothing there
     assert "RB-28" not in found(rule("patch", "configmaps"), namespace="app")
     assert found(rule("patch", "configmaps"), namespace="kube-system")["RB-28"] is HIGH
 
@@ -231,3 +232,107 @@ def test_the_power_over_everything_is_said_once(
     held = [it for it in risks(effective_rules(ROBOT, objects)) if it.id in ("RB-01", "RB-02")]
     assert [it.sentence for it in held] == sentences
     assert all(not it.implied_by for it in held)
+
+
+@pytest.mark.parametrize(
+    ("entry", "namespace", "rule_id", "severity", "sentence"),
+    [
+        pytest.param(
+            rule("create", "serviceaccounts/token", names="agent"),
+            "",
+            "RB-13",
+            HIGH,
+            "can get tokens of the ServiceAccounts named agent in the whole cluster",
+            id="creating a subresource carries the name of its object",
+        ),
+        pytest.param(
+            rule("create", "pods/exec", names="db-0"),
+            "app",
+            "RB-15",
+            MEDIUM,
+            "can run commands in the pods named db-0 in namespace app",
+            id="so does an exec",
+        ),
+        pytest.param(
+            rule("impersonate", "groups", names="system:masters"),
+            "",
+            "RB-10",
+            CRITICAL,
+            "can act as system:masters (impersonate) in the whole cluster",
+            id="one name that is everything",
+        ),
+        pytest.param(
+            rule("impersonate", "users", names="monitor"),
+            "",
+            "RB-10",
+            HIGH,
+            "can act as monitor (impersonate) in the whole cluster",
+            id="one name that is not",
+        ),
+        pytest.param(
+            rule("get", "secrets", names="a b c d"),
+            "",
+            "RB-11",
+            LOW,
+            "can read the Secrets named a, b, c and 1 more in the whole cluster",
+            id="several names",
+        ),
+        pytest.param(
+            rule("update", "configmaps", names="my-election"),
+            "kube-system",
+            "RB-28",
+            LOW,
+            "can change the ConfigMaps named my-election in namespace kube-system",
+            id="an own ConfigMap among those of the cluster",
+        ),
+        pytest.param(
+            rule("update", "configmaps", names="coredns"),
+            "kube-system",
+            "RB-28",
+            HIGH,
+            "can change the ConfigMaps named coredns in namespace kube-system",
+            id="one of the cluster's own",
+        ),
+        pytest.param(
+            rule("get update", "nodes nodes/proxy"),
+            "app",
+            "RB-47",
+            LOW,
+            "holds rule 0 of ClusterRole r, which grants nothing: nodes belong to no namespace, and a RoleBinding "
+            "grants nothing outside of its own",
+            id="nodes by a RoleBinding",
+        ),
+    ],
+)
+def test_a_risk_limited_to_names_says_them_and_weighs_what_they_weigh(
+    entry: dict[str, Any], namespace: str, rule_id: str, severity: Severity, sentence: str
+) -> None:
+    objects = (cluster_role("r", entry), bound("r", account("robot", "app"), namespace=namespace))
+    (risk,) = [it for it in risks(effective_rules(ROBOT, objects)) if it.id == rule_id]
+    assert (risk.severity, risk.sentence) == (severity, sentence)
+
+
+@pytest.mark.parametrize(
+    ("signer", "severity"),
+    [("kubernetes.io/kube-apiserver-client", CRITICAL), ("kubernetes.io/*", CRITICAL), ("example.com/own", MEDIUM)],
+)
+def test_certificates_weigh_what_their_signer_is_trusted_for(signer: str, severity: Severity) -> None:
+    group = "certificates.k8s.io"
+    csr = "certificatesigningrequests"
+    entries = [
+        rule("create", csr, group=group),
+        rule("update", f"{csr}/approval", group=group),
+        rule("approve", "signers", group=group, names=signer),
+    ]
+    assert found(*entries)["RB-23"] is severity
+
+
+def test_to_bind_cluster_admin_by_name_is_to_bind_everything() -> None:
+    binding = rule("create", "clusterrolebindings", group=API)
+    assert found(rule("bind", "clusterroles", group=API, names="cluster-admin"), binding)["RB-06"] is CRITICAL
+    assert found(rule("bind", "clusterroles", group=API, names="view"), binding)["RB-06"] is HIGH
+
+
+def test_a_namespace_itself_can_be_changed_by_a_role_binding_in_it() -> None:
+    """A request for the namespace app counts as made in app."""
+    assert "RB-47" not in found(rule("patch", "namespaces"), namespace="app")

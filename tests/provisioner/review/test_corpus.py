@@ -8,11 +8,17 @@ import re
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
-from provisioner.pipeline import look_offline
+import provisioner.review
+from provisioner.pipeline import look_offline, permissions, preflight
+from provisioner.rbac import Subject
 from provisioner.render import BUILT_IN, Rendering, render_content
+from provisioner.review import permission_text, preflight_text
+from provisioner.review.permission_words import files_of
 from provisioner.review.record import to_record
 from provisioner.values import Content, GroupKind, Severity, Tree
 
@@ -70,3 +76,22 @@ def test_the_same_real_bundle_twice_changes_nothing() -> None:
     content = content_of(versions("ingress-nginx")[0])
     report = look_offline(content, content)
     assert not [one for one in report.findings if one.is_new]
+
+
+SCHEMAS = Path(provisioner.review.__file__).parent
+
+
+def fits(record: dict[str, Any], schema: str) -> None:
+    jsonschema.Draft202012Validator(json.loads((SCHEMAS / schema).read_text())).validate(json.loads(json.dumps(record)))
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS, ids=[f"{old.parent.name} {old.name} {new.name}" for old, new in PAIRS])
+def test_permissions_and_preflight_of_a_real_bundle_fit_their_published_schemas(old: Path, new: Path) -> None:
+    before, after = content_of(old), content_of(new)
+    rights = permissions(None, after, before)
+    fits(permission_text.to_record(rights, files_of(after)), "permissions.schema.json")
+    found = preflight(None, after, account=Subject("ServiceAccount", "installer", "ops"))
+    fits(preflight_text.to_record(found), "preflight.schema.json")
+    shown = permission_text.as_text(rights, files_of(after)) + preflight_text.as_text(found)
+    assert " 1 rights" not in shown
+    assert "does not hold itself" not in shown  # nobody was asked what it holds

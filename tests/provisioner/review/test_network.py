@@ -142,3 +142,49 @@ def test_a_group_that_nobody_answers_for_any_more_is_breaking() -> None:
     (found,) = found_by(planned(METRICS, Action.DELETE, before=METRICS), kinds=SERVED)
     assert (found.rule, found.severity) == ("AS-04", Severity.BREAKING)
     assert "NodeMetrics" in found.message
+
+
+NAMED = [{"from": [PEER]}]
+NARROW = [{"from": [PEER], "ports": [{"port": 80}]}]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_said"),
+    [
+        pytest.param({"ingress": NAMED}, {"ingress": NARROW}, False, id="a port is named"),
+        pytest.param({"ingress": NARROW}, {"ingress": NAMED}, True, id="a port is no longer named"),
+        pytest.param({"ingress": [{}]}, {"ingress": NAMED}, False, id="some instead of everybody"),
+        pytest.param({"ingress": NAMED}, {"ingress": NAMED, "egress": NAMED}, False, id="egress is restricted at last"),
+        pytest.param(
+            {"ingress": NAMED, "egress": NARROW},
+            {"ingress": NAMED, "policyTypes": ["Ingress"]},
+            True,
+            id="egress is free",
+        ),
+        pytest.param({"ingress": [{"from": [PEER, {}]}]}, {"ingress": NAMED}, False, id="one of two is left"),
+    ],
+)
+def test_only_what_is_not_contained_in_the_old_rules_is_called_wider(
+    before: dict[str, Any], after: dict[str, Any], is_said: bool
+) -> None:
+    old, new = policy(**before), policy(**after)
+    found = found_by(planned(new, Action.UPDATE, before=old))
+    assert ("NP-02" in rules_of(found)) is is_said
+
+
+@pytest.mark.parametrize(
+    ("cidrs", "words"),
+    [
+        (["0.0.0.0/0"], "from everywhere"),
+        (["0.0.0.0/1", "128.0.0.0/1"], "from everywhere"),
+        (["::/0"], "from everywhere"),
+        (["64.0.0.0/2"], "a good part of all addresses"),
+        (["10.0.0.0/8"], ""),
+        (["no address"], ""),
+    ],
+    ids=str,
+)
+def test_address_blocks_are_judged_by_what_they_hold_together(cidrs: list[str], words: str) -> None:
+    obj = policy(ingress=[{"from": [{"ipBlock": {"cidr": one}} for one in cidrs]}])
+    said = [one.message for one in found_by(planned(obj, Action.CREATE)) if one.rule == "NP-03"]
+    assert [words in one for one in said] == ([True] if words else [])

@@ -1,0 +1,48 @@
+"""`pratique explain`: what stands behind the rules that reports name."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from provisioner.cli.review import OK, Command, Usage
+from provisioner.review.explanations import EXPLANATIONS
+from provisioner.review.explanations.shown import as_text, to_record
+
+_EPILOG = """\
+exit status
+  0  every rule that was named is known
+  2  one is not
+"""
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rules", metavar="RULE", nargs="*", help="an id such as RB-11, or the letters of a family: RB")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
+
+
+def _run(options: argparse.Namespace) -> int:
+    wanted = {word: _meant(word) for word in options.rules}
+    unknown = [word for word, ids in wanted.items() if not ids]
+    if unknown:
+        raise Usage(f"{unknown[0]}: no rule of that id; `pratique explain` alone names all")
+    chosen = {rule for ids in wanted.values() for rule in ids} if wanted else set(EXPLANATIONS)
+    rules = {rule: words for rule, words in EXPLANATIONS.items() if rule in chosen}
+    if options.output == "json":
+        sys.stdout.write(json.dumps(to_record(rules), indent=2, sort_keys=True) + "\n")
+    else:
+        sys.stdout.write(as_text(rules))
+    return OK
+
+
+def _meant(word: str) -> list[str]:
+    """The rules that a word names: one by its id, or all of a family."""
+    exact = word.upper()
+    by_name = {rule.upper(): rule for rule in EXPLANATIONS}
+    return [by_name[exact]] if exact in by_name else [it for it in EXPLANATIONS if it.startswith(f"{exact}-")]
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("explain", "what a rule means, why it matters, what to do, and where it is written", _add, _run, _EPILOG),
+)
