@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 
 from approvals import access
 from approvals.access import Permission
 from approvals.models import Cluster, Report
-from approvals.selectors.pages import ReportSection
+from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
 from approvals.web.grid import Grid, grids
 from approvals.web.rules import explanation
 from provisioner.review.as_html import Fact, facts_of
 from provisioner.review.difference import DiffLine, diff_lines
+from provisioner.review.lines import concerned_lines
 from provisioner.values import ObjectRef, Section
 
 # Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.
 MAX_ASKED = 30
+# So many findings of a section open in place; of the others critical and unknown ones keep their sentence on the page.
+MAX_OPENED = 25
 Record = Mapping[str, Any]
 WORDS = {
     Section.OBJECTS: "Objects",
@@ -32,12 +36,28 @@ WORDS = {
     Section.CONTENT: "Content",
 }
 
+# The page that draws what a section says.
+PICTURES = {Section.PERMISSIONS: "request-rights", Section.CRDS: "request-schemas"}
+BASES = {
+    "objects": "Settled by the stored objects: live evidence took the place of what the schemas alone would say.",
+    "schemas": "Judged by the schemas alone: the stored objects did not settle it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The page that draws what a finding says, with the part of it that is about this one."""
+
+    page: str
+    query: str
+    words: str
+
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
     """A finding of a report's record; `hidden` says why its evidence is not shown, "" where it is.
 
-    `position` is that of its object in the plan.
+    `position` is that of its object in the plan, `basis` whether schemas or stored objects settled how bad it is.
     """
 
     record: Record
@@ -45,11 +65,18 @@ class ShownFinding:
     position: int | None
     explanation: str
     facts: list[Fact]
+    basis: str = ""
+    lines: list[DiffLine] = field(default_factory=list)
+    picture: Picture | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """`findings` are those to look at, `known` those that were there before and can stay folded."""
+    """`findings` are those to look at, `known` those that were there before and can stay folded.
+
+    `brief` are sentences of those past MAX_OPENED that are never left out, `left_out` counts by severity what the page
+    of all findings lists and this one does not.
+    """
 
     name: str
     words: str
@@ -59,6 +86,9 @@ class ShownSection:
     findings: list[ShownFinding]
     known: list[ShownFinding]
     grids: list[Grid]
+    brief: list[ShownFinding]
+    left_out: list[tuple[str, int]]
+    picture: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +105,18 @@ class Sight:
 
     def __init__(self, user: User, cluster: Cluster, report: Report) -> None:
         self._user, self._cluster = user, cluster
-        actions = report.body["plan"]["actions"]
+        self._actions = actions = report.body["plan"]["actions"]
         self._positions = {_key(action["ref"]): position for position, action in enumerate(actions)}
         self._live = {_key(action["ref"]) for action in actions if action["before"] is not None}
         self._answers: dict[tuple[str, ...], bool] = {}
 
     def section(self, section: ReportSection) -> ShownSection:
-        shown, known = ([self._finding(record) for record in part] for part in (section.to_look_at, section.known))
+        shown, known = (
+            [self.finding(record) for record in part[:MAX_OPENED]] for part in (section.to_look_at, section.known)
+        )
+        rest = section.to_look_at[MAX_OPENED:]
+        brief = [self._sentence(record) for record in rest if record["severity"] in NEVER_FOLDED]
+        left_out = [record for record in rest if record["severity"] not in NEVER_FOLDED] + section.known[MAX_OPENED:]
         seen = [one.record for one in shown + known if not one.hidden]
         return ShownSection(
             section.name,
@@ -92,9 +127,32 @@ class Sight:
             shown,
             known,
             grids(seen),
+            brief,
+            severity_counts(left_out),
+            PICTURES.get(section.name, ""),
         )
 
-    def _finding(self, record: Record) -> ShownFinding:
+    def finding(self, record: Record) -> ShownFinding:
+        """One finding with its evidence as far as the viewer may see it."""
+        said = self._sentence(record)
+        if said.hidden:
+            return said
+        evidence = record["evidence"]
+        basis = BASES.get(str(evidence.get("basis", "")), "")
+        lines = self._lines(record, said.position)
+        return replace(said, facts=facts_of(evidence), basis=basis, lines=lines, picture=_picture(record))
+
+    def _lines(self, record: Record, position: int | None) -> list[DiffLine]:
+        """Of a live object only where its finding's evidence may be seen, of which the viewer was asked about."""
+        if position is None or not record["path"]:
+            return []
+        action = self._actions[position]
+        if action["before"] is not None and self._why_hidden(action["ref"]):
+            return []
+        version = str(record["evidence"].get("version") or "")
+        return concerned_lines(action["before"], action["after"], tuple(record["path"]), version)
+
+    def _sentence(self, record: Record) -> ShownFinding:
         ref = record["ref"]
         position = self._positions.get(_key(ref)) if ref else None
         is_live = bool(ref) and _key(ref) in self._live
@@ -103,8 +161,7 @@ class Sight:
         if hidden and is_secret:
             # The words themselves would tell whether it equals the bundle's.
             record = {**record, "rule": "", "message": hidden, "path": []}
-        facts = [] if hidden else facts_of(record["evidence"])
-        return ShownFinding(record, hidden, position, explanation(record["rule"]), facts)
+        return ShownFinding(record, hidden, position, explanation(record["rule"]), [])
 
     def _why_hidden(self, ref: Record) -> str:
         key = _key(ref)
@@ -113,6 +170,17 @@ class Sight:
         if key not in self._answers:
             self._answers[key] = access.may_see_object(self._user, self._cluster, reference(ref)).allowed
         return "" if self._answers[key] else "exists, hidden from you"
+
+
+def _picture(record: Record) -> Picture | None:
+    ref = record["ref"] or {}
+    page = PICTURES.get(record["section"])
+    if page == "request-schemas" and ref.get("kind") == "CustomResourceDefinition":
+        return Picture(page, urlencode({"crd": ref["name"]}), "Show it in the schema")
+    subject = record["evidence"].get("subject")
+    if page == "request-rights" and subject and ref.get("kind") in ("ServiceAccount", "User", "Group"):
+        return Picture(page, urlencode({"account": subject}), f"Show how {subject} comes by it")
+    return None
 
 
 def show_object(user: User, cluster: Cluster, action: Record) -> ShownObject:
