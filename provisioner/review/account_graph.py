@@ -23,7 +23,7 @@ MAX_BINDINGS = 40
 MAX_RULES = 40
 _KINDS = ("ServiceAccount", "User", "Group")
 _ACCOUNT = "ServiceAccount"
-# Said of every account that gains or loses a right.
+# Said once of every account that gains or loses a right, not of a rule.
 _EFFECTS = ("RB-DIFF", "RB-LESS")
 _HARMLESS = len(Severity)
 
@@ -221,8 +221,9 @@ def _place(finding: Finding, ways: dict[tuple[str, str], _Way], sides: _Sides) -
         rule.file = str(one.get("file", "")) or rule.file
         rule.was = rule.was or (not rule.is_ and not finding.is_new)
         rule.is_ = True
-        rule.findings[finding.fingerprint] = finding
-    return bool(named)
+        if finding.rule not in _EFFECTS:
+            rule.findings[finding.fingerprint] = finding
+    return bool(named) and finding.rule not in _EFFECTS
 
 
 def _named_rule(way: _Way, origin: str, index: int, sides: _Sides) -> _Rule:
@@ -248,12 +249,17 @@ def _node(way: _Way, sides: _Sides) -> BindingNode:
     is_known = before is not None or after is not None
     rules = sorted((_rule_node(one, way.role) for one in way.rules.values()), key=lambda it: (it.worst, it.index))
     looked_at = tuple(one for one in rules if one.mark is not Mark.SAME or one.findings)
-    role_mark = Mark.of(was=before is not None, is_=after is not None) if is_known else Mark.SAME
-    if role_mark is Mark.SAME and any(one.mark is not Mark.SAME for one in rules) and way.was and way.is_:
-        role_mark = Mark.CHANGED
+    role_mark = _role_mark(before, after) if is_known else Mark.SAME
     mark = Mark.of(was=way.was, is_=way.is_)
     same = tuple(one for one in rules if one not in looked_at)
     return BindingNode(way.binding, mark, way.scope, way.role, role_mark, is_known, looked_at, same)
+
+
+def _role_mark(before: JsonObject | None, after: JsonObject | None) -> Mark:
+    if before is not None and after is not None:
+        is_same = all(before.get(part) == after.get(part) for part in ("rules", "aggregationRule"))
+        return Mark.SAME if is_same else Mark.CHANGED
+    return Mark.of(was=before is not None, is_=after is not None)
 
 
 def _rule_node(rule: _Rule, role: str) -> RuleNode:

@@ -15,7 +15,7 @@ class Mark(StrEnum):
 
     @property
     def sign(self) -> str:
-        return {Mark.NEW: "+", Mark.GONE: "−", Mark.CHANGED: "±", Mark.SAME: "="}[self]
+        return {Mark.NEW: "+", Mark.GONE: "–", Mark.CHANGED: "±", Mark.SAME: "="}[self]
 
     @classmethod
     def of(cls, *, was: bool, is_: bool) -> Mark:
