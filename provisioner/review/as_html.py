@@ -12,6 +12,7 @@ from typing import Any
 
 from provisioner.review.as_text import SHAPES, path_text
 from provisioner.review.difference import diff_lines
+from provisioner.review.html_pictures import STYLE, pictures_of
 from provisioner.review.preflight_findings import yaml_of
 from provisioner.review.record import plain
 from provisioner.review.text import visible
@@ -134,7 +135,7 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef]) -> Iterator
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-    yield f"<title>{_shown(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
+    yield f"<title>{_shown(title)}</title>\n<style>{_STYLE}\n{STYLE}</style>\n</head>\n<body>"
     yield f"<main>\n<h1>{_shown(title)}</h1>\n<ul>"
     for sentence in report.headline:
         yield f"<li>{_shown(sentence)}</li>"
@@ -143,6 +144,7 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef]) -> Iterator
         findings = report.in_section(section)
         if findings:
             yield from _section(section, findings)
+            yield from pictures_of(section, report, hidden)
     yield f"<h2>What happens to each object</h2>\n<p>Plan <code>{_shown(report.plan.digest)}</code></p>"
     for planned in report.plan.actions:
         if planned.ref in hidden:
