@@ -7,7 +7,7 @@ from typing import Any
 
 from provisioner.review.as_text import path_text
 from provisioner.review.difference import DiffLine, diff_lines, mask_secret
-from provisioner.review.facts import items, mapping
+from provisioner.review.facts import items, mapping, maps
 from provisioner.schema.verdicts import ITEMS, VALUES
 from provisioner.values import JsonObject
 
@@ -50,13 +50,19 @@ def _in_schema(side: JsonObject | None, path: Path, version: str) -> Path:
 
 
 def _reached(side: JsonObject, path: Path) -> tuple[Path, Any]:
-    """How far a path leads, and what is there."""
+    """How far a path leads, and what is there. An item of a list is named by its place or by its name."""
     value: Any = side
     for length, part in enumerate(path):
-        is_there = (
-            part in value if isinstance(value, Mapping) else isinstance(value, list) and part in range(len(value))
-        )
-        if not is_there:
+        found = _below(value, part)
+        if not found:
             return path[:length], value
-        value = value[part]
+        value = found[0]
     return path, value
+
+
+def _below(value: object, part: str | int) -> list[Any]:
+    if isinstance(value, Mapping):
+        return [value[part]] if part in value else []
+    if isinstance(part, int):
+        return items(value)[part : part + 1]
+    return [one for one in maps(value) if one.get("name") == part][:1]

@@ -34,6 +34,12 @@ def test_a_field_is_shown_as_it_was_and_will_be(
     assert said(before, after, "spec", "containers", 1, key) == [f"@ spec.containers[1].{key}", *expected]
 
 
+def test_an_item_of_a_list_is_found_by_its_name() -> None:
+    assert said(None, pod("a:1"), "spec", "containers", "y", "image") == ["@ spec.containers.y.image", "+ image: a:1"]
+    gone = said(crd({"a": TEXT}, "v1", "v2"), crd({"a": TEXT}, "v1"), "spec", "versions", "v2")
+    assert gone[:2] == ["@ spec.versions.v2", "- v2:"]
+
+
 def test_of_a_field_that_is_not_there_the_next_above_is_shown() -> None:
     assert said(None, config_map(a="1"), "data", "b", "c") == ["@ data", "+ data:", '+   a: "1"']
     assert said(None, config_map(a="1"), "status") == []
