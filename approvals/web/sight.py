@@ -38,6 +38,7 @@ WORDS = {
 
 # The page that draws what a section says.
 PICTURES = {Section.PERMISSIONS: "request-rights", Section.CRDS: "request-schemas"}
+SAID_IN_WORDS = ("basis", "live")
 BASES = {
     "objects": "Settled by the stored objects: live evidence took the place of what the schemas alone would say.",
     "schemas": "Judged by the schemas alone: the stored objects did not settle it.",
@@ -140,7 +141,8 @@ class Sight:
         evidence = record["evidence"]
         basis = BASES.get(str(evidence.get("basis", "")), "")
         lines = self._lines(record, said.position)
-        return replace(said, facts=facts_of(evidence), basis=basis, lines=lines, picture=_picture(record))
+        told = {name: value for name, value in evidence.items() if name not in SAID_IN_WORDS}
+        return replace(said, facts=facts_of(told), basis=basis, lines=lines, picture=_picture(record))
 
     def _lines(self, record: Record, position: int | None) -> list[DiffLine]:
         """Of a live object only where its finding's evidence may be seen, of which the viewer was asked about."""
