@@ -61,6 +61,14 @@ class SpecInput(serializers.Serializer[Any]):
     spec = serializers.DictField()
 
 
+class ReportPart(serializers.Serializer[Any]):
+    """Which part of a large report: from which finding and from which action on; or one finding by its fingerprint."""
+
+    findings_from = serializers.IntegerField(min_value=0, default=0)
+    actions_from = serializers.IntegerField(min_value=0, default=0)
+    finding = serializers.CharField(max_length=80, default="")
+
+
 class PauseInput(serializers.Serializer[Any]):
     is_paused = serializers.BooleanField()
     reason = serializers.CharField(max_length=900, allow_blank=True, default="")

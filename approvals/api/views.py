@@ -31,6 +31,7 @@ from approvals.api import serializers as shapes
 from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
 from approvals.api.problems import Ambiguous
+from approvals.api.report_parts import part_of
 from approvals.api.sight import visible_report
 from approvals.errors import CouldNotAsk, NotAsExpected
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
@@ -231,15 +232,35 @@ class RequestViewSet(Readable):
             .order_by("-created_at", "-pk")
         )
 
-    @extend_schema(responses={200: dict})
+    @extend_schema(parameters=[shapes.ReportPart], responses={200: dict})
     @action(detail=True)
     def report(self, request: Http, **_: Any) -> Response:
-        """The whole report of the current round; live values only of objects that the caller may get."""
+        """The report of the current round; live values only of objects that the caller may get.
+
+        A large one comes in parts, each with all counts: `parts` says where the next one starts.
+        """
+        wish = _valid(shapes.ReportPart(data=request.query_params))
+        shown = self._shown(request)
+        if wish["finding"]:
+            found = [one for one in shown["findings"] if one["fingerprint"] == wish["finding"]]
+            return Response({"findings": found})
+        return Response(part_of(shown, findings_from=wish["findings_from"], actions_from=wish["actions_from"]))
+
+    @extend_schema(responses={200: dict})
+    @action(detail=True, url_path=r"report/objects/(?P<position>\d{1,7})")
+    def planned(self, request: Http, position: str, **_: Any) -> Response:
+        """One planned action with its object as it was and as it will be, by its position in the plan."""
+        actions = self._shown(request)["plan"]["actions"]
+        if int(position) >= len(actions):
+            raise Http404
+        return Response(actions[int(position)])
+
+    def _shown(self, request: Http) -> dict[str, Any]:
         found = self.get_object()
         report = Report.objects.filter(request=found, round=found.round).first()
         if report is None:
             raise Http404
-        return Response(visible_report(person(request), found, report))
+        return visible_report(person(request), found, report)
 
     @extend_schema(responses=shapes.OutcomeSerializer(many=True))
     @action(detail=True)

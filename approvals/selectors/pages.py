@@ -25,6 +25,24 @@ NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
+class FindingFilter:
+    """Which findings of a report to list; what is "" or False leaves none out. `text` is looked for in the words, the
+    rule and the object's names."""
+
+    text: str = ""
+    section: str = ""
+    severity: str = ""
+    is_new: bool = False
+    fingerprint: str = ""
+
+    def takes(self, finding: Mapping[str, Any]) -> bool:
+        named = (("section", self.section), ("severity", self.severity), ("fingerprint", self.fingerprint))
+        if any(wish and finding[column] != wish for column, wish in named) or (self.is_new and not finding["isNew"]):
+            return False
+        return self.text.casefold() in _searched(finding)
+
+
+@dataclass(frozen=True, slots=True)
 class ReportSection:
     """One part of a report: its findings, worst first, and how many there are of each severity."""
 
@@ -44,7 +62,7 @@ class ReportSection:
 
     @property
     def known_counts(self) -> list[tuple[str, int]]:
-        return _counts(self.known)
+        return severity_counts(self.known)
 
     @property
     def is_loud(self) -> bool:
@@ -107,17 +125,31 @@ def sections_of(report: Report) -> list[ReportSection]:
     for section in Section:
         findings = [one for one in report.body["findings"] if one["section"] == section]
         if findings:
-            made.append(ReportSection(section, findings, _counts(findings)))
+            made.append(ReportSection(section, findings, severity_counts(findings)))
     return made
+
+
+def findings_of(report: Report, wish: FindingFilter) -> list[Mapping[str, Any]]:
+    """The findings that a filter takes, in the report's order: worst first, new before known."""
+    return [one for one in report.body["findings"] if wish.takes(one)]
+
+
+def _searched(finding: Mapping[str, Any]) -> str:
+    """Of a Secret only its names: whether its words hold a text may be more than the viewer is allowed to know."""
+    ref = finding["ref"] or {}
+    named = [ref.get(part, "") for part in ("kind", "namespace", "name")]
+    is_secret = (ref.get("group"), ref.get("kind")) == ("", "Secret")
+    return " ".join(named if is_secret else [finding["rule"], finding["message"], *named]).casefold()
 
 
 def severity_totals(report: Report) -> list[tuple[str, int, int]]:
     """Every severity that the report found, worst first: its word, how many, how many of them new."""
-    new = dict(_counts([one for one in report.body["findings"] if one["isNew"]]))
-    return [(severity, count, new.get(severity, 0)) for severity, count in _counts(report.body["findings"])]
+    new = dict(severity_counts([one for one in report.body["findings"] if one["isNew"]]))
+    return [(severity, count, new.get(severity, 0)) for severity, count in severity_counts(report.body["findings"])]
 
 
-def _counts(findings: Collection[Mapping[str, Any]]) -> list[tuple[str, int]]:
+def severity_counts(findings: Collection[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    """How many findings there are of each severity that occurs, worst first."""
     counted = Counter(one["severity"] for one in findings)
     return [(str(severity), counted[severity]) for severity in Severity if counted[severity]]
 

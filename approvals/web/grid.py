@@ -30,7 +30,7 @@ class Cell:
     def sign(self) -> str:
         if self.gained and self.lost:
             return "±"
-        return "+" if self.gained else "−" if self.lost else ""
+        return "+" if self.gained else "–" if self.lost else ""
 
     @property
     def words(self) -> str:

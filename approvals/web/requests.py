@@ -19,7 +19,7 @@ from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownF
 from approvals.lifecycle import SETTLED, State
 from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
-from approvals.web import standing
+from approvals.web import findings, standing
 from approvals.web.doors import of_request, person
 from approvals.web.rendering import page
 from approvals.web.sharing import shared_html
@@ -142,6 +142,7 @@ def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None 
         "timeline": pages.timeline_of(request),
         "totals": pages.severity_totals(report) if report else [],
         "wrong": wrong,
+        **findings.choices(),
         **_progress(request),
         **_report(http, request, report),
     }

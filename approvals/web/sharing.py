@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,8 @@ from approvals.models import Cluster, Report, Request
 from provisioner.review.as_html import as_html
 from provisioner.review.difference import mask_secret
 from provisioner.review.record import from_record
-from provisioner.values import Finding, ObjectRef, PlannedAction
+from provisioner.values import Finding, GroupKind, ObjectRef, PlannedAction
+from provisioner.values import Report as ReportValue
 
 # Kubernetes is asked at most this often for one file.
 MAX_ASKED = 300
@@ -26,14 +27,7 @@ def shared_html(user: User, request: Request, report: Report) -> str:
     A hidden object keeps its name. Of a finding about it the evidence is left out, and of one about a hidden Secret
     the words as well, which would tell how the stored value differs. Raises BadRecord for a report of another version.
     """
-    whole = from_record(report.body)
-    hidden = _hidden(user, request.deployment.cluster, report.body)
-    identities = {ref.identity for ref in hidden}
-    findings = tuple(
-        _without_values(one) if one.ref and one.ref.identity in identities else one for one in whole.findings
-    )
-    actions = tuple(_masked(one) for one in whole.plan.actions)
-    shown = replace(whole, findings=findings, plan=replace(whole.plan, actions=actions))
+    shown, hidden = visible_report(user, request.deployment.cluster, report)
     deployment = request.deployment
     title = f"{deployment.name} request {request.number} on {deployment.cluster.name}, round {report.round}"
     return as_html(shown, title=title, hidden=hidden, notes=_accepted(request, report))
@@ -49,11 +43,30 @@ def _accepted(request: Request, report: Report) -> dict[str, list[str]]:
     return told
 
 
-def _hidden(user: User, cluster: Cluster, body: Mapping[str, Any]) -> frozenset[ObjectRef]:
+def visible_report(
+    user: User, cluster: Cluster, report: Report, *, kinds: Collection[GroupKind] = ()
+) -> tuple[ReportValue, frozenset[ObjectRef]]:
+    """The report as far as this user may see it, and the objects that are hidden from them.
+
+    Only objects of these `kinds` are asked about where any is named: nothing of others may then be shown.
+    """
+    whole = from_record(report.body)
+    hidden = _hidden(user, cluster, report.body, kinds)
+    identities = {ref.identity for ref in hidden}
+    findings = tuple(
+        _without_values(one) if one.ref and one.ref.identity in identities else one for one in whole.findings
+    )
+    actions = tuple(_masked(one) for one in whole.plan.actions)
+    return replace(whole, findings=findings, plan=replace(whole.plan, actions=actions)), hidden
+
+
+def _hidden(
+    user: User, cluster: Cluster, body: Mapping[str, Any], kinds: Collection[GroupKind]
+) -> frozenset[ObjectRef]:
     """Live objects of the plan that this user may not get."""
     sight = Sight(user, cluster, limit=MAX_ASKED)
-    live = (reference(one["ref"]) for one in body["plan"]["actions"] if one["before"] is not None)
-    return frozenset(ref for ref in live if not sight.may_see(ref))
+    live = [reference(one["ref"]) for one in body["plan"]["actions"] if one["before"] is not None]
+    return frozenset(ref for ref in live if (not kinds or ref.group_kind in kinds) and not sight.may_see(ref))
 
 
 def _without_values(finding: Finding) -> Finding:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 
@@ -10,15 +11,18 @@ from approvals import access
 from approvals.access import Permission
 from approvals.access.sight import EXISTS, Record, Sight, is_secret, key_of, reference, withheld
 from approvals.models import Cluster, Report
-from approvals.selectors.pages import ReportSection
+from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
 from approvals.web.grid import Grid, grids
 from approvals.web.rules import explanation
 from provisioner.review.as_html import Fact, facts_of
 from provisioner.review.difference import DiffLine, diff_lines
+from provisioner.review.lines import concerned_lines
 from provisioner.values import Section
 
 # Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.
 MAX_ASKED = 30
+# So many findings of a section open in place; of the others critical and unknown ones keep their sentence on the page.
+MAX_OPENED = 25
 WORDS = {
     Section.OBJECTS: "Objects",
     Section.PERMISSIONS: "Permissions",
@@ -30,12 +34,29 @@ WORDS = {
     Section.CONTENT: "Content",
 }
 
+# The page that draws what a section says.
+PICTURES = {Section.PERMISSIONS: "request-rights", Section.CRDS: "request-schemas"}
+SAID_IN_WORDS = ("basis", "live")
+BASES = {
+    "objects": "Settled by the stored objects: live evidence took the place of what the schemas alone would say.",
+    "schemas": "Judged by the schemas alone: the stored objects did not settle it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The page that draws what a finding says, with the part of it that is about this one."""
+
+    page: str
+    query: str
+    words: str
+
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
     """A finding of a report's record; `hidden` says why its evidence is not shown, "" where it is.
 
-    `position` is that of its object in the plan.
+    `position` is that of its object in the plan, `basis` whether schemas or stored objects settled how bad it is.
     """
 
     record: Record
@@ -43,11 +64,18 @@ class ShownFinding:
     position: int | None
     explanation: str
     facts: list[Fact]
+    basis: str = ""
+    lines: list[DiffLine] = field(default_factory=list)
+    picture: Picture | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """`findings` are those to look at, `known` those that were there before and can stay folded."""
+    """`findings` are those to look at, `known` those that were there before and can stay folded.
+
+    `brief` are sentences of those past MAX_OPENED that are never left out, `left_out` counts by severity what the page
+    of all findings lists and this one does not.
+    """
 
     name: str
     words: str
@@ -57,6 +85,9 @@ class ShownSection:
     findings: list[ShownFinding]
     known: list[ShownFinding]
     grids: list[Grid]
+    brief: list[ShownFinding]
+    left_out: list[tuple[str, int]]
+    picture: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +104,17 @@ class ShownReport:
 
     def __init__(self, user: User, cluster: Cluster, report: Report) -> None:
         self._sight = Sight(user, cluster, limit=MAX_ASKED, widest_first=False)
-        actions = report.body["plan"]["actions"]
+        self._actions = actions = report.body["plan"]["actions"]
         self._positions = {key_of(action["ref"]): position for position, action in enumerate(actions)}
         self._live = {key_of(action["ref"]) for action in actions if action["before"] is not None}
 
     def section(self, section: ReportSection) -> ShownSection:
-        shown, known = ([self._finding(record) for record in part] for part in (section.to_look_at, section.known))
+        shown, known = (
+            [self.finding(record) for record in part[:MAX_OPENED]] for part in (section.to_look_at, section.known)
+        )
+        rest = section.to_look_at[MAX_OPENED:]
+        brief = [self._sentence(record) for record in rest if record["severity"] in NEVER_FOLDED]
+        left_out = [record for record in rest if record["severity"] not in NEVER_FOLDED] + section.known[MAX_OPENED:]
         seen = [one.record for one in shown + known if not one.hidden]
         return ShownSection(
             section.name,
@@ -89,20 +125,54 @@ class ShownReport:
             shown,
             known,
             grids(seen),
+            brief,
+            severity_counts(left_out),
+            PICTURES.get(section.name, ""),
         )
 
-    def _finding(self, record: Record) -> ShownFinding:
+    def finding(self, record: Record) -> ShownFinding:
+        """One finding with its evidence as far as the viewer may see it."""
+        said = self._sentence(record)
+        if said.hidden:
+            return said
+        evidence = record["evidence"]
+        basis = BASES.get(str(evidence.get("basis", "")), "")
+        lines = self._lines(record, said.position)
+        told = {name: value for name, value in evidence.items() if name not in SAID_IN_WORDS}
+        return replace(said, facts=facts_of(told), basis=basis, lines=lines, picture=_picture(record))
+
+    def _lines(self, record: Record, position: int | None) -> list[DiffLine]:
+        """Of a live object only where its finding's evidence may be seen, of which the viewer was asked about."""
+        if position is None or not record["path"]:
+            return []
+        action = self._actions[position]
+        if action["before"] is not None and self._why_hidden(action["ref"]):
+            return []
+        version = str(record["evidence"].get("version") or "")
+        return concerned_lines(action["before"], action["after"], tuple(record["path"]), version)
+
+    def _sentence(self, record: Record) -> ShownFinding:
         ref = record["ref"]
         position = self._positions.get(key_of(ref)) if ref else None
         is_live = bool(ref) and key_of(ref) in self._live
         hidden = self._why_hidden(ref) if is_live and (record["evidence"] or is_secret(ref)) else ""
         record = withheld(record, hidden) if hidden else record
-        facts = [] if hidden else facts_of(record["evidence"])
-        return ShownFinding(record, hidden, position, explanation(record["rule"]), facts)
+        return ShownFinding(record, hidden, position, explanation(record["rule"]), [])
 
     def _why_hidden(self, ref: Record) -> str:
         may_see = self._sight.may_see(reference(ref))
         return "see the object" if may_see is None else "" if may_see else EXISTS
+
+
+def _picture(record: Record) -> Picture | None:
+    ref = record["ref"] or {}
+    page = PICTURES.get(record["section"])
+    if page == "request-schemas" and ref.get("kind") == "CustomResourceDefinition":
+        return Picture(page, urlencode({"crd": ref["name"]}), "Show it in the schema")
+    subject = record["evidence"].get("subject")
+    if page == "request-rights" and subject and ref.get("kind") in ("ServiceAccount", "User", "Group"):
+        return Picture(page, urlencode({"account": subject}), f"Show how {subject} comes by it")
+    return None
 
 
 def show_object(user: User, cluster: Cluster, action: Record) -> ShownObject:

@@ -127,6 +127,12 @@ def of_object(ref: Mapping[str, str] | None) -> str:
 
 
 @register.filter
+def role_name(ref: str) -> str:
+    """A role or binding as people call it: their group, which says nothing here, is left out."""
+    return ref.replace(".rbac.authorization.k8s.io", "", 1)
+
+
+@register.filter
 def field_path(path: list[str | int]) -> str:
     """`spec.versions[0].schema` of a path's keys and indexes."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")

@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from approvals.web import accounts, audit, clusters, deployments, inbox, me, policies, probes, requests
+from approvals.web import (
+    accounts,
+    audit,
+    clusters,
+    deployments,
+    findings,
+    inbox,
+    me,
+    pictures,
+    policies,
+    probes,
+    requests,
+)
 
 urlpatterns = [
     path("healthz", probes.healthz, name="healthz"),
@@ -18,6 +30,9 @@ urlpatterns = [
     path("requests/<uuid:uid>/report.html", requests.report_file, name="request-report"),
     path("requests/<uuid:uid>/objects", requests.objects, name="request-objects"),
     path("requests/<uuid:uid>/objects/<int:position>", requests.show_object, name="request-object"),
+    path("requests/<uuid:uid>/findings", findings.index, name="request-findings"),
+    path("requests/<uuid:uid>/rights", pictures.rights, name="request-rights"),
+    path("requests/<uuid:uid>/schemas", pictures.schemas, name="request-schemas"),
     path("deployments", deployments.index, name="deployments"),
     path("deployments/new", deployments.new, name="deployment-new"),
     path("deployments/<slug:cluster>/<str:name>", deployments.show, name="deployment"),

@@ -14,6 +14,7 @@ from provisioner.review.as_text import SHAPES, path_text
 from provisioner.review.difference import diff_lines
 from provisioner.review.explanations.shown import as_html as rules_as_html
 from provisioner.review.explanations.shown import rules_of
+from provisioner.review.html_pictures import STYLE, pictures_of
 from provisioner.review.preflight_findings import yaml_of
 from provisioner.review.record import plain
 from provisioner.review.text import visible
@@ -145,7 +146,7 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef], notes: Note
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-    yield f"<title>{_shown(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
+    yield f"<title>{_shown(title)}</title>\n<style>{_STYLE}\n{STYLE}</style>\n</head>\n<body>"
     yield f"<main>\n<h1>{_shown(title)}</h1>\n<ul>"
     for sentence in report.headline:
         yield f"<li>{_shown(sentence)}</li>"
@@ -154,6 +155,7 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef], notes: Note
         findings = report.in_section(section)
         if findings:
             yield from _section(section, findings, notes)
+            yield from pictures_of(section, report, hidden)
     yield f"<h2>What happens to each object</h2>\n<p>Plan <code>{_shown(report.plan.digest)}</code></p>"
     for planned in report.plan.actions:
         if planned.ref in hidden:

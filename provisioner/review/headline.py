@@ -11,6 +11,8 @@ from provisioner.values import Action, Finding, Plan, Severity
 
 MAX_SENTENCES = 5
 MAX_CHARACTERS = 240
+MAX_WORD = 60
+_HEAD, _TAIL = 40, 12
 _WORTH_A_SENTENCE = Severity.DANGEROUS
 _CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
 
@@ -57,8 +59,14 @@ def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
     subject = str(leading.evidence.get("subject") or "")
     if leading.evidence.get("power"):
         words += _and_more(powers[subject][1:])
-    words = textwrap.shorten(words, MAX_CHARACTERS, placeholder=" …") if len(words) > MAX_CHARACTERS else words
+    words = _shortened(words) if len(words) > MAX_CHARACTERS else words
     return f"{words} (and {len(group) - 1} more like this)." if len(group) > 1 else f"{words}."
+
+
+def _shortened(words: str) -> str:
+    """Long names first lose their middle: a single one would otherwise take the whole sentence with it."""
+    cut = " ".join(one if len(one) <= MAX_WORD else f"{one[:_HEAD]}…{one[-_TAIL:]}" for one in words.split())
+    return textwrap.shorten(cut, MAX_CHARACTERS, placeholder=" …")
 
 
 def _without_name(finding: Finding) -> str:

@@ -46,13 +46,18 @@ def words_of(rules: Sequence[ScopedRule]) -> str:
 
 
 def _rule_words(one: ScopedRule) -> str:
-    rule = one.rule
+    verbs, objects = parts_of(one.rule)
+    is_in_scope = one.scope and not one.rule.non_resource_urls
+    return f"{verbs} {objects}{f' in {one.scope}' if is_in_scope else ''}"
+
+
+def parts_of(rule: PolicyRule) -> tuple[str, str]:
+    """A rule in words: what it lets do, and with what."""
     verbs = "do anything with" if "*" in rule.verbs else ", ".join(rule.verbs)
     if rule.non_resource_urls:
-        return f"{verbs} {', '.join('every URL' if url == '*' else url for url in rule.non_resource_urls)}"
-    what = ", ".join(_resource_words(rule))
+        return verbs, ", ".join("every URL" if url == "*" else url for url in rule.non_resource_urls)
     named = f" named {', '.join(rule.resource_names)}" if rule.resource_names else ""
-    return f"{verbs} {what}{named}{f' in {one.scope}' if one.scope else ''}"
+    return verbs, f"{', '.join(_resource_words(rule))}{named}"
 
 
 def _resource_words(rule: PolicyRule) -> list[str]:

@@ -31,6 +31,7 @@ CLOSED = {
     "api-deployment-revisions": "deployments/{deployment}/revisions",
     "api-request-detail": "requests/{request}",
     "api-request-report": "requests/{request}/report",
+    "api-request-planned": "requests/{request}/report/objects/0",
     "api-request-outcomes": "requests/{request}/outcomes",
     "api-request-reviews": "requests/{request}/reviews",
     "api-request-withdraw": "requests/{request}/withdraw",

@@ -71,9 +71,11 @@ def reported(request: Request, body: dict[str, Any]) -> Request:
     report.worst, report.headline, report.body = body["worst"], body["headline"], body
     report.actions, report.severities = dict(actions), dict(severities)
     report.save()
-    for position, one in enumerate(body["findings"]):
-        columns = {name: one[name] for name in ("rule", "section", "severity", "message", "fingerprint")}
-        Finding.objects.create(report=report, position=position, is_new=one["isNew"], **columns)
+    columns = ("rule", "section", "severity", "message", "fingerprint")
+    Finding.objects.bulk_create(
+        Finding(report=report, position=position, is_new=one["isNew"], **{name: one[name] for name in columns})
+        for position, one in enumerate(body["findings"])
+    )
     return request
 
 

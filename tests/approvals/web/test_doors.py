@@ -37,6 +37,9 @@ PAGES_OF_A_CLUSTER = [
     "/requests/{serious}/progress",
     "/requests/{serious}/objects",
     "/requests/{serious}/objects/0",
+    "/requests/{serious}/findings",
+    "/requests/{serious}/rights",
+    "/requests/{serious}/schemas",
     "/deployments/prod/lighthouse",
     "/deployments/prod/lighthouse/edit",
     "/deployments/prod/nothing",
@@ -184,7 +187,11 @@ def test_a_page_asks_about_no_more_than_thirty_live_objects(here: World, browse:
     body["plan"]["actions"] = [
         {**action, "before": {}, "ref": {**action["ref"], "name": f"app-{number}"}} for number in range(60)
     ]
-    body["findings"] = [{**finding, "ref": one["ref"], "evidence": {"seen": "x"}} for one in body["plan"]["actions"]]
+    # So many of each section open in place.
+    body["findings"] = [
+        {**finding, "ref": one["ref"], "evidence": {"seen": "x"}, "section": ("objects", "pods", "images")[at % 3]}
+        for at, one in enumerate(body["plan"]["actions"])
+    ]
     found = scene.reported(scene.asked(here.cluster, "wide", here.rita), body)
     client = browse(here.ada)
     here.kubernetes.asked.clear()

@@ -27,7 +27,7 @@ def test_the_whole_cluster_stands_first_and_an_empty_place_says_so() -> None:
     assert grid.places == ("whole cluster", "a")
     assert [(row.capability, [(cell.sign, cell.words) for cell in row.cells]) for row in grid.rows] == [
         ("Read", [("", "no change"), ("±", "gains 2, loses 1")]),
-        ("Delete", [("−", "loses 1"), ("", "no change")]),
+        ("Delete", [("–", "loses 1"), ("", "no change")]),
     ]
 
 
@@ -42,7 +42,7 @@ def test_findings_without_a_table_make_no_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "sign"), [(Cell(1, 0), "+"), (Cell(0, 2), "−"), (Cell(1, 1), "±"), (Cell(0, 0), "")], ids=str
+    ("cell", "sign"), [(Cell(1, 0), "+"), (Cell(0, 2), "–"), (Cell(1, 1), "±"), (Cell(0, 0), "")], ids=str
 )
 def test_a_cell_is_a_sign_and_words(cell: Cell, sign: str) -> None:
     assert cell.sign == sign

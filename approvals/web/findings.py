@@ -1,0 +1,58 @@
+"""All findings of a report, in pages, by filters that need no script."""
+
+from __future__ import annotations
+
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from approvals.models import Request
+from approvals.selectors import pages
+from approvals.selectors.pages import FindingFilter
+from approvals.web.doors import of_request, person
+from approvals.web.rendering import page
+from approvals.web.sight import WORDS, ShownReport
+from provisioner.values import Section, Severity
+
+FINDINGS_PER_PAGE = 50
+MAX_SEARCHED = 200
+
+
+@require_safe
+@of_request
+def index(http: HttpRequest, request: Request) -> HttpResponse:
+    """The findings that the filter takes, those of one page with all that is known of them."""
+    report = pages.report_of(request)
+    if report is None:
+        raise Http404
+    wish = filter_of(http)
+    found = pages.findings_of(report, wish)
+    rows = Paginator(found, FINDINGS_PER_PAGE).get_page(http.GET.get("page"))
+    sight = ShownReport(person(http), request.deployment.cluster, report)
+    facts = {
+        "item": request,
+        "wish": wish,
+        "rows": rows,
+        "findings": [sight.finding(record) for record in rows],
+        "counts": pages.severity_counts(found),
+        "total": len(report.body["findings"]),
+        **choices(),
+    }
+    return page(http, "request_findings.html", facts)
+
+
+def filter_of(http: HttpRequest) -> FindingFilter:
+    """The filter that the address asks for; a word that means nothing finds nothing."""
+    asked = http.GET
+    return FindingFilter(
+        text=asked.get("search", "").strip()[:MAX_SEARCHED],
+        section=asked.get("section", ""),
+        severity=asked.get("severity", ""),
+        is_new=asked.get("new") == "yes",
+        fingerprint=asked.get("only", ""),
+    )
+
+
+def choices() -> dict[str, object]:
+    """What the form of the filter offers."""
+    return {"section_choices": [(str(one), WORDS[one]) for one in Section], "severity_choices": [*map(str, Severity)]}

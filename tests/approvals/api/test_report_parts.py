@@ -1,0 +1,106 @@
+"""A report of any size comes in answers of at most 300 kB, and nothing of it is lost between them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from approvals.api.report_parts import MAX_BYTES, part_of
+from tests.approvals.api.conftest import Call, problem_of
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+
+
+def record(findings: int, actions: int, *, evidence: int = 10, body: int = 0) -> dict[str, Any]:
+    ref = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "n" * 200}
+    return {
+        "version": 1,
+        "headline": ["One.", "Two."],
+        "worst": "unknown",
+        "totals": {"unknown": findings},
+        "findings": [
+            {
+                "rule": "X",
+                "severity": "unknown",
+                "message": f"message {at}",
+                "evidence": {"e": "x" * evidence},
+                "ref": ref,
+            }
+            for at in range(findings)
+        ],
+        "plan": {
+            "digest": scene.DIGEST,
+            "actions": [{"ref": ref, "at": at, "before": {"a": "b" * body}, "after": None} for at in range(actions)],
+        },
+    }
+
+
+def test_a_small_report_is_whole() -> None:
+    small = record(3, 2, body=100)
+    part = part_of(small)
+    assert {name: part[name] for name in small} == small
+    assert part["is_whole"] is True
+    assert part["parts"]["findings"] == {"total": 3, "from": 0, "count": 3, "next": None}
+
+
+@pytest.mark.parametrize(
+    ("findings", "actions", "evidence", "body"),
+    [
+        pytest.param(2_000, 5_000, 500, 2_000, id="many of both"),
+        pytest.param(40, 40, 300, 500_000, id="40 definitions of a bundle of 20 MB"),
+        pytest.param(200, 0, 39_000, 0, id="long evidence"),
+        pytest.param(30, 1, 2_000_000, 0, id="evidence of megabytes"),
+        pytest.param(0, 20_000, 0, 0, id="no finding"),
+    ],
+)
+def test_every_part_is_small_and_together_they_are_the_report(
+    findings: int, actions: int, evidence: int, body: int
+) -> None:
+    report = record(findings, actions, evidence=evidence, body=body)
+    messages: list[str] = []
+    positions: list[int] = []
+    at: dict[str, int | None] = {"findings": 0, "actions": 0}
+    while any(start is not None for start in at.values()):
+        part = part_of(report, findings_from=at["findings"] or 0, actions_from=at["actions"] or 0)
+        assert len(json.dumps(part)) <= MAX_BYTES, at
+        assert part["totals"] == report["totals"]
+        if at["findings"] is not None:
+            messages += [one["message"] for one in part["findings"]]
+        if at["actions"] is not None:
+            positions += [one["at"] for one in part["plan"]["actions"]]
+        at = {name: part["parts"][name]["next"] if start is not None else None for name, start in at.items()}
+    assert messages == [one["message"] for one in report["findings"]]
+    assert positions == list(range(actions))
+
+
+def test_a_large_report_is_read_part_by_part_over_rest(here: World, call: Call) -> None:
+    body = scene.report_of("account-reads-every-secret", "crd-version-dropped")
+    finding, planned = body["findings"][0], body["plan"]["actions"][0]
+    body["findings"] = [{**finding, "fingerprint": f"f{at}", "message": f"number {at}"} for at in range(2_000)]
+    body["plan"]["actions"] = [planned] * 2_000
+    uid = scene.reported(scene.asked(here.cluster, "armada", here.rita), body).uid
+    first = call(here.ada, "get", f"requests/{uid}/report")
+    assert len(first.content) <= MAX_BYTES
+    shown = json.loads(first.content)
+    assert (shown["is_whole"], shown["parts"]["findings"]["total"]) == (False, 2_000)
+    following = shown["parts"]["findings"]["next"]
+    second = json.loads(call(here.ada, "get", f"requests/{uid}/report?findings_from={following}").content)
+    assert second["findings"][0]["message"] == f"number {following}"
+    only = json.loads(call(here.ada, "get", f"requests/{uid}/report?finding=f1999").content)
+    assert [one["evidence"] for one in only["findings"]] == [finding["evidence"]]
+    one = json.loads(call(here.ada, "get", f"requests/{uid}/report/objects/7").content)
+    assert (one["before"], one["after"]) == (planned["before"], planned["after"])
+
+
+@pytest.mark.parametrize("path", ["report/objects/2000", "report/objects/-1", "report/objects/x"])
+def test_an_object_that_is_not_planned_is_not_found(
+    here: World, afternoon: dict[str, Any], call: Call, path: str
+) -> None:
+    response = call(here.ada, "get", f"requests/{afternoon['serious'].uid}/{path}")
+    assert (response.status_code, problem_of(response)["code"]) == (404, "not-found")
+
+
+def test_a_part_that_cannot_be_is_refused(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    assert call(here.ada, "get", f"requests/{afternoon['serious'].uid}/report?findings_from=-1").status_code == 422

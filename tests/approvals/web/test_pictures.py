@@ -1,0 +1,220 @@
+"""The pages that draw a report, and the list of its findings: to whom, of what, and never more than a page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+
+from approvals.models import Request
+from approvals.web.findings import FINDINGS_PER_PAGE
+from approvals.web.sight import MAX_OPENED
+from provisioner.pipeline import look_offline
+from provisioner.review.record import to_record
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+from tests.approvals.web.test_doors import queries
+from tests.provisioner.review.bundles import content_with
+from tests.provisioner.review.test_account_graph import PODS, SECRETS, binding, role
+from tests.provisioner.review.test_schema_tree import TEXT, crd
+
+Browse = Callable[[User], Client]
+MAX_PAGE_BYTES = 1_000_000
+# Queries of a page, with one more for each live object that Kubernetes is asked about, at most thirty.
+PINNED = {
+    "": 20,
+    "/findings": 7,
+    "/findings?severity=critical&page=2": 7,
+    "/rights": 8,
+    "/schemas": 7,
+    "/objects?page=3": 5,
+}
+ORDER = ["critical", "breaking", "unknown", "dangerous", "notable", "safe"]
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def drawn(here: World, old: list[dict[str, Any]], new: list[dict[str, Any]], name: str = "armada") -> Request:
+    report = look_offline(content_with(*new), content_with(*old))
+    return scene.reported(scene.asked(here.cluster, name, here.rita), json.loads(json.dumps(to_record(report))))
+
+
+def many(here: World, findings: int = 2_000, objects: int = 5_000, name: str = "armada") -> Request:
+    """The report of a bundle that nobody should have made: every section, every severity that the cases have."""
+    cases = ("crd-version-dropped", "account-reads-every-secret", "pods-own-the-node", "webhook-locks-the-cluster")
+    body = scene.report_of(*cases, "text-that-hides", "service-for-everybody", "image-latest")
+    some, actions = body["findings"], body["plan"]["actions"]
+    told = [{**some[at % len(some)], "fingerprint": f"f{at}"} for at in range(findings)]
+    body["findings"] = sorted(told, key=lambda it: ORDER.index(it["severity"]))
+    body["plan"]["actions"] = actions + [
+        {
+            **actions[at % len(actions)],
+            "ref": {**actions[at % len(actions)]["ref"], "name": f"n{at}"},
+            "action": "update",
+        }
+        for at in range(objects - len(actions))
+    ]
+    return scene.reported(scene.asked(here.cluster, name, here.rita), body)
+
+
+def test_the_graph_of_an_account_is_drawn_worst_first_and_others_are_chosen(here: World, browse: Browse) -> None:
+    robot = binding("a", "a")
+    request = drawn(
+        here, [role("a", PODS), robot], [role("a", PODS, SECRETS), robot, binding("v", "view", namespace="shop")]
+    )
+    client = browse(here.ada)
+    text = text_of(client.get(f"/requests/{request.uid}/rights"))
+    assert "get, list, watch" in text
+    assert "RB-11" in text
+    assert 'href="/requests/' in text
+    named = quote("ServiceAccount shop/robot")
+    assert client.get(f"/requests/{request.uid}/rights?account={named}").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["rights?account=User%20eve", "rights?account=<b>", "schemas?crd=nothing"])
+def test_what_the_report_does_not_know_is_not_found(
+    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    assert browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/{path}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["rights", "schemas", "findings"])
+def test_a_request_without_a_report_has_no_pictures(path: str, here: World, browse: Browse) -> None:
+    request = scene.asked(here.cluster, "early", here.rita)
+    assert browse(here.ada).get(f"/requests/{request.uid}/{path}").status_code == 404
+
+
+def test_an_empty_picture_says_what_would_stand_there(here: World, browse: Browse) -> None:
+    request = scene.reported(scene.asked(here.cluster, "plain", here.rita), scene.report_of("image-latest"))
+    client = browse(here.ada)
+    assert "No binding of this bundle names an account" in text_of(client.get(f"/requests/{request.uid}/rights"))
+    assert "No custom resource definition changes" in text_of(client.get(f"/requests/{request.uid}/schemas"))
+
+
+def test_S09_a_definition_that_the_viewer_may_not_get_is_not_drawn(here: World, browse: Browse) -> None:
+    request = drawn(here, [crd({"secretField": TEXT})], [crd({"other": TEXT})])
+    client, path = browse(here.ada), f"/requests/{request.uid}/schemas"
+    assert "secretField" in text_of(client.get(path))
+    cache.clear()
+    here.kubernetes.closed = {"customresourcedefinitions"}
+    hidden = client.get(path)
+    assert hidden.status_code == 200
+    assert "secretField" not in text_of(hidden)
+    assert "hidden from you" in text_of(hidden)
+
+
+def test_S09_roles_that_the_viewer_may_not_get_are_only_counted(here: World, browse: Browse) -> None:
+    special = {"verbs": ["get"], "apiGroups": ["x.example"], "resources": ["treasures"]}
+    request = drawn(here, [role("a", special), binding("a", "a")], [role("a", special, PODS), binding("a", "a")])
+    client, path = browse(here.ada), f"/requests/{request.uid}/rights"
+    assert "treasures" in text_of(client.get(path))
+    cache.clear()
+    here.kubernetes.closed = {"clusterroles"}
+    hidden = text_of(client.get(path))
+    assert "treasures" not in hidden
+    assert "hidden from you" in hidden
+
+
+@pytest.mark.parametrize(
+    "name", ["n" * 253, "a\u202eb", "</script><b>", "раypal"], ids=["long", "bidi", "markup", "look-alike"]
+)
+def test_S24_hostile_names_are_shown_escaped_in_every_picture(name: str, here: World, browse: Browse) -> None:
+    old = [role(name, PODS), binding(name, name), crd({name: TEXT})]
+    new = [role(name, PODS, SECRETS), binding(name, name), crd({name: {"type": "integer", "enum": [name]}})]
+    request, client = drawn(here, old, new), browse(here.ada)
+    for path in ("", "/rights", "/schemas", "/findings", "/findings?search=" + quote(name)):
+        text = text_of(client.get(f"/requests/{request.uid}{path}"))
+        assert [mark for mark in ("\u202e", "<b>", "р") if mark in text] == [], path
+        assert "armada" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "takes"),
+    [
+        pytest.param("severity=breaking", lambda it: it["severity"] == "breaking", id="severity"),
+        pytest.param("section=permissions", lambda it: it["section"] == "permissions", id="section"),
+        pytest.param("new=yes", lambda it: it["isNew"], id="new"),
+        pytest.param("search=EVERY+secret", lambda it: "every Secret" in it["message"], id="words"),
+        pytest.param("search=rb-11", lambda it: it["rule"] == "RB-11", id="rule"),
+        pytest.param("severity=breaking&section=permissions", lambda it: False, id="both"),
+        pytest.param("severity=nonsense", lambda it: False, id="a word that means nothing"),
+        pytest.param("page=7&section=", lambda it: True, id="nothing"),
+    ],
+)
+def test_findings_are_filtered_by_the_address(
+    query: str, takes: Callable[[Any], bool], here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    serious = afternoon["serious"]
+    text = text_of(browse(here.ada).get(f"/requests/{serious.uid}/findings?{query}"))
+    everything = serious.reports.get().body["findings"]
+    wanted = [one for one in everything if takes(one)]
+    assert re.search(rf"{len(wanted)} of {len(everything)} findings", text)
+    assert text.count('class="finding"') == len(wanted)
+
+
+def test_one_finding_is_opened_by_its_address(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    serious = afternoon["serious"]
+    finding = next(one for one in serious.reports.get().body["findings"] if one["path"])
+    text = text_of(browse(here.ada).get(f"/requests/{serious.uid}/findings?only={finding['fingerprint']}"))
+    assert '<details class="finding" open>' in text
+    assert "Lines concerned" in text
+
+
+def test_S09_no_search_tells_what_a_hidden_secret_holds(here: World, browse: Browse) -> None:
+    body = scene.report_of("secret-in-the-bundle")
+    ref = {"group": "", "version": "v1", "kind": "Secret", "namespace": "shop", "name": "key"}
+    telling = {"rule": "OBJ-02", "message": "Changes data.moonlight of it", "ref": ref}
+    body["findings"] = [{**body["findings"][0], **telling}]
+    request, client = scene.reported(scene.asked(here.cluster, "vault", here.rita), body), browse(here.ada)
+    assert "0 of 1" in text_of(client.get(f"/requests/{request.uid}/findings?search=moonlight"))
+    assert "1 of 1" in text_of(client.get(f"/requests/{request.uid}/findings?search=shop"))
+
+
+def test_a_page_of_findings_costs_the_same_for_more_of_them(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    few, all_of_them = many(here, 700, 500, "few"), many(here, 2_000, 5_000, "all")
+    for path, count in PINNED.items():
+        numbers = []
+        for one in (few, all_of_them):
+            cache.clear()
+            numbers.append(queries(client, f"/requests/{one.uid}{path}"))
+        assert numbers == [count, count], path
+
+
+def test_two_thousand_findings_and_five_thousand_objects_fit_into_a_page(here: World, browse: Browse) -> None:
+    request, client = many(here), browse(here.ada)
+    text = text_of(client.get(f"/requests/{request.uid}"))
+    assert len(text.encode()) < MAX_PAGE_BYTES
+    body = request.reports.get().body["findings"]
+    never_left_out = [one for one in body if one["severity"] in ("critical", "unknown")]
+    assert len(never_left_out) > 8 * MAX_OPENED
+    opened = text.count('<details class="finding">')
+    assert opened + text.count('class="finding-brief"') >= len(never_left_out)
+    assert opened <= 2 * 8 * MAX_OPENED
+    for severity in ORDER:
+        count = sum(1 for one in body if one["severity"] == severity)
+        assert not count or re.search(rf"{severity}</span> {count}\b", text), severity
+    listed = text_of(client.get(f"/requests/{request.uid}/findings?page=3"))
+    assert listed.count('class="finding"') == FINDINGS_PER_PAGE
+    assert "101 to 150 of 2000" in listed
+
+
+def test_the_page_says_whether_objects_or_schemas_judged(here: World, browse: Browse) -> None:
+    body = scene.report_of("crd-field-removed")
+    first = next(one for one in body["findings"] if one["section"] == "crds")
+    body["findings"] = [
+        {**first, "fingerprint": basis, "evidence": {**first["evidence"], "basis": basis}}
+        for basis in ("objects", "schemas")
+    ]
+    request, client = scene.reported(scene.asked(here.cluster, "berth", here.rita), body), browse(here.ada)
+    for basis, words in (("objects", "Settled by the stored objects"), ("schemas", "Judged by the schemas alone")):
+        assert words in text_of(client.get(f"/requests/{request.uid}/findings?only={basis}"))

@@ -1,0 +1,118 @@
+"""The pictures and the list of findings in a real browser: by keyboard, without scripts, with hostile names, on a telephone."""
+
+from __future__ import annotations
+
+import playwright.sync_api as pw
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from tests.approvals.core.conftest import World
+from tests.approvals.web.test_pictures import drawn, many
+from tests.browser.conftest import SignIn
+from tests.browser.test_pages import OPEN_ALL, complaints, listen
+from tests.provisioner.review.test_account_graph import PODS, SECRETS, binding, role
+from tests.provisioner.review.test_schema_tree import TEXT, crd
+
+LONG = "n" * 253
+PATHS = ("", "/findings", "/rights", "/schemas")
+
+
+def hostile(here: World) -> str:
+    """The address of a request with names as long and as misleading as Kubernetes takes them."""
+    other = {**PODS, "resources": [f"things{at}" for at in range(30)]}
+    old = [role(LONG, PODS), binding(LONG, LONG), crd({LONG: TEXT, "a": TEXT, "b": TEXT})]
+    new = [role(LONG, PODS, SECRETS, other), binding(LONG, LONG), crd({LONG: {"type": "integer"}, "a": TEXT})]
+    new.append(binding("x\u202ey", "view", namespace="shop"))
+    return f"/requests/{drawn(here, old, new).uid}"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_hostile_names_break_no_picture(scheme: str, here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    address = hostile(here)
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
+    wrong: dict[str, list[str]] = {}
+    for path in PATHS:
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto(f"{live_server.url}{address}{path}")
+            page.evaluate(OPEN_ALL)
+            is_wider = page.evaluate("document.documentElement.scrollWidth") > width
+            found = complaints(page) + (["wider than the screen"] if is_wider else [])
+            wrong |= {f"{path} at {width}": found} if found else {}
+    assert wrong == {}
+    assert heard == []
+    assert "x\\u202ey" in page.goto(f"{live_server.url}{address}/rights").text()  # type: ignore[union-attr] # a page
+
+
+def test_a_schema_is_folded_and_opened_by_keys(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    request = drawn(
+        here, [crd({"a": TEXT, "b": TEXT, "c": TEXT})], [crd({"a": TEXT, "b": {"type": "integer"}, "c": TEXT})]
+    )
+    page = sign_in(here.ada)
+    page.goto(f"{live_server.url}/requests/{request.uid}/schemas")
+    branch = page.locator("summary", has_text="spec").first
+    inner = page.locator("summary", has_text="string → integer")
+    pw.expect(inner).to_be_visible()
+    pw.expect(page.get_by_text("2 fields as before: a, c")).to_be_visible()
+    branch.focus()
+    page.keyboard.press("Enter")
+    pw.expect(inner).to_be_hidden()
+    page.keyboard.press("Space")
+    pw.expect(inner).to_be_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    pw.expect(page.get_by_role("heading", level=1)).to_contain_text("1 of")
+    pw.expect(page.get_by_text("Lines concerned")).to_have_count(0)
+    pw.expect(page.get_by_role("group", name="Lines concerned")).to_be_visible()
+
+
+def test_a_screen_reader_is_told_what_the_graph_shows(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    request = drawn(here, [role("a", PODS), binding("a", "a")], [role("a", PODS, SECRETS), binding("a", "a")])
+    page = sign_in(here.ada)
+    page.goto(f"{live_server.url}/requests/{request.uid}/rights")
+    graph = page.get_by_role("list", name="The ways of ServiceAccount shop/robot to its rights")
+    told = " ".join(graph.inner_text().split())
+    place = [
+        told.index(words) for words in ("shop/robot", "ClusterRoleBinding a", "± changed ClusterRole a", "secrets")
+    ]
+    assert place == sorted(place)
+    # What changes is said in words: colours and signs are for those who see them.
+    assert graph.locator(".mark .shape[aria-hidden=true]").count() == graph.locator(".mark").count()
+    graph.locator("summary").focus()
+    page.keyboard.press("Enter")
+    pw.expect(graph.get_by_text("get, list", exact=True)).to_be_visible()
+
+
+def test_findings_are_filtered_without_scripts(
+    here: World, live_server: LiveServer, browser: pw.Browser, sign_in: SignIn
+) -> None:
+    request = many(here, 300, 300)
+    signed_in = sign_in(here.ada)
+    context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
+    page = context.new_page()
+    page.goto(f"{live_server.url}/requests/{request.uid}")
+    page.get_by_label("Severity").select_option("critical")
+    page.get_by_label("Words, rule or object").fill("hostPID")
+    page.get_by_role("button", name="Filter").click()
+    pw.expect(page.get_by_role("heading", level=1)).to_contain_text("of 300 findings")
+    pw.expect(page.get_by_label("Severity")).to_have_value("critical")
+    page.locator(".finding summary").first.click()
+    pw.expect(page.locator(".finding-body").first).to_be_visible()
+    page.get_by_role("link", name="Request 1 of armada").click()
+    pw.expect(page.get_by_role("heading", name="Decision")).to_be_visible()
+    context.close()
+
+
+def test_a_very_large_request_can_be_used_on_a_telephone(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    request = many(here)
+    page = sign_in(here.ada)
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path in ("", "/findings", "/objects", "/rights", "/schemas"):
+        page.goto(f"{live_server.url}/requests/{request.uid}{path}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    page.goto(f"{live_server.url}/requests/{request.uid}")
+    page.evaluate(OPEN_ALL)
+    assert complaints(page) == []
