@@ -58,6 +58,12 @@ class InvalidManifest(BadBundle):
     code = "invalid-manifest"
 
 
+class DependencyCycle(BadBundle):
+    """Objects that need each other in a circle, so that none can come first; the message shows the circle."""
+
+    code = "dependency-cycle"
+
+
 class BadSource(PratiqueError):
     """A source that cannot be used as written: wrong form, not found, not allowed in."""
 

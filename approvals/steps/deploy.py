@@ -234,7 +234,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         if not claims.renew(request.pk, worker):
             raise LostClaim("the claim has passed to another worker")
         _note(request, outcome)
-        if outcome.state == OutcomeState.FAILED:
+        if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
             failed.append(outcome)
     _finish(request, failed)
 

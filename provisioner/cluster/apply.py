@@ -16,7 +16,15 @@ from itertools import islice
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import nonce_of, uid_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity
-from provisioner.cluster.order import DeletionPhase, Phase, deletion_phases, is_built_in, is_system_namespace, phases
+from provisioner.cluster.order import (
+    DeletionPhase,
+    Phase,
+    Step,
+    deletion_phases,
+    is_built_in,
+    is_system_namespace,
+    phases,
+)
 from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.watch import failing_pods, until_gone, until_settled
 from provisioner.cluster.write import Job, Writer
@@ -107,6 +115,7 @@ class _Apply:
         self._end = time.monotonic() + terms.timeout_seconds
         self._writer = Writer(cluster, terms.field_manager, self._end)
         self._stopped = ""
+        self._settled: set[ObjectRef] = set()
 
     def run(self, content: Content) -> Iterator[Outcome]:
         wished = phases(content.manifests)
@@ -123,15 +132,27 @@ class _Apply:
     # Writing
 
     def _phase(self, phase: Phase) -> Iterator[Outcome]:
-        planned = [(one, self._actions[one.ref.identity]) for one in phase.manifests]
+        planned = [self._actions[one.ref.identity] for one in phase.manifests]
         if self._stopped:
-            yield from (_skipped(action, self._stopped) for _, action in planned)
+            yield from (_skipped(action, self._stopped) for action in planned)
             return
-        yield from (_untouched(action) for _, action in planned if action.action is Action.NONE)
-        todo = [one for one in planned if one[1].action is not Action.NONE]
-        if not todo:
+        yield from (_untouched(action) for action in planned if action.action is Action.NONE)
+        if not self._changes(phase):
             return
         self._terms.before_phase(phase.name)
+        for step in phase.steps:
+            yield from self._step(phase.name, step)
+
+    def _step(self, phase: str, step: Step) -> Iterator[Outcome]:
+        planned = [(one, self._actions[one.ref.identity]) for one in step.manifests]
+        todo = [one for one in planned if one[1].action is not Action.NONE]
+        if todo and not self._stopped:
+            needed = [self._actions[identity] for identity in sorted(step.needs)]
+            words = self._wait([one.ref for one in needed if one.action is not Action.NONE])
+            self._stopped = f"phase {phase}: {words}" if words else ""
+        if self._stopped:
+            yield from (_skipped(action, self._stopped) for _, action in todo)
+            return
         failed: list[Outcome] = []
         for chunk in _chunks(todo):
             for outcome in self._write_chunk(chunk):
@@ -139,7 +160,7 @@ class _Apply:
                     failed.append(outcome)
                 yield outcome
         if failed:
-            self._stopped = f"phase {phase.name}: {failed[0].ref} failed"
+            self._stopped = f"phase {phase}: {failed[0].ref} failed"
 
     def _write_chunk(self, chunk: list[tuple[Manifest, PlannedAction]]) -> Iterator[Outcome]:
         """Write ahead, write, write down; what cannot even be prepared is an outcome of its own."""
@@ -209,6 +230,9 @@ class _Apply:
         return any(self._actions[one.ref.identity].action is not Action.NONE for one in phase.manifests)
 
     def _wait(self, refs: list[ObjectRef]) -> str:
+        refs = [ref for ref in refs if ref not in self._settled]
+        if not refs:
+            return ""
         observer = self._terms.observer or self._cluster
         try:
             found = until_settled(observer, refs, timeout_seconds=self._left())
@@ -217,6 +241,7 @@ class _Apply:
         for ref, health in sorted(found.items()):
             if health.state is not HealthState.CURRENT:
                 return "; ".join([f"{ref} is {health.state}: {health.message}", *self._pods_of(observer, ref)])
+        self._settled.update(refs)
         return ""
 
     def _pods_of(self, observer: Cluster, ref: ObjectRef) -> list[str]:
