@@ -27,8 +27,8 @@ from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.health import health_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
 from provisioner.cluster.order import deletion_phases, phases
+from provisioner.cluster.plan import Options, plan_digest
 from provisioner.cluster.plan import plan as make_plan
-from provisioner.cluster.plan import plan_digest
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater, UnknownKind
 from provisioner.rbac import Subject
 from provisioner.reading import (
@@ -162,16 +162,17 @@ def look(  # noqa: PLR0913 -- each by its name
     inventory: Mapping[ObjectIdentity, str],
     as_account: Identity | None = None,
     own_namespace: str = OWN_NAMESPACE,
+    options: Options | None = None,
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
-    The plan is made as `as_account`, who will apply it; everything else is read as the identity of `cluster`, and as
-    the account only where that one may not. Whether the account, a ServiceAccount, has the rights is a part of the
-    report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is ours: the uid by
-    identity. `own_namespace` is where Pratique itself runs. Raises TryLater where the API server does not answer; what
-    it refuses becomes a finding.
+    The plan is made as `as_account`, who will apply it, with `options`; everything else is read as the identity of
+    `cluster`, and as the account only where that one may not. Whether the account, a ServiceAccount, has the rights is
+    a part of the report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is
+    ours: the uid by identity. `own_namespace` is where Pratique itself runs. Raises TryLater where the API server does
+    not answer; what it refuses becomes a finding.
     """
-    plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account)
+    plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account, options=options)
     readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
     live, gaps = live_objects(readers, wanted(content, plan))
     roles, more = live_rbac(readers)
@@ -181,17 +182,20 @@ def look(  # noqa: PLR0913 -- each by its name
     return report(with_rights(cluster, facts))
 
 
-def plan_again(
+def plan_again(  # noqa: PLR0913 -- each by its name
     cluster: Cluster,
     content: Content,
     *,
     previous: Content | None,
     inventory: Mapping[ObjectIdentity, str],
     as_account: Identity | None = None,
+    options: Options | None = None,
 ) -> Plan:
     """The plan that `look` would make now, without reading what only a report needs."""
     account = cluster.acting_as(as_account) if as_account else cluster
-    return make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
+    return make_plan(
+        account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER, options=options
+    )
 
 
 def permissions(cluster: Cluster | None, content: Content, previous: Content | None) -> PermissionReport:

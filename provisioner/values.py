@@ -186,6 +186,13 @@ class Action(StrEnum):
     NONE = "none"
 
 
+class CollisionProtection(StrEnum):
+    """What becomes of an object that exists and is not ours: never touched, or adopted where nobody holds it."""
+
+    PREVENT = "Prevent"
+    IF_NO_CONTROLLER = "IfNoController"
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedAction:
     """What apply will do to one object. `uid` and `resource_version` are the live object's, "" where there is none.

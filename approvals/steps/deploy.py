@@ -21,7 +21,7 @@ from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Review, Revision
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, objection_to
-from approvals.steps.inventory import DatabaseInventory, installer_of, owned
+from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
@@ -88,6 +88,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
         previous=running_content(request),
         inventory=owned(request.deployment),
         as_account=installer_of(request.spec),
+        options=plan_options(request.deployment, request.spec),
     )
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)

@@ -9,7 +9,9 @@ from django.db import transaction
 
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.values import Identity, ObjectRef
+from provisioner.cluster.plan import Options
+from provisioner.errors import BadSource
+from provisioner.values import CollisionProtection, Identity, ObjectRef
 from provisioner.values import InventoryItem as Item
 
 
@@ -58,6 +60,17 @@ def installer_of(spec: Mapping[str, Any]) -> Identity:
 def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:
     """uid by object identity of everything that is known to exist and be this deployment's."""
     return {ref_of(row).identity: row.uid for row in deployment.inventory.exclude(uid="")}
+
+
+def plan_options(deployment: BundleDeployment, spec: Mapping[str, Any]) -> Options:
+    """What a spec lets be planned, and which objects of the cluster other deployments hold."""
+    rows = InventoryItem.objects.filter(deployment__cluster=deployment.cluster).exclude(deployment=deployment)
+    others = dict(rows.exclude(uid="").values_list("uid", "deployment__name"))
+    try:
+        return Options(CollisionProtection(spec.get("collisionProtection") or CollisionProtection.PREVENT), others)
+    except ValueError as exc:
+        expected = " or ".join(CollisionProtection)
+        raise BadSource(f"collisionProtection is {spec['collisionProtection']!r}; expected {expected}") from exc
 
 
 def _identity(ref: ObjectRef) -> dict[str, str]:

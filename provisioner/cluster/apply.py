@@ -71,7 +71,8 @@ def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, 
     """One Outcome per planned action, as they happen; after a failure the later phases are SKIPPED.
 
     Raises, before anything is touched, PlanChanged where the plan is not one of this content, and PreconditionFailed
-    where it holds a problem or an adoption. Calling it again with the same plan carries on where it stopped.
+    where it holds a problem or an adoption that names no object. Calling it again with the same plan carries on where
+    it stopped.
     """
     actions = _checked(content, plan)
     recover(cluster, inventory)
@@ -192,6 +193,8 @@ class _Apply:
             if ours != planned.uid or item is None:
                 raise PreconditionFailed(f"{manifest.ref} is not ours: the inventory does not hold its uid", status=409)
             return Job(manifest, planned, item.nonce, ours)
+        if planned.action is Action.ADOPT:
+            return _adoption(manifest, planned, item)
         if item and ours and self._is_there(item):
             if planned.action is Action.CREATE or ours != planned.uid:
                 return Job(manifest, planned, item.nonce, ours, is_resumed=True)
@@ -331,10 +334,19 @@ def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction
     if extra or leaves & wished:
         raise PlanChanged("the plan is not one of this content")
     for one in plan.actions:
-        if one.problem or one.action is Action.ADOPT:
-            words = one.problem or "it exists already and does not belong to this deployment"
+        is_bound = one.action is not Action.ADOPT or (one.uid and one.resource_version)
+        if one.problem or not is_bound:
+            words = one.problem or "an adoption has to name the object that it adopts"
             raise PreconditionFailed(f"the plan cannot be applied: {one.ref}: {words}")
     return actions
+
+
+def _adoption(manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
+    """The job of a planned adoption; once the inventory holds the uid, it is an update of ours."""
+    if item and item.uid == planned.uid:
+        return Job(manifest, planned, item.nonce, item.uid, is_resumed=True)
+    nonce = item.nonce if item and not item.uid else secrets.token_hex(16)
+    return Job(manifest, planned, nonce, planned.uid)
 
 
 def _untouched(planned: PlannedAction) -> Outcome:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
-from provisioner.cluster.compare import NONCE, cleaned, hidden, masked, nonce_of, owner_words, uid_of, version_of
+from provisioner.cluster.compare import NONCE, cleaned, hidden, masked, nonce_of, uid_of, version_of
 from provisioner.cluster.failures import is_immutable_field
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.order import created_namespaces, defined_kinds, deletion_phases, is_system_namespace, phases
+from provisioner.cluster.ownership import objection_to_adoption
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
@@ -25,7 +26,7 @@ from provisioner.errors import (
     TryLater,
     UnknownKind,
 )
-from provisioner.values import Action, Content, GroupKind, Manifest, ObjectRef, Plan, PlannedAction
+from provisioner.values import Action, CollisionProtection, Content, GroupKind, Manifest, ObjectRef, Plan, PlannedAction
 
 PARALLEL = 8
 # An object that somebody changes between our read and our dry-run is looked at again, so often.
@@ -41,22 +42,32 @@ NOT_FOUND = 404
 NO_DRY_RUN = "does not support dry run"
 
 
-def plan(
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to plan. `others` are the names of other deployments by the uid of each object that they hold."""
+
+    collision_protection: CollisionProtection = CollisionProtection.PREVENT
+    others: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan(  # noqa: PLR0913 -- each by its name
     cluster: Cluster,
     content: Content,
     *,
     inventory: Mapping[ObjectIdentity, str],
     previous: Content | None,
     field_manager: str,
+    options: Options | None = None,
 ) -> Plan:
     """The plan for `content` as the identity of `cluster`: its objects in the order of apply, then the deletions.
 
     `inventory` is what is ours: the uid by `ref.identity`. What it holds and `content` has not is deleted; `previous`
-    only tells in which version those objects were written. An object that exists and is not ours is an ADOPT with a
-    problem. Raises TryLater where the server does not answer.
+    only tells in which version those objects were written. An object that exists and is not ours is an ADOPT, with a
+    problem unless `options` let it be adopted. Raises TryLater where the server does not answer, DependencyCycle where
+    no order of the objects is possible.
     """
     roles = frozenset(one.ref.identity for one in content.manifests if one.ref.group_kind in _ROLES)
-    scene = _Scene(cluster, inventory, field_manager, roles=roles)
+    scene = _Scene(cluster, inventory, field_manager, options or Options(), roles=roles)
     first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
     actions = _in_parallel(scene, first)
     scene = _after(scene, first, actions)
@@ -96,6 +107,7 @@ class _Scene:
     cluster: Cluster
     inventory: Mapping[ObjectIdentity, str]
     field_manager: str
+    options: Options
     new_kinds: frozenset[GroupKind] = frozenset()
     new_namespaces: frozenset[str] = field(default_factory=frozenset)
     roles: frozenset[ObjectIdentity] = frozenset()
@@ -139,11 +151,12 @@ def _asked(scene: _Scene, manifest: Manifest) -> PlannedAction:
         return _stopped(_offline(manifest, Action.UPDATE if ours else Action.CREATE), exc)
     if live is None:
         return _proved(scene, manifest, None)
-    if uid_of(live) != ours:
-        return _foreign(manifest, live)
+    if uid_of(live) != ours and (words := _objection(scene, live)):
+        return _foreign(manifest, live, words)
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         words = f"{ref} is being deleted and waits for its finalizers"
-        return replace(_offline(manifest, Action.UPDATE, live), problem=words, problem_code=PreconditionFailed.code)
+        action = Action.UPDATE if uid_of(live) == ours else Action.ADOPT
+        return replace(_offline(manifest, action, live), problem=words, problem_code=PreconditionFailed.code)
     return _proved(scene, manifest, live)
 
 
@@ -153,8 +166,10 @@ def _of_new_version(scene: _Scene, manifest: Manifest) -> PlannedAction:
     live = scene.cluster.get(replace(manifest.ref, version=other.version)) if other else None
     if live is None:
         return _offline(manifest, Action.CREATE)
-    is_ours = uid_of(live) == scene.inventory.get(manifest.ref.identity, "")
-    return _offline(manifest, Action.UPDATE, live) if is_ours else _foreign(manifest, live)
+    if uid_of(live) == scene.inventory.get(manifest.ref.identity, ""):
+        return _offline(manifest, Action.UPDATE, live)
+    words = f"{manifest.ref} exists already and cannot be adopted before its new version is served"
+    return _foreign(manifest, live, _objection(scene, live) or words)
 
 
 def _proved(scene: _Scene, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
@@ -162,7 +177,8 @@ def _proved(scene: _Scene, manifest: Manifest, live: dict[str, Any] | None) -> P
     uid, version, nonce = (uid_of(live), version_of(live), nonce_of(live)) if live else ("", MUST_NOT_EXIST, "")
     body = body_of(manifest, nonce=nonce, uid=uid, resource_version=version)
     is_provable = manifest.ref.group_kind not in scene.new_kinds
-    action = Action.UPDATE if live else Action.CREATE
+    is_ours = live is None or uid == scene.inventory.get(manifest.ref.identity, "")
+    action = Action.CREATE if live is None else Action.UPDATE if is_ours else Action.ADOPT
     try:
         result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True)
     except (PreconditionFailed, AlreadyExists):
@@ -171,11 +187,12 @@ def _proved(scene: _Scene, manifest: Manifest, live: dict[str, Any] | None) -> P
         planned = _offline(manifest, action, live)
         if not is_provable or NO_DRY_RUN in str(exc):
             return planned
-        return replace(planned, action=Action.REPLACE) if live and is_immutable_field(exc) else _stopped(planned, exc)
+        is_replaceable = action is Action.UPDATE and is_immutable_field(exc)
+        return replace(planned, action=Action.REPLACE) if is_replaceable else _stopped(planned, exc)
     except ClusterError as exc:
         planned = _offline(manifest, action, live)
         return planned if exc.status == NOT_FOUND and _role_of(manifest) in scene.roles else _stopped(planned, exc)
-    if live and cleaned(live) == cleaned(result.object):
+    if live and is_ours and cleaned(live) == cleaned(result.object):
         action = Action.NONE
     before, after = masked(live, result.object)
     return PlannedAction(
@@ -211,10 +228,12 @@ def _stopped(planned: PlannedAction, error: ClusterError) -> PlannedAction:
     return replace(planned, is_proved=False, problem=str(error), problem_code=error.code)
 
 
-def _foreign(manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+def _objection(scene: _Scene, live: dict[str, Any]) -> str:
+    return objection_to_adoption(live, scene.options.collision_protection, scene.options.others)
+
+
+def _foreign(manifest: Manifest, live: dict[str, Any], words: str) -> PlannedAction:
     """Somebody else's object. Its state is not part of the plan: who may see it is not ours to say (S09)."""
-    words = f"{manifest.ref} exists already and does not belong to this deployment"
-    owner = owner_words(live)
     return PlannedAction(
         manifest.ref,
         Action.ADOPT,
@@ -223,7 +242,7 @@ def _foreign(manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
         None,
         hidden(manifest.body),
         is_proved=False,
-        problem=f"{words} ({owner})" if owner else words,
+        problem=words,
         problem_code=AlreadyExists.code,
     )
 
