@@ -58,6 +58,12 @@ class InvalidManifest(BadBundle):
     code = "invalid-manifest"
 
 
+class EmptyBundle(BadBundle):
+    """No object at all where nobody asked for the removal of everything."""
+
+    code = "empty-bundle"
+
+
 class DependencyCycle(BadBundle):
     """Objects that need each other in a circle, so that none can come first; the message shows the circle."""
 

@@ -257,7 +257,14 @@ def _planned(
         raise
     except ClusterError as exc:
         return {}, [Gap("what a dry-run as the account says", str(exc), Section.PREFLIGHT)]
-    plan = make_plan(acting, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
+    plan = make_plan(
+        acting,
+        content,
+        inventory=inventory,
+        previous=previous,
+        field_manager=FIELD_MANAGER,
+        options=Options(is_removal=not content.manifests),
+    )
     return {one.ref.identity: one for one in plan.actions}, []
 
 
@@ -310,7 +317,8 @@ def remove(cluster: Cluster, inventory: Inventory, *, deadline_seconds: float = 
     """
     nothing = Content((), "", "", (), content_digest((), install_namespace="", service_account=""))
     owned = uids(inventory.items().values())
-    plan = make_plan(cluster, nothing, inventory=owned, previous=None, field_manager=FIELD_MANAGER)
+    options = Options(is_removal=True)
+    plan = make_plan(cluster, nothing, inventory=owned, previous=None, field_manager=FIELD_MANAGER, options=options)
     return deploy(cluster, nothing, plan, inventory=inventory, deadline_seconds=deadline_seconds)
 
 

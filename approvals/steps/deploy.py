@@ -88,7 +88,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
         previous=running_content(request),
         inventory=owned(request.deployment),
         as_account=installer_of(request.spec),
-        options=plan_options(request.deployment, request.spec),
+        options=plan_options(request),
     )
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)

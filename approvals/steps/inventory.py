@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals.models import BundleDeployment, InventoryItem, Revision
+from approvals.models import BundleDeployment, InventoryItem, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.plan import Options
 from provisioner.errors import BadSource
@@ -62,15 +62,17 @@ def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:
     return {ref_of(row).identity: row.uid for row in deployment.inventory.exclude(uid="")}
 
 
-def plan_options(deployment: BundleDeployment, spec: Mapping[str, Any]) -> Options:
-    """What a spec lets be planned, and which objects of the cluster other deployments hold."""
+def plan_options(request: Request) -> Options:
+    """What a request lets be planned, and which objects of the cluster other deployments hold."""
+    deployment, spec = request.deployment, request.spec
     rows = InventoryItem.objects.filter(deployment__cluster=deployment.cluster).exclude(deployment=deployment)
     others = dict(rows.exclude(uid="").values_list("uid", "deployment__name"))
     try:
-        return Options(CollisionProtection(spec.get("collisionProtection") or CollisionProtection.PREVENT), others)
+        protection = CollisionProtection(spec.get("collisionProtection") or CollisionProtection.PREVENT)
     except ValueError as exc:
         expected = " or ".join(CollisionProtection)
         raise BadSource(f"collisionProtection is {spec['collisionProtection']!r}; expected {expected}") from exc
+    return Options(protection, others, is_removal=request.purpose == Request.Purpose.DELETE)
 
 
 def _identity(ref: ObjectRef) -> dict[str, str]:

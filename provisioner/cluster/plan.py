@@ -21,12 +21,23 @@ from provisioner.cluster.ownership import objection_to_adoption
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
+    EmptyBundle,
     InvalidObject,
     PreconditionFailed,
     TryLater,
     UnknownKind,
 )
-from provisioner.values import Action, CollisionProtection, Content, GroupKind, Manifest, ObjectRef, Plan, PlannedAction
+from provisioner.values import (
+    Action,
+    CollisionProtection,
+    Content,
+    GroupKind,
+    JsonObject,
+    Manifest,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+)
 
 PARALLEL = 8
 # An object that somebody changes between our read and our dry-run is looked at again, so often.
@@ -38,16 +49,23 @@ _RBAC = "rbac.authorization.k8s.io"
 _ROLES = frozenset({GroupKind(_RBAC, "Role"), GroupKind(_RBAC, "ClusterRole")})
 _BINDINGS = frozenset({GroupKind(_RBAC, "RoleBinding"), GroupKind(_RBAC, "ClusterRoleBinding")})
 NOT_FOUND = 404
+# An object that stays when its content has it no more.
+PRUNE, KEEP = "core.rukpak.io/prune", "false"
 # A webhook with side effects refuses dry-runs; that says nothing about the object.
 NO_DRY_RUN = "does not support dry run"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to plan. `others` are the names of other deployments by the uid of each object that they hold."""
+    """How to plan.
+
+    `others` are the names of other deployments by the uid of each object that they hold. `is_removal`: everything is
+    meant to go, so that a content without any object is no mistake.
+    """
 
     collision_protection: CollisionProtection = CollisionProtection.PREVENT
     others: Mapping[str, str] = field(default_factory=dict)
+    is_removal: bool = False
 
 
 def plan(  # noqa: PLR0913 -- each by its name
@@ -64,10 +82,15 @@ def plan(  # noqa: PLR0913 -- each by its name
     `inventory` is what is ours: the uid by `ref.identity`. What it holds and `content` has not is deleted; `previous`
     only tells in which version those objects were written. An object that exists and is not ours is an ADOPT, with a
     problem unless `options` let it be adopted. Raises TryLater where the server does not answer, DependencyCycle where
-    no order of the objects is possible.
+    no order of the objects is possible, EmptyBundle for no objects and no removal.
     """
+    options = options or Options()
+    if not content.manifests and not options.is_removal:
+        raise EmptyBundle(
+            f"the content has no object, and {len(inventory)} that are ours would go; nobody asked for it"
+        )
     roles = frozenset(one.ref.identity for one in content.manifests if one.ref.group_kind in _ROLES)
-    scene = _Scene(cluster, inventory, field_manager, options or Options(), roles=roles)
+    scene = _Scene(cluster, inventory, field_manager, options, roles=roles)
     first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
     actions = _in_parallel(scene, first)
     scene = _after(scene, first, actions)
@@ -249,7 +272,8 @@ def _foreign(manifest: Manifest, live: dict[str, Any], words: str) -> PlannedAct
 
 def _deletions(scene: _Scene, content: Content, previous: Content | None) -> list[PlannedAction]:
     wished = {one.ref.identity for one in content.manifests}
-    versions = {one.ref.identity: one.ref.version for one in (previous.manifests if previous else ())}
+    known = {one.ref.identity: one for one in (previous.manifests if previous else ())}
+    versions = {identity: one.ref.version for identity, one in known.items()}
     refs = [
         ObjectRef(identity[0], versions.get(identity, ""), *identity[1:])
         for identity in scene.inventory
@@ -257,11 +281,14 @@ def _deletions(scene: _Scene, content: Content, previous: Content | None) -> lis
     ]
     ordered = [ref for phase in deletion_phases(refs) for ref in phase.refs]
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        return list(pool.map(lambda ref: _deletion(scene, ref), ordered))
+        return list(pool.map(lambda ref: _deletion(scene, ref, known.get(ref.identity)), ordered))
 
 
-def _deletion(scene: _Scene, ref: ObjectRef) -> PlannedAction:
-    """The deletion of one object of ours. One that is gone is planned too: only the inventory still holds it."""
+def _deletion(scene: _Scene, ref: ObjectRef, previous: Manifest | None) -> PlannedAction:
+    """The deletion of one object of ours. One that is gone is planned too: only the inventory still holds it.
+
+    What says of itself that it is to be kept, as reviewed or as it is now, is only let go.
+    """
     ours = scene.inventory[ref.identity]
     planned = PlannedAction(ref, Action.DELETE, ours)
     if is_system_namespace(ref):
@@ -275,8 +302,9 @@ def _deletion(scene: _Scene, ref: ObjectRef) -> PlannedAction:
         if live is None:
             return planned
         if uid_of(live) != ours:
-            words = f"{ref} was made again by somebody else and stays"
-            return PlannedAction(ref, Action.NONE, ours, warnings=(words,))
+            return _let_go(planned, f"{ref} was made again by somebody else and stays")
+        if _is_kept(live) or (previous and _is_kept(previous.body)):
+            return _let_go(planned, f"{ref} stays, because it says {PRUNE}: {KEEP}; from now on nobody looks after it")
         scene.cluster.delete(ref, uid=ours, dry_run=True)
     except UnknownKind:
         return planned  # with the kind its objects went
@@ -286,6 +314,14 @@ def _deletion(scene: _Scene, ref: ObjectRef) -> PlannedAction:
         return _stopped(planned, exc)
     before, _ = masked(live, None)
     return replace(planned, resource_version=version_of(live), before=before)
+
+
+def _let_go(planned: PlannedAction, words: str) -> PlannedAction:
+    return replace(planned, action=Action.NONE, warnings=(words,))
+
+
+def _is_kept(obj: JsonObject) -> bool:
+    return ((obj.get("metadata") or {}).get("annotations") or {}).get(PRUNE) == KEEP
 
 
 def _in_served_version(cluster: Cluster, ref: ObjectRef) -> ObjectRef:

@@ -66,8 +66,10 @@ def test_an_object_of_another_deployment_is_never_adopted_and_that_one_is_named(
 
 def test_a_word_that_is_no_collision_protection_is_said(station: Station, registry: Registry) -> None:
     deployment = station.wish("words", bundles.image(registry, "words", bundles.app("words", "1")))
+    request = station.latest(deployment)
+    request.spec = {**request.spec, "collisionProtection": "None"}
     with pytest.raises(BadSource, match="expected Prevent or IfNoController"):
-        inventory.plan_options(deployment, {"collisionProtection": "None"})
+        inventory.plan_options(request)
 
 
 def test_what_was_not_tried_because_something_else_does_not_work_is_no_success(

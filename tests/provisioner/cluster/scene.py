@@ -33,7 +33,7 @@ class Scene:
             inventory=uids(self.inventory.items().values()),
             previous=previous,
             field_manager=MANAGER,
-            options=Options(**options),
+            options=Options(**{"is_removal": not objects, **options}),
         )
 
     def apply(self, planned: Plan, *objects: dict[str, Any], **terms: Any) -> list[Outcome]:
