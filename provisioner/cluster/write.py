@@ -124,19 +124,24 @@ class Writer:
         )
 
     def _create(self, job: Job) -> Outcome:
-        try:
-            expected = job.planned.after if job.planned.is_proved else self._dry_run(job, "", MUST_NOT_EXIST)
-            applied = self._apply(job, "", MUST_NOT_EXIST)
-        except AlreadyExists as exc:
-            return self._met(job, exc)
-        return self._outcome(job, applied, expected)
+        for _ in range(_REBASES):
+            try:
+                expected = job.planned.after if job.planned.is_proved else self._dry_run(job, "", MUST_NOT_EXIST)
+                applied = self._apply(job, "", MUST_NOT_EXIST)
+            except AlreadyExists as exc:
+                live = self.patiently(lambda: self.cluster.get(job.manifest.ref))
+                if live is None:  # another conflict, such as that of a quota: nothing stands in the way
+                    time.sleep(FIRST_PAUSE_SECONDS)
+                    continue
+                return self._met(job, live, exc)
+            return self._outcome(job, applied, expected)
+        raise PreconditionFailed(f"{job.manifest.ref} meets conflicts faster than it can be written", status=409)
 
-    def _met(self, job: Job, error: AlreadyExists) -> Outcome:
+    def _met(self, job: Job, live: dict[str, Any], error: AlreadyExists) -> Outcome:
         """A create-only apply met an object: it is ours if an earlier try of ours wrote its nonce, else somebody's."""
-        live = self.patiently(lambda: self.cluster.get(job.manifest.ref))
-        if live is not None and nonce_of(live) == job.nonce:
+        if nonce_of(live) == job.nonce:
             return self._update(job, uid_of(live))
-        owner = owner_words(live) if live else ""
+        owner = owner_words(live)
         words = f"{error}; it does not belong to this deployment" + (f" ({owner})" if owner else "")
         return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
 
