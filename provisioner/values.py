@@ -178,11 +178,14 @@ class Finding:
 
 
 class Action(StrEnum):
+    """SKIP leaves an optional object out while the cluster does not serve its kind."""
+
     CREATE = "create"
     UPDATE = "update"
     REPLACE = "replace"
     ADOPT = "adopt"
     DELETE = "delete"
+    SKIP = "skip"
     NONE = "none"
 
 

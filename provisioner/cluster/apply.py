@@ -45,6 +45,7 @@ from provisioner.values import (
 TIMEOUT_SECONDS = 600.0
 PARALLEL = 8
 _CHUNK = 32
+_IDLE = frozenset({Action.NONE, Action.SKIP})
 _SERVED_PAUSE_SECONDS = 0.25
 
 
@@ -137,7 +138,7 @@ class _Apply:
         if self._stopped:
             yield from (_skipped(action, self._stopped) for action in planned)
             return
-        yield from (_untouched(action) for action in planned if action.action is Action.NONE)
+        yield from (_untouched(action) for action in planned if action.action in _IDLE)
         if not self._changes(phase):
             return
         self._terms.before_phase(phase.name)
@@ -146,10 +147,10 @@ class _Apply:
 
     def _step(self, phase: str, step: Step) -> Iterator[Outcome]:
         planned = [(one, self._actions[one.ref.identity]) for one in step.manifests]
-        todo = [one for one in planned if one[1].action is not Action.NONE]
+        todo = [one for one in planned if one[1].action not in _IDLE]
         if todo and not self._stopped:
             needed = [self._actions[identity] for identity in sorted(step.needs)]
-            words = self._wait([one.ref for one in needed if one.action is not Action.NONE])
+            words = self._wait([one.ref for one in needed if one.action not in _IDLE])
             self._stopped = f"phase {phase}: {words}" if words else ""
         if self._stopped:
             yield from (_skipped(action, self._stopped) for _, action in todo)
@@ -230,10 +231,11 @@ class _Apply:
         return f"phase {phase.name}: {words}" if words else self._unserved(phase)
 
     def _changes(self, phase: Phase) -> bool:
-        return any(self._actions[one.ref.identity].action is not Action.NONE for one in phase.manifests)
+        return any(self._actions[one.ref.identity].action not in _IDLE for one in phase.manifests)
 
     def _wait(self, refs: list[ObjectRef]) -> str:
-        refs = [ref for ref in refs if ref not in self._settled]
+        left_out = {one.ref for one in self._actions.values() if one.action is Action.SKIP}
+        refs = [ref for ref in refs if ref not in self._settled | left_out]
         if not refs:
             return ""
         observer = self._terms.observer or self._cluster
@@ -350,7 +352,8 @@ def _adoption(manifest: Manifest, planned: PlannedAction, item: InventoryItem | 
 
 
 def _untouched(planned: PlannedAction) -> Outcome:
-    return Outcome(planned.ref, Action.NONE, OutcomeState.UNCHANGED, "", planned.uid, planned.resource_version)
+    words = "; ".join(planned.warnings) if planned.action is Action.SKIP else ""
+    return Outcome(planned.ref, planned.action, OutcomeState.UNCHANGED, words, planned.uid, planned.resource_version)
 
 
 def _skipped(planned: PlannedAction, why: str) -> Outcome:

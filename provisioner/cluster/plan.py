@@ -49,6 +49,8 @@ _RBAC = "rbac.authorization.k8s.io"
 _ROLES = frozenset({GroupKind(_RBAC, "Role"), GroupKind(_RBAC, "ClusterRole")})
 _BINDINGS = frozenset({GroupKind(_RBAC, "RoleBinding"), GroupKind(_RBAC, "ClusterRoleBinding")})
 NOT_FOUND = 404
+# An object that may be left out while its API is absent.
+OPTIONAL, IS_OPTIONAL = "core.rukpak.io/optional", "true"
 # An object that stays when its content has it no more.
 PRUNE, KEEP = "core.rukpak.io/prune", "false"
 # A webhook with side effects refuses dry-runs; that says nothing about the object.
@@ -60,12 +62,14 @@ class Options:
     """How to plan.
 
     `others` are the names of other deployments by the uid of each object that they hold. `is_removal`: everything is
-    meant to go, so that a content without any object is no mistake.
+    meant to go, so that a content without any object is no mistake. Objects of `optional_kinds` are left out while the
+    cluster does not serve them, as are those that say so themselves.
     """
 
     collision_protection: CollisionProtection = CollisionProtection.PREVENT
     others: Mapping[str, str] = field(default_factory=dict)
     is_removal: bool = False
+    optional_kinds: frozenset[GroupKind] = frozenset()
 
 
 def plan(  # noqa: PLR0913 -- each by its name
@@ -151,6 +155,8 @@ def _in_parallel(scene: _Scene, manifests: list[Manifest]) -> dict[ObjectIdentit
 def _action(scene: _Scene, manifest: Manifest) -> PlannedAction:
     """The planned action of one object, its obstacle included."""
     ref = manifest.ref
+    if _is_optional(scene, manifest) and _is_absent(scene, ref):
+        return _left_out(manifest)
     if ref.namespace and ref.namespace in scene.new_namespaces:
         return _offline(manifest, Action.CREATE)
     for attempt in range(ATTEMPTS):
@@ -162,6 +168,27 @@ def _action(scene: _Scene, manifest: Manifest) -> PlannedAction:
     raise AssertionError("unreachable")
 
 
+def _left_out(manifest: Manifest) -> PlannedAction:
+    ref = manifest.ref
+    words = f"{ref} is left out: it is optional, and the cluster serves no {ref.kind} in {ref.api_version}"
+    return replace(_offline(manifest, Action.SKIP), warnings=(words,))
+
+
+def _is_optional(scene: _Scene, manifest: Manifest) -> bool:
+    return _says(manifest.body, OPTIONAL) == IS_OPTIONAL or manifest.ref.group_kind in scene.options.optional_kinds
+
+
+def _is_absent(scene: _Scene, ref: ObjectRef) -> bool:
+    """Whether neither the cluster nor the bundle brings the kind in this version."""
+    if ref.group_kind in scene.new_kinds:
+        return False
+    return scene.cluster.resource_of(ref.group, ref.version, ref.kind) is None
+
+
+def _says(obj: JsonObject, annotation: str) -> str:
+    return str(((obj.get("metadata") or {}).get("annotations") or {}).get(annotation) or "")
+
+
 def _asked(scene: _Scene, manifest: Manifest) -> PlannedAction:
     ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
     try:
@@ -169,6 +196,8 @@ def _asked(scene: _Scene, manifest: Manifest) -> PlannedAction:
     except UnknownKind as exc:
         if ref.group_kind in scene.new_kinds:
             return _of_new_version(scene, manifest)
+        if _is_optional(scene, manifest):
+            return _left_out(manifest)
         return _stopped(_offline(manifest, Action.CREATE), exc)
     except ClusterError as exc:
         return _stopped(_offline(manifest, Action.UPDATE if ours else Action.CREATE), exc)
@@ -321,7 +350,7 @@ def _let_go(planned: PlannedAction, words: str) -> PlannedAction:
 
 
 def _is_kept(obj: JsonObject) -> bool:
-    return ((obj.get("metadata") or {}).get("annotations") or {}).get(PRUNE) == KEEP
+    return _says(obj, PRUNE) == KEEP
 
 
 def _in_served_version(cluster: Cluster, ref: ObjectRef) -> ObjectRef:

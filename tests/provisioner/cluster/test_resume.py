@@ -138,7 +138,7 @@ def _undisturbed(scene: Scene) -> Any:
         assert failures(calm.deploy(*first(calm))) == []
         meet_a_stranger(calm)
         planned = calm.plan(*second(calm), collision_protection=IF_NO_CONTROLLER)
-        assert {one.action for one in planned.actions} == set(Action)
+        assert {one.action for one in planned.actions} == set(Action) - {Action.SKIP}
         assert failures(calm.apply(planned, *second(calm))) == []
         return picture(calm, second(calm), calm.inventory.items())
     finally:
