@@ -16,8 +16,10 @@ from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
 from provisioner.cluster.compare import NONCE, cleaned, hidden, masked, nonce_of, uid_of, version_of
 from provisioner.cluster.failures import is_immutable_field
 from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.live import Live, read_many
 from provisioner.cluster.order import created_namespaces, defined_kinds, deletion_phases, is_system_namespace, phases
 from provisioner.cluster.ownership import objection_to_adoption
+from provisioner.cluster.unchanged import is_applied
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
@@ -94,13 +96,16 @@ def plan(  # noqa: PLR0913 -- each by its name
             f"the content has no object, and {len(inventory)} that are ours would go; nobody asked for it"
         )
     roles = frozenset(one.ref.identity for one in content.manifests if one.ref.group_kind in _ROLES)
-    scene = _Scene(cluster, inventory, field_manager, options, roles=roles)
+    before = {one.ref.identity: one for one in (previous.manifests if previous else ())}
+    leaving = _leaving(inventory, content, before)
+    known = read_many(cluster, [*(one.ref for one in content.manifests), *leaving])
+    scene = _Scene(cluster, inventory, field_manager, options, known, before, roles=roles)
     first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
     actions = _in_parallel(scene, first)
     scene = _after(scene, first, actions)
     actions |= _in_parallel(scene, [one for one in content.manifests if one.ref.identity not in actions])
     ordered = [actions[one.ref.identity] for phase in phases(content.manifests) for one in phase.manifests]
-    ordered += _deletions(scene, content, previous)
+    ordered += _deletions(scene, leaving)
     return Plan(tuple(ordered), plan_digest(ordered))
 
 
@@ -129,15 +134,24 @@ def body_of(manifest: Manifest, *, nonce: str = "", uid: str = "", resource_vers
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """What is known while planning: kinds, namespaces and roles that this bundle is going to make or change."""
+    """What is known while planning: what was there at the beginning, what runs (`before`), and the kinds, namespaces
+    and roles that this bundle is going to make or change."""
 
     cluster: Cluster
     inventory: Mapping[ObjectIdentity, str]
     field_manager: str
     options: Options
+    known: Live
+    before: Mapping[ObjectIdentity, Manifest]
     new_kinds: frozenset[GroupKind] = frozenset()
     new_namespaces: frozenset[str] = field(default_factory=frozenset)
     roles: frozenset[ObjectIdentity] = frozenset()
+
+    def live(self, ref: ObjectRef, *, is_again: bool = False) -> dict[str, Any] | None:
+        """The object, as it was listed if it was; `is_again`: that has proved out of date."""
+        if not is_again and ref.identity in self.known:
+            return self.known[ref.identity]
+        return self.cluster.get(ref)
 
 
 def _after(scene: _Scene, first: list[Manifest], actions: Mapping[ObjectIdentity, PlannedAction]) -> _Scene:
@@ -161,7 +175,7 @@ def _action(scene: _Scene, manifest: Manifest) -> PlannedAction:
         return _offline(manifest, Action.CREATE)
     for attempt in range(ATTEMPTS):
         try:
-            return _asked(scene, manifest)
+            return _asked(scene, manifest, is_again=attempt > 0)
         except (PreconditionFailed, AlreadyExists):
             if attempt == ATTEMPTS - 1:
                 raise TryLater(f"{ref} changes faster than it can be planned") from None
@@ -189,10 +203,10 @@ def _says(obj: JsonObject, annotation: str) -> str:
     return str(((obj.get("metadata") or {}).get("annotations") or {}).get(annotation) or "")
 
 
-def _asked(scene: _Scene, manifest: Manifest) -> PlannedAction:
+def _asked(scene: _Scene, manifest: Manifest, *, is_again: bool) -> PlannedAction:
     ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
     try:
-        live = scene.cluster.get(ref)
+        live = scene.live(ref, is_again=is_again)
     except UnknownKind as exc:
         if ref.group_kind in scene.new_kinds:
             return _of_new_version(scene, manifest)
@@ -209,7 +223,21 @@ def _asked(scene: _Scene, manifest: Manifest) -> PlannedAction:
         words = f"{ref} is being deleted and waits for its finalizers"
         action = Action.UPDATE if uid_of(live) == ours else Action.ADOPT
         return replace(_offline(manifest, action, live), problem=words, problem_code=PreconditionFailed.code)
-    return _proved(scene, manifest, live)
+    return _unchanged(manifest, live) if _is_settled(scene, manifest, live) else _proved(scene, manifest, live)
+
+
+def _is_settled(scene: _Scene, manifest: Manifest, live: dict[str, Any]) -> bool:
+    """Whether an object of ours is as the running content has it, and so has this one: nothing would be written."""
+    running = scene.before.get(manifest.ref.identity)
+    if running is None or manifest.ref.group_kind in scene.new_kinds:
+        return False
+    is_same = uid_of(live) == scene.inventory.get(manifest.ref.identity) and running.body == manifest.body
+    return is_same and is_applied(manifest.body, live, field_manager=scene.field_manager)
+
+
+def _unchanged(manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+    before, after = masked(live, live)
+    return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), before, after)
 
 
 def _of_new_version(scene: _Scene, manifest: Manifest) -> PlannedAction:
@@ -299,21 +327,25 @@ def _foreign(manifest: Manifest, live: dict[str, Any], words: str) -> PlannedAct
     )
 
 
-def _deletions(scene: _Scene, content: Content, previous: Content | None) -> list[PlannedAction]:
+def _leaving(
+    inventory: Mapping[ObjectIdentity, str], content: Content, before: Mapping[ObjectIdentity, Manifest]
+) -> list[ObjectRef]:
+    """What is ours and not in the content, in the order in which it goes."""
     wished = {one.ref.identity for one in content.manifests}
-    known = {one.ref.identity: one for one in (previous.manifests if previous else ())}
-    versions = {identity: one.ref.version for identity, one in known.items()}
     refs = [
-        ObjectRef(identity[0], versions.get(identity, ""), *identity[1:])
-        for identity in scene.inventory
+        ObjectRef(identity[0], before[identity].ref.version if identity in before else "", *identity[1:])
+        for identity in inventory
         if identity not in wished
     ]
-    ordered = [ref for phase in deletion_phases(refs) for ref in phase.refs]
+    return [ref for phase in deletion_phases(refs) for ref in phase.refs]
+
+
+def _deletions(scene: _Scene, leaving: list[ObjectRef]) -> list[PlannedAction]:
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        return list(pool.map(lambda ref: _deletion(scene, ref, known.get(ref.identity)), ordered))
+        return list(pool.map(lambda ref: _deletion(scene, ref), leaving))
 
 
-def _deletion(scene: _Scene, ref: ObjectRef, previous: Manifest | None) -> PlannedAction:
+def _deletion(scene: _Scene, ref: ObjectRef) -> PlannedAction:
     """The deletion of one object of ours. One that is gone is planned too: only the inventory still holds it.
 
     What says of itself that it is to be kept, as reviewed or as it is now, is only let go.
@@ -327,12 +359,13 @@ def _deletion(scene: _Scene, ref: ObjectRef, previous: Manifest | None) -> Plann
     try:
         ref = _in_served_version(scene.cluster, ref)
         planned = replace(planned, ref=ref)
-        live = scene.cluster.get(ref)
+        live = scene.live(ref)
         if live is None:
             return planned
         if uid_of(live) != ours:
             return _let_go(planned, f"{ref} was made again by somebody else and stays")
-        if _is_kept(live) or (previous and _is_kept(previous.body)):
+        running = scene.before.get(ref.identity)
+        if _is_kept(live) or (running and _is_kept(running.body)):
             return _let_go(planned, f"{ref} stays, because it says {PRUNE}: {KEEP}; from now on nobody looks after it")
         scene.cluster.delete(ref, uid=ours, dry_run=True)
     except UnknownKind:

@@ -27,6 +27,7 @@ class Line:
         self.troubles: list[Trouble] = []
         self.writes = 0
         self.dry_runs = 0
+        self.reads = 0
         self.loses_answers = 0
         self._endpoint = endpoint
         self._context = ssl.create_default_context(cadata=endpoint.ca_pem)
@@ -45,9 +46,11 @@ class Line:
         body = handler.rfile.read(length) if length else None
         is_write = handler.command in {"PATCH", "POST", "PUT", "DELETE"}
         is_dry = "dryRun" in handler.path or (body is not None and b'"dryRun"' in body)
-        if is_write and is_dry:
+        if not is_write:
+            self.reads += 1
+        elif is_dry:
             self.dry_runs += 1
-        elif is_write:
+        else:
             self.writes += 1
             trouble = self.troubles.pop(0)() if self.troubles else None
             if trouble is not None:
