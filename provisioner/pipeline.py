@@ -27,8 +27,9 @@ from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.health import health_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
 from provisioner.cluster.order import deletion_phases, phases
-from provisioner.cluster.plan import Options, plan_digest
 from provisioner.cluster.plan import plan as make_plan
+from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.planning import Options
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater, UnknownKind
 from provisioner.rbac import Subject
 from provisioner.reading import (
@@ -190,8 +191,13 @@ def plan_again(  # noqa: PLR0913 -- each by its name
     inventory: Mapping[ObjectIdentity, str],
     as_account: Identity | None = None,
     options: Options | None = None,
+    reviewed: Plan | None = None,
 ) -> Plan:
-    """The plan that `look` would make now, without reading what only a report needs."""
+    """The plan that `look` would make now, without reading what only a report needs.
+
+    `reviewed` is the plan that `look` made of the same content: only what has moved since then is planned anew.
+    """
+    options = replace(options or Options(), reviewed=reviewed)
     account = cluster.acting_as(as_account) if as_account else cluster
     return make_plan(
         account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER, options=options

@@ -89,6 +89,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
         inventory=owned(request.deployment),
         as_account=installer_of(request.spec),
         options=plan_options(request),
+        reviewed=plan,
     )
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from approvals.models import BundleDeployment, InventoryItem, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.cluster.plan import Options
+from provisioner.cluster.planning import Options
 from provisioner.errors import BadSource
 from provisioner.values import CollisionProtection, Identity, ObjectRef
 from provisioner.values import InventoryItem as Item

@@ -89,7 +89,9 @@ class Ours:
         owned = uids(self.inventory.items().values())
         about = {"previous": self.running, "inventory": owned}
         report = self.clock.time("review", stage, lambda: pipeline.look(self.cluster, content, **about))
-        again = self.clock.time("gate", stage, lambda: pipeline.plan_again(self.cluster, content, **about))
+        again = self.clock.time(
+            "gate", stage, lambda: pipeline.plan_again(self.cluster, content, reviewed=report.plan, **about)
+        )
         assert again.digest == report.plan.digest
         self.clock.time("write", stage, lambda: self._write(content, report.plan))
         self.running = content

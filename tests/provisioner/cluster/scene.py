@@ -9,7 +9,8 @@ from typing import Any
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.apply import Terms, apply
 from provisioner.cluster.inventory import MemoryInventory, uids
-from provisioner.cluster.plan import Options, plan
+from provisioner.cluster.plan import plan
+from provisioner.cluster.planning import Options
 from provisioner.values import Action, Content, Manifest, ObjectRef, Outcome, OutcomeState, Plan, PlannedAction
 
 MANAGER = "pratique-test"

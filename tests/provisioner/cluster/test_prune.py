@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.plan import PRUNE
+from provisioner.cluster.pruning import PRUNE
 from provisioner.errors import EmptyBundle
 from provisioner.values import Action, ObjectRef, OutcomeState
 from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states
