@@ -126,10 +126,15 @@ class Manifest:
 
     body: JsonObject
     file: str = ""
+    _ref: ObjectRef | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def ref(self) -> ObjectRef:
-        return ObjectRef.of(self.body)
+        """Read from the body once: a report of 500 objects asks for it 160,000 times."""
+        if self._ref is None:
+            object.__setattr__(self, "_ref", ObjectRef.of(self.body))
+        assert self._ref is not None
+        return self._ref
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
@@ -44,9 +45,14 @@ from provisioner.values import (
 
 TIMEOUT_SECONDS = 600.0
 PARALLEL = 8
-_CHUNK = 32
+# Recorded ahead at once; the next chunk is written while the outcomes of one are recorded.
+_CHUNK = 16
 _IDLE = frozenset({Action.NONE, Action.SKIP})
 _SERVED_PAUSE_SECONDS = 0.25
+
+
+# A write that has begun, with its nonce, or an outcome without one.
+_UnderWay = Outcome | tuple[str, Future[Outcome]]
 
 
 def _nothing(_: str) -> None:
@@ -156,25 +162,37 @@ class _Apply:
             yield from (_skipped(action, self._stopped) for _, action in todo)
             return
         failed: list[Outcome] = []
-        for chunk in _chunks(todo):
-            for outcome in self._write_chunk(chunk):
-                if outcome.state is OutcomeState.FAILED:
-                    failed.append(outcome)
-                yield outcome
+        for outcome in self._write(todo):
+            if outcome.state is OutcomeState.FAILED:
+                failed.append(outcome)
+            yield outcome
         if failed:
             self._stopped = f"phase {phase}: {failed[0].ref} failed"
 
-    def _write_chunk(self, chunk: list[tuple[Manifest, PlannedAction]]) -> Iterator[Outcome]:
-        """Write ahead, write, write down; what cannot even be prepared is an outcome of its own."""
-        jobs: list[Job | Outcome] = [self._job(manifest, action) for manifest, action in chunk]
-        running = {job.manifest.ref: self._pool.submit(self._writer.write, job) for job in jobs if isinstance(job, Job)}
-        for job in jobs:
-            if isinstance(job, Outcome):
-                yield job
+    def _write(self, todo: list[tuple[Manifest, PlannedAction]]) -> Iterator[Outcome]:
+        """Write ahead, write, write down; two chunks are on their way at any time."""
+        under_way: deque[list[_UnderWay]] = deque()
+        for chunk in _chunks(todo):
+            under_way.append([self._begun(manifest, action) for manifest, action in chunk])
+            if len(under_way) > 1:
+                yield from self._ended(under_way.popleft())
+        for rest in under_way:
+            yield from self._ended(rest)
+
+    def _begun(self, manifest: Manifest, action: PlannedAction) -> _UnderWay:
+        """What cannot even be prepared is an outcome of its own."""
+        job = self._job(manifest, action)
+        return job if isinstance(job, Outcome) else (job.nonce, self._pool.submit(self._writer.write, job))
+
+    def _ended(self, chunk: list[_UnderWay]) -> Iterator[Outcome]:
+        for one in chunk:
+            if isinstance(one, Outcome):
+                yield one
                 continue
-            outcome = running[job.manifest.ref].result()
+            nonce, future = one
+            outcome = future.result()
             if outcome.uid:
-                self._inventory.confirm(outcome.ref, job.nonce, outcome.uid)
+                self._inventory.confirm(outcome.ref, nonce, outcome.uid)
             yield outcome
 
     def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | Outcome:
