@@ -25,7 +25,7 @@ from provisioner.values import Content, OutcomeState, Plan
 from tests.bench.mixed import OBJECTS, content_of, objects
 from tests.controlplane.endpoint import Endpoint
 
-ROUNDS = 1
+ROUNDS = 3
 FEW = 10
 # (what is written, version, how many of the objects are in that version)
 STAGES = (("first apply", 1, OBJECTS), ("all changed", 2, OBJECTS), ("back", 1, OBJECTS), (f"{FEW} changed", 2, FEW))
