@@ -70,7 +70,9 @@ def cleaned(obj: JsonObject) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    """As copy.deepcopy for what JSON has, and faster."""
+    """As copy.deepcopy for what JSON has, and faster: most values are leaves."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, Mapping):
         return {key: _copied(inner) for key, inner in value.items()}
     return [_copied(inner) for inner in value] if isinstance(value, list) else value

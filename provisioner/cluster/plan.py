@@ -44,7 +44,7 @@ from provisioner.values import (
 # An object that somebody changes between our read and our dry-run is looked at again, so often.
 ATTEMPTS = 5
 
-_NAMESPACE = GroupKind("", "Namespace")
+_NAMESPACE, _SECRET = GroupKind("", "Namespace"), GroupKind("", "Secret")
 _DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _RBAC = "rbac.authorization.k8s.io"
 _ROLES = frozenset({GroupKind(_RBAC, "Role"), GroupKind(_RBAC, "ClusterRole")})
@@ -199,8 +199,8 @@ def _is_settled(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> bool:
 
 
 def _unchanged(manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
-    before, after = masked(live, live)
-    return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), before, after)
+    shown, _ = masked(live, live) if manifest.ref.group_kind == _SECRET else (cleaned(live), None)
+    return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), shown, shown)
 
 
 def _of_new_version(scene: Scene, manifest: Manifest) -> PlannedAction:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.compare import NONCE
-from provisioner.values import ObjectRef, OutcomeState
+from provisioner.values import CollisionProtection, ObjectRef, OutcomeState
 from tests.controlplane.endpoint import Endpoint
 from tests.provisioner.cluster.flaky import Line, Trouble, flaky, status
 from tests.provisioner.cluster.scene import Scene, failures
@@ -150,3 +150,24 @@ def test_a_write_whose_answer_was_lost_is_found_done_and_not_doubled(scene: Scen
     assert failures(scene.apply(planned, obj)) == []
     live, item = scene.live(obj), scene.inventory.items()[ObjectRef.of(obj).identity]
     assert (live["metadata"]["uid"], live["metadata"]["annotations"][NONCE]) == (item.uid, item.nonce)
+
+
+def test_an_adoption_whose_answer_was_lost_is_found_done(scene: Scene, line: Line):
+    made = scene.cluster.create(scene.config_map(theirs="1"))
+    planned = scene.plan(obj := scene.config_map(a="1"), collision_protection=CollisionProtection.IF_NO_CONTROLLER)
+    line.loses_answers = 1
+    assert failures(scene.apply(planned, obj)) == []
+    live, item = scene.live(obj), scene.inventory.items()[ObjectRef.of(obj).identity]
+    assert (item.uid, live["metadata"]["annotations"][NONCE]) == (made["metadata"]["uid"], item.nonce)
+
+
+@pytest.mark.parametrize("lost", [1, 2], ids=["the deletion's", "both"])
+def test_a_replacement_whose_answers_were_lost_is_made_once(scene: Scene, line: Line, lost):
+    scene.deploy(scene.job(image="example.com/migrate:1"))
+    old = scene.live(scene.job())["metadata"]["uid"]
+    planned = scene.plan(obj := scene.job(image="example.com/migrate:2"))
+    line.loses_answers = lost
+    assert failures(scene.apply(planned, obj)) == []
+    live, item = scene.live(obj), scene.inventory.items()[ObjectRef.of(obj).identity]
+    assert live["metadata"]["uid"] != old
+    assert (item.uid, item.nonce) == (live["metadata"]["uid"], live["metadata"]["annotations"][NONCE])
