@@ -173,37 +173,32 @@ class _Apply:
         """Write ahead, write, write down; two chunks are on their way at any time."""
         under_way: deque[list[_UnderWay]] = deque()
         for chunk in _chunks(todo):
-            under_way.append([self._begun(manifest, action) for manifest, action in chunk])
+            under_way.append(self._begun(chunk))
             if len(under_way) > 1:
                 yield from self._ended(under_way.popleft())
         for rest in under_way:
             yield from self._ended(rest)
 
-    def _begun(self, manifest: Manifest, action: PlannedAction) -> _UnderWay:
+    def _begun(self, chunk: list[tuple[Manifest, PlannedAction]]) -> list[_UnderWay]:
         """What cannot even be prepared is an outcome of its own."""
-        job = self._job(manifest, action)
-        return job if isinstance(job, Outcome) else (job.nonce, self._pool.submit(self._writer.write, job))
+        jobs = [self._job(manifest, action) for manifest, action in chunk]
+        self._inventory.intend_many([(job.manifest.ref, job.nonce) for job in jobs if isinstance(job, Job)])
+        return [
+            (job.nonce, self._pool.submit(self._writer.write, job)) if isinstance(job, Job) else job for job in jobs
+        ]
 
-    def _ended(self, chunk: list[_UnderWay]) -> Iterator[Outcome]:
-        for one in chunk:
-            if isinstance(one, Outcome):
-                yield one
-                continue
-            nonce, future = one
-            outcome = future.result()
-            if outcome.uid:
-                self._inventory.confirm(outcome.ref, nonce, outcome.uid)
-            yield outcome
+    def _ended(self, chunk: list[_UnderWay]) -> list[Outcome]:
+        known = [("", one) if isinstance(one, Outcome) else (one[0], one[1].result()) for one in chunk]
+        self._inventory.confirm_many([(one.ref, nonce, one.uid) for nonce, one in known if nonce and one.uid])
+        return [outcome for _, outcome in known]
 
     def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | Outcome:
-        ref = manifest.ref
-        item = self._items.get(ref.identity)
+        item = self._items.get(manifest.ref.identity)
         try:
-            job = self._prepared(manifest, planned, item)
+            return self._prepared(manifest, planned, item)
         except PratiqueError as exc:
-            return Outcome(ref, planned.action, OutcomeState.FAILED, str(exc), item.uid if item else "")
-        self._inventory.intend(ref, job.nonce)
-        return job
+            uid = item.uid if item else ""
+            return Outcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid)
 
     def _prepared(self, manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
         """What to write, from what is planned and what an earlier try has done of it already."""
