@@ -13,12 +13,18 @@ from tests.provisioner.cluster.flaky import flaky
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, actions, failures
 
 
+def replaced(scene: Scene, role: str) -> dict[str, Any]:
+    """What cannot change once it exists, and is nothing that a controller would touch meanwhile."""
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    return scene.namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "binding", roleRef=reference)
+
+
 def first(scene: Scene) -> list[dict[str, Any]]:
     return [
         scene.config_map("same", a="1"),
         scene.config_map("changed", a="1"),
         scene.config_map("gone", a="1"),
-        scene.job(image="example.com/migrate:1"),
+        replaced(scene, "a"),
     ]
 
 
@@ -27,7 +33,7 @@ def second(scene: Scene) -> list[dict[str, Any]]:
         scene.config_map("same", a="1"),
         scene.config_map("changed", a="2"),
         scene.config_map("new", a="1"),
-        scene.job(image="example.com/migrate:2"),
+        replaced(scene, "b"),
     ]
 
 
@@ -40,6 +46,13 @@ def test_nothing_is_asked_where_nothing_moved(scene: Scene, api_server: Endpoint
         again = scene.plan(*second(scene), reviewed=reviewed)
         assert (asked > 0, line.dry_runs - asked) == (True, 0)
     assert again == reviewed
+    assert {one.action for one in again.actions} == {
+        Action.NONE,
+        Action.UPDATE,
+        Action.CREATE,
+        Action.REPLACE,
+        Action.DELETE,
+    }
     assert failures(scene.apply(again, *second(scene))) == []
 
 
