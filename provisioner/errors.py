@@ -76,6 +76,18 @@ class InvalidManifest(BadBundle):
     code = "invalid-manifest"
 
 
+class EmptyBundle(BadBundle):
+    """No object at all where nobody asked for the removal of everything."""
+
+    code = "empty-bundle"
+
+
+class DependencyCycle(BadBundle):
+    """Objects that need each other in a circle, so that none can come first; the message shows the circle."""
+
+    code = "dependency-cycle"
+
+
 class BadSource(PratiqueError):
     """A source that cannot be used as written: wrong form, not found, not allowed in."""
 

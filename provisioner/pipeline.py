@@ -27,6 +27,7 @@ from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
 from provisioner.cluster.order import deletion_phases, phases
 from provisioner.cluster.plan import plan as make_plan
 from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.planning import Options
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater
 from provisioner.probes import HealthCheck
 from provisioner.rbac import Subject
@@ -160,17 +161,17 @@ def look(  # noqa: PLR0913 -- each by its name
     as_account: Identity | None = None,
     own_namespace: str = OWN_NAMESPACE,
     allowed_images: tuple[str, ...] = (),
+    options: Options | None = None,
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
-    The plan is made as `as_account`, who will apply it; everything else is read as the identity of `cluster`, and as
-    the account only where that one may not. Whether the account, a ServiceAccount, has the rights is a part of the
-    report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is ours: the uid by
-    identity. `own_namespace` is where Pratique itself runs, `allowed_images` where
-    images may come from (`Surroundings`). Raises TryLater where the API server does not answer; what
-    it refuses becomes a finding.
+    The plan is made as `as_account`, who will apply it, with `options`; everything else is read as the identity of
+    `cluster`, and as the account only where that one may not. Whether the account, a ServiceAccount, has the rights is
+    a part of the report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is
+    ours: the uid by identity. `own_namespace` is where Pratique itself runs, `allowed_images` where images may come
+    from (`Surroundings`). Raises TryLater where the API server does not answer; what it refuses becomes a finding.
     """
-    plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account)
+    plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account, options=options)
     readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
     live, gaps = live_objects(readers, wanted(content, plan))
     roles, more = live_rbac(readers)
@@ -181,17 +182,25 @@ def look(  # noqa: PLR0913 -- each by its name
     return report(with_rights(cluster, facts))
 
 
-def plan_again(
+def plan_again(  # noqa: PLR0913 -- each by its name
     cluster: Cluster,
     content: Content,
     *,
     previous: Content | None,
     inventory: Mapping[ObjectIdentity, str],
     as_account: Identity | None = None,
+    options: Options | None = None,
+    reviewed: Plan | None = None,
 ) -> Plan:
-    """The plan that `look` would make now, without reading what only a report needs."""
+    """The plan that `look` would make now, without reading what only a report needs.
+
+    `reviewed` is the plan that `look` made of the same content: only what has moved since then is planned anew.
+    """
+    options = replace(options or Options(), reviewed=reviewed)
     account = cluster.acting_as(as_account) if as_account else cluster
-    return make_plan(account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
+    return make_plan(
+        account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER, options=options
+    )
 
 
 def permissions(cluster: Cluster | None, content: Content, previous: Content | None) -> PermissionReport:
@@ -254,7 +263,14 @@ def _planned(
         raise
     except ClusterError as exc:
         return {}, [Gap("what a dry-run as the account says", str(exc), Section.PREFLIGHT)]
-    plan = make_plan(acting, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER)
+    plan = make_plan(
+        acting,
+        content,
+        inventory=inventory,
+        previous=previous,
+        field_manager=FIELD_MANAGER,
+        options=Options(is_removal=not content.manifests),
+    )
     return {one.ref.identity: one for one in plan.actions}, []
 
 
@@ -301,7 +317,8 @@ def remove(cluster: Cluster, inventory: Inventory, *, deadline_seconds: float = 
     """
     nothing = Content((), "", "", (), content_digest((), install_namespace="", service_account=""))
     owned = uids(inventory.items().values())
-    plan = make_plan(cluster, nothing, inventory=owned, previous=None, field_manager=FIELD_MANAGER)
+    options = Options(is_removal=True)
+    plan = make_plan(cluster, nothing, inventory=owned, previous=None, field_manager=FIELD_MANAGER, options=options)
     return deploy(cluster, nothing, plan, inventory=inventory, deadline_seconds=deadline_seconds)
 
 

@@ -21,7 +21,7 @@ from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Review, Revision
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, hold_back, objection_to
-from approvals.steps.inventory import DatabaseInventory, installer_of, owned
+from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from approvals.steps.reviewers import Waived, is_still_reviewer, waived
@@ -92,6 +92,8 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
         previous=running_content(request),
         inventory=owned(request.deployment),
         as_account=installer_of(request.spec),
+        options=plan_options(request),
+        reviewed=plan,
     )
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)
@@ -238,7 +240,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         if not claims.renew(request.pk, worker):
             raise LostClaim("the claim has passed to another worker")
         note(request, outcome)
-        if outcome.state == OutcomeState.FAILED:
+        if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
             failed.append(outcome)
     _finish(request, failed)
 

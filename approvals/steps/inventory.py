@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
 
-from approvals.models import BundleDeployment, InventoryItem, Revision
+from approvals.models import BundleDeployment, InventoryItem, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.values import Identity, ObjectRef
+from provisioner.cluster.planning import Options
+from provisioner.errors import BadSource
+from provisioner.values import CollisionProtection, Identity, ObjectRef
 from provisioner.values import InventoryItem as Item
 
 
 class DatabaseInventory:
-    """Each call is one short transaction of its own, so that a crash between two writes leaves the intent behind."""
+    """Each call is one short transaction of its own, so that a crash between two writes leaves the intents behind."""
 
     def __init__(self, deployment: BundleDeployment, revision: Revision | None) -> None:
         self.deployment = deployment
@@ -24,8 +26,15 @@ class DatabaseInventory:
         rows = InventoryItem.objects.filter(deployment=self.deployment).order_by("pk")
         return {ref_of(row).identity: Item(ref_of(row), row.nonce, row.uid) for row in rows}
 
-    @transaction.atomic(durable=True)
     def intend(self, ref: ObjectRef, nonce: str) -> None:
+        self.intend_many([(ref, nonce)])
+
+    @transaction.atomic(durable=True)
+    def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
+        for ref, nonce in intents:
+            self._intend(ref, nonce)
+
+    def _intend(self, ref: ObjectRef, nonce: str) -> None:
         row, is_new = InventoryItem.objects.select_for_update().get_or_create(
             deployment=self.deployment,
             **_identity(ref),
@@ -37,8 +46,15 @@ class DatabaseInventory:
         row.version, row.nonce, row.revision = ref.version, nonce, self.revision
         row.save(update_fields=["uid", "version", "nonce", "revision"])
 
-    @transaction.atomic(durable=True)
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
+        self.confirm_many([(ref, nonce, uid)])
+
+    @transaction.atomic(durable=True)
+    def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
+        for ref, nonce, uid in made:
+            self._confirm(ref, nonce, uid)
+
+    def _confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
         InventoryItem.objects.filter(deployment=self.deployment, nonce=nonce, **_identity(ref)).update(uid=uid)
 
     @transaction.atomic(durable=True)
@@ -58,6 +74,19 @@ def installer_of(spec: Mapping[str, Any]) -> Identity:
 def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:
     """uid by object identity of everything that is known to exist and be this deployment's."""
     return {ref_of(row).identity: row.uid for row in deployment.inventory.exclude(uid="")}
+
+
+def plan_options(request: Request) -> Options:
+    """What a request lets be planned, and which objects of the cluster other deployments hold."""
+    deployment, spec = request.deployment, request.spec
+    rows = InventoryItem.objects.filter(deployment__cluster=deployment.cluster).exclude(deployment=deployment)
+    others = dict(rows.exclude(uid="").values_list("uid", "deployment__name"))
+    try:
+        protection = CollisionProtection(spec.get("collisionProtection") or CollisionProtection.PREVENT)
+    except ValueError as exc:
+        expected = " or ".join(CollisionProtection)
+        raise BadSource(f"collisionProtection is {spec['collisionProtection']!r}; expected {expected}") from exc
+    return Options(protection, others, is_removal=request.purpose == Request.Purpose.DELETE)
 
 
 def _identity(ref: ObjectRef) -> dict[str, str]:

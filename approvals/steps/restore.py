@@ -21,7 +21,7 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Revision
 from approvals.steps.deploy import LostClaim, NoLongerWished, check_reviewers, note
-from approvals.steps.inventory import DatabaseInventory, installer_of, owned
+from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.obstacles import Paused
 from approvals.steps.prepare import account_uid_of, check_cluster
 from provisioner import pipeline
@@ -91,6 +91,7 @@ def _plan(request: Request, target: Target, api: Api) -> Plan:
         previous=store.get(request.content),
         inventory=owned(request.deployment),
         as_account=installer_of(target.revision.request.spec),
+        options=plan_options(target.revision.request),
     )
     plan = without_what_is_kept(planned)
     for one in plan.actions:
@@ -115,7 +116,7 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         if not claims.renew(request.pk, worker):
             raise LostClaim("the claim has passed to another worker")
         note(request, outcome, Outcome.Step.RESTORE)
-        if outcome.state == OutcomeState.FAILED:
+        if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
             failed.append(outcome)
     return failed
 

@@ -6,8 +6,10 @@ Every call is bounded in time and bytes, and every failure is one of provisioner
 
 from __future__ import annotations
 
+import math
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -36,6 +38,7 @@ from provisioner.values import Identity, JsonObject, ObjectRef
 
 TIMEOUT_SECONDS = 30.0
 POOL_SIZE = 32
+CREDENTIALS_SECONDS = 1.0
 # A kind that is not known may be new: discovery is read again for it, but not more often than this.
 DISCOVERY_AGAIN_SECONDS = 1.0
 PAGE = 500
@@ -91,19 +94,12 @@ class Cluster:
     @classmethod
     def _over(cls, configuration: Configuration, timeout_seconds: float) -> Self:
         configuration.connection_pool_maxsize = POOL_SIZE
-        lock = threading.Lock()
-
-        def authorization() -> Mapping[str, str]:
-            with lock:  # renewing is not made for threads
-                token = configuration.get_api_key_with_prefix("BearerToken") or ""
-            return {"Authorization": token} if token else {}
-
         try:
             _check_certificates(configuration)
             pool = RESTClientObject(configuration).pool_manager
         except (OSError, ValueError) as exc:
             raise BadSource(f"kubeconfig: its certificates cannot be used ({type(exc).__name__})") from exc
-        transport = Transport(pool, configuration.host, authorization, timeout_seconds)
+        transport = Transport(pool, configuration.host, _Credentials(configuration), timeout_seconds)
 
         def fetch(path: str) -> dict[str, Any]:
             return transport.send(Call("GET", path, Doing("read", path), accept=AGGREGATED), None).body
@@ -346,6 +342,23 @@ class Cluster:
         except UnknownKind:
             self._discovery.forget()  # the path itself is gone, so what we knew is old
             raise
+
+
+class _Credentials:
+    """The headers that say who we are. Asking the client whether to renew them takes a fifth of a call's own time."""
+
+    def __init__(self, configuration: Configuration):
+        self._configuration = configuration
+        self._lock = threading.Lock()  # renewing is not made for threads
+        self._asked_at = -math.inf
+        self._token = ""
+
+    def __call__(self) -> Mapping[str, str]:
+        with self._lock:
+            if time.monotonic() - self._asked_at > CREDENTIALS_SECONDS:
+                self._token = self._configuration.get_api_key_with_prefix("BearerToken") or ""
+                self._asked_at = time.monotonic()
+            return {"Authorization": self._token} if self._token else {}
 
 
 def _check_certificates(configuration: Configuration) -> None:

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import nonce_of, uid_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity
-from provisioner.cluster.order import DeletionPhase, Phase, deletion_phases, is_built_in, is_system_namespace, phases
+from provisioner.cluster.order import (
+    DeletionPhase,
+    Phase,
+    Step,
+    deletion_phases,
+    is_built_in,
+    is_system_namespace,
+    phases,
+)
 from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.watch import failing_pods, until_gone, until_settled
 from provisioner.cluster.write import Job, Writer
@@ -36,8 +45,14 @@ from provisioner.values import (
 
 TIMEOUT_SECONDS = 600.0
 PARALLEL = 8
-_CHUNK = 32
+# Recorded ahead at once; the next chunk is written while the outcomes of one are recorded.
+_CHUNK = 16
+_IDLE = frozenset({Action.NONE, Action.SKIP})
 _SERVED_PAUSE_SECONDS = 0.25
+
+
+# A write that has begun, with its nonce, or an outcome without one.
+_UnderWay = Outcome | tuple[str, Future[Outcome]]
 
 
 def _nothing(_: str) -> None:
@@ -63,7 +78,8 @@ def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, 
     """One Outcome per planned action, as they happen; after a failure the later phases are SKIPPED.
 
     Raises, before anything is touched, PlanChanged where the plan is not one of this content, and PreconditionFailed
-    where it holds a problem or an adoption. Calling it again with the same plan carries on where it stopped.
+    where it holds a problem or an adoption that names no object. Calling it again with the same plan carries on where
+    it stopped.
     """
     actions = _checked(content, plan)
     recover(cluster, inventory)
@@ -107,6 +123,7 @@ class _Apply:
         self._end = time.monotonic() + terms.timeout_seconds
         self._writer = Writer(cluster, terms.field_manager, self._end)
         self._stopped = ""
+        self._settled: set[ObjectRef] = set()
 
     def run(self, content: Content) -> Iterator[Outcome]:
         wished = phases(content.manifests)
@@ -123,46 +140,65 @@ class _Apply:
     # Writing
 
     def _phase(self, phase: Phase) -> Iterator[Outcome]:
-        planned = [(one, self._actions[one.ref.identity]) for one in phase.manifests]
+        planned = [self._actions[one.ref.identity] for one in phase.manifests]
         if self._stopped:
-            yield from (_skipped(action, self._stopped) for _, action in planned)
+            yield from (_skipped(action, self._stopped) for action in planned)
             return
-        yield from (_untouched(action) for _, action in planned if action.action is Action.NONE)
-        todo = [one for one in planned if one[1].action is not Action.NONE]
-        if not todo:
+        yield from (_untouched(action) for action in planned if action.action in _IDLE)
+        if not self._changes(phase):
             return
         self._terms.before_phase(phase.name)
-        failed: list[Outcome] = []
-        for chunk in _chunks(todo):
-            for outcome in self._write_chunk(chunk):
-                if outcome.state is OutcomeState.FAILED:
-                    failed.append(outcome)
-                yield outcome
-        if failed:
-            self._stopped = f"phase {phase.name}: {failed[0].ref} failed"
+        for step in phase.steps:
+            yield from self._step(phase.name, step)
 
-    def _write_chunk(self, chunk: list[tuple[Manifest, PlannedAction]]) -> Iterator[Outcome]:
-        """Write ahead, write, write down; what cannot even be prepared is an outcome of its own."""
-        jobs: list[Job | Outcome] = [self._job(manifest, action) for manifest, action in chunk]
-        running = {job.manifest.ref: self._pool.submit(self._writer.write, job) for job in jobs if isinstance(job, Job)}
-        for job in jobs:
-            if isinstance(job, Outcome):
-                yield job
-                continue
-            outcome = running[job.manifest.ref].result()
-            if outcome.uid:
-                self._inventory.confirm(outcome.ref, job.nonce, outcome.uid)
+    def _step(self, phase: str, step: Step) -> Iterator[Outcome]:
+        planned = [(one, self._actions[one.ref.identity]) for one in step.manifests]
+        todo = [one for one in planned if one[1].action not in _IDLE]
+        if todo and not self._stopped:
+            needed = [self._actions[identity] for identity in sorted(step.needs)]
+            words = self._wait([one.ref for one in needed if one.action not in _IDLE])
+            self._stopped = f"phase {phase}: {words}" if words else ""
+        if self._stopped:
+            yield from (_skipped(action, self._stopped) for _, action in todo)
+            return
+        failed: list[Outcome] = []
+        for outcome in self._write(todo):
+            if outcome.state is OutcomeState.FAILED:
+                failed.append(outcome)
             yield outcome
+        if failed:
+            self._stopped = f"phase {phase}: {failed[0].ref} failed"
+
+    def _write(self, todo: list[tuple[Manifest, PlannedAction]]) -> Iterator[Outcome]:
+        """Write ahead, write, write down; two chunks are on their way at any time."""
+        under_way: deque[list[_UnderWay]] = deque()
+        for chunk in _chunks(todo):
+            under_way.append(self._begun(chunk))
+            if len(under_way) > 1:
+                yield from self._ended(under_way.popleft())
+        for rest in under_way:
+            yield from self._ended(rest)
+
+    def _begun(self, chunk: list[tuple[Manifest, PlannedAction]]) -> list[_UnderWay]:
+        """What cannot even be prepared is an outcome of its own."""
+        jobs = [self._job(manifest, action) for manifest, action in chunk]
+        self._inventory.intend_many([(job.manifest.ref, job.nonce) for job in jobs if isinstance(job, Job)])
+        return [
+            (job.nonce, self._pool.submit(self._writer.write, job)) if isinstance(job, Job) else job for job in jobs
+        ]
+
+    def _ended(self, chunk: list[_UnderWay]) -> list[Outcome]:
+        known = [("", one) if isinstance(one, Outcome) else (one[0], one[1].result()) for one in chunk]
+        self._inventory.confirm_many([(one.ref, nonce, one.uid) for nonce, one in known if nonce and one.uid])
+        return [outcome for _, outcome in known]
 
     def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | Outcome:
-        ref = manifest.ref
-        item = self._items.get(ref.identity)
+        item = self._items.get(manifest.ref.identity)
         try:
-            job = self._prepared(manifest, planned, item)
+            return self._prepared(manifest, planned, item)
         except PratiqueError as exc:
-            return Outcome(ref, planned.action, OutcomeState.FAILED, str(exc), item.uid if item else "")
-        self._inventory.intend(ref, job.nonce)
-        return job
+            uid = item.uid if item else ""
+            return Outcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid)
 
     def _prepared(self, manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
         """What to write, from what is planned and what an earlier try has done of it already."""
@@ -171,6 +207,8 @@ class _Apply:
             if ours != planned.uid or item is None:
                 raise PreconditionFailed(f"{manifest.ref} is not ours: the inventory does not hold its uid", status=409)
             return Job(manifest, planned, item.nonce, ours)
+        if planned.action is Action.ADOPT:
+            return _adoption(manifest, planned, item)
         if item and ours and self._is_there(item):
             if planned.action is Action.CREATE or ours != planned.uid:
                 return Job(manifest, planned, item.nonce, ours, is_resumed=True)
@@ -206,9 +244,13 @@ class _Apply:
         return f"phase {phase.name}: {words}" if words else self._unserved(phase)
 
     def _changes(self, phase: Phase) -> bool:
-        return any(self._actions[one.ref.identity].action is not Action.NONE for one in phase.manifests)
+        return any(self._actions[one.ref.identity].action not in _IDLE for one in phase.manifests)
 
     def _wait(self, refs: list[ObjectRef]) -> str:
+        left_out = {one.ref for one in self._actions.values() if one.action is Action.SKIP}
+        refs = [ref for ref in refs if ref not in self._settled | left_out]
+        if not refs:
+            return ""
         observer = self._terms.observer or self._cluster
         try:
             found = until_settled(observer, refs, timeout_seconds=self._left())
@@ -217,6 +259,7 @@ class _Apply:
         for ref, health in sorted(found.items()):
             if health.state is not HealthState.CURRENT:
                 return "; ".join([f"{ref} is {health.state}: {health.message}", *self._pods_of(observer, ref)])
+        self._settled.update(refs)
         return ""
 
     def _pods_of(self, observer: Cluster, ref: ObjectRef) -> list[str]:
@@ -306,14 +349,24 @@ def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction
     if extra or leaves & wished:
         raise PlanChanged("the plan is not one of this content")
     for one in plan.actions:
-        if one.problem or one.action is Action.ADOPT:
-            words = one.problem or "it exists already and does not belong to this deployment"
+        is_bound = one.action is not Action.ADOPT or (one.uid and one.resource_version)
+        if one.problem or not is_bound:
+            words = one.problem or "an adoption has to name the object that it adopts"
             raise PreconditionFailed(f"the plan cannot be applied: {one.ref}: {words}")
     return actions
 
 
+def _adoption(manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
+    """The job of a planned adoption; once the inventory holds the uid, it is an update of ours."""
+    if item and item.uid == planned.uid:
+        return Job(manifest, planned, item.nonce, item.uid, is_resumed=True)
+    nonce = item.nonce if item and not item.uid else secrets.token_hex(16)
+    return Job(manifest, planned, nonce, planned.uid)
+
+
 def _untouched(planned: PlannedAction) -> Outcome:
-    return Outcome(planned.ref, Action.NONE, OutcomeState.UNCHANGED, "", planned.uid, planned.resource_version)
+    words = "; ".join(planned.warnings) if planned.action is Action.SKIP else ""
+    return Outcome(planned.ref, planned.action, OutcomeState.UNCHANGED, words, planned.uid, planned.resource_version)
 
 
 def _skipped(planned: PlannedAction, why: str) -> Outcome:

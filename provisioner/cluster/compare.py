@@ -6,7 +6,6 @@ only leaves this module whether they are the same.
 
 from __future__ import annotations
 
-import copy
 import re
 from base64 import b64encode
 from collections.abc import Mapping
@@ -62,12 +61,21 @@ MISSING = "(absent)"
 
 def cleaned(obj: JsonObject) -> dict[str, Any]:
     """A copy without status, server-kept metadata and our nonce. Holds a Secret's values still: see `masked`."""
-    copied = copy.deepcopy({key: value for key, value in obj.items() if key != "status"})
+    copied = {key: _copied(value) for key, value in obj.items() if key != "status"}
     meta = {key: value for key, value in (copied.get("metadata") or {}).items() if key not in _SERVER_METADATA}
     annotations = {key: value for key, value in (meta.pop("annotations", None) or {}).items() if key != NONCE}
     if annotations:
         meta["annotations"] = annotations
     return {**copied, "metadata": meta}
+
+
+def _copied(value: Any) -> Any:
+    """As copy.deepcopy for what JSON has, and faster: most values are leaves."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def masked(before: JsonObject | None, after: JsonObject | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:

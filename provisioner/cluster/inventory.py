@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -24,8 +24,14 @@ class Inventory(Protocol):
         The uid of an item that stands already is kept with the same nonce, and cleared with another.
         """
 
+    def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
+        """`intend` for each (ref, nonce), made durable together."""
+
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
         """Record that the object exists and is ours: it has this `uid`."""
+
+    def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
+        """`confirm` for each (ref, nonce, uid), made durable together."""
 
     def forget(self, ref: ObjectRef, uid: str) -> None:
         """Record that the object is gone. An item with another uid stays."""
@@ -48,10 +54,18 @@ class MemoryInventory:
             uid = known.uid if known and known.nonce == nonce else ""
             self._items[ref.identity] = InventoryItem(ref, nonce, uid)
 
+    def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
+        for ref, nonce in intents:
+            self.intend(ref, nonce)
+
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
         with self._lock:
             known = self._items.get(ref.identity, InventoryItem(ref, nonce))
             self._items[ref.identity] = replace(known, nonce=nonce, uid=uid)
+
+    def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
+        for ref, nonce, uid in made:
+            self.confirm(ref, nonce, uid)
 
     def forget(self, ref: ObjectRef, uid: str) -> None:
         with self._lock:

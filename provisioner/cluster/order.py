@@ -5,10 +5,13 @@ The phases are those of OLM v1 (provisioning.md 2.6): what others stand on comes
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from provisioner.cluster.graph import DEFINITION, NAMESPACE, Need, in_steps, needs_of
+from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.values import GroupKind, Manifest, ObjectRef
 
 PHASES = (
@@ -76,10 +79,28 @@ _BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "ext
 _DIGITS = re.compile(r"(\d+)")
 
 
+_NUMBER = re.compile(r"(\d+)[-_]")
+# (step, numbers of the file name): what comes before what inside a phase.
+_Turn = tuple[int, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What may be written at once. `needs` is what has to work before, beside that everything before is written."""
+
+    manifests: tuple[Manifest, ...]
+    needs: frozenset[ObjectIdentity] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class Phase:
     name: str
-    manifests: tuple[Manifest, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """Those of all steps, in their order."""
+        return tuple(manifest for step in self.steps for manifest in step.manifests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +111,38 @@ class DeletionPhase:
 
 def phase_of(ref: ObjectRef) -> str:
     """The phase of a kind; what is not known (workloads, custom resources) belongs to `deploy`."""
-    if ref.group == "console.openshift.io":
+    return _phase_name(ref.group, ref.kind)
+
+
+def _phase_name(group: str, kind: str) -> str:
+    if group == "console.openshift.io":
         return "publish"
-    return _PHASE_OF.get(ref.group_kind, "deploy")
+    return _PHASE_OF.get(GroupKind(group, kind), "deploy")
 
 
 def phases(manifests: Iterable[Manifest]) -> list[Phase]:
-    """The phases that have something in them, in order. Inside one, file names order, then references.
+    """The phases that have something in them, in order, and in each the steps that follow one upon the other.
 
-    Every kind that a CRD can define falls into a phase after `crds`, so a custom resource meets its definition there.
+    A step is over when the next begins. What an object needs (graph.py) is in a step before its own, if need be by
+    moving the object into a later phase; within that, numbers in front of file names order (01_a, 02-b).
+    Raises DependencyCycle and InvalidManifest where no order can be found.
     """
-    found: dict[str, list[Manifest]] = {}
-    for manifest in manifests:
-        found.setdefault(phase_of(manifest.ref), []).append(manifest)
-    return [Phase(name, tuple(sorted(found[name], key=_place))) for name in PHASES if name in found]
+    bundle = list(manifests)
+    needs = needs_of(bundle)
+    places = in_steps(needs, lambda identity: (PHASES.index(_phase_name(*identity[:2])), 0))
+    found: dict[int, dict[_Turn, list[Manifest]]] = {}
+    for manifest in bundle:
+        phase, step = places[manifest.ref.identity]
+        found.setdefault(phase, {}).setdefault((step, _numbers(manifest.file)), []).append(manifest)
+    return [
+        Phase(PHASES[phase], tuple(_step(turns[turn], needs) for turn in sorted(turns)))
+        for phase, turns in sorted(found.items())
+    ]
+
+
+def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Need]]) -> Step:
+    ready = {need.identity for one in manifests for need in needs[one.ref.identity] if need.is_ready}
+    return Step(tuple(sorted(manifests, key=_place)), frozenset(ready))
 
 
 def deletion_phases(refs: Iterable[ObjectRef]) -> list[DeletionPhase]:
@@ -124,14 +163,14 @@ def is_built_in(group: str) -> bool:
 
 def is_system_namespace(ref: ObjectRef) -> bool:
     """Whether it is a namespace of Kubernetes itself, which no plan may delete."""
-    return ref.group_kind == GroupKind("", "Namespace") and ref.name in _SYSTEM_NAMESPACES
+    return ref.group_kind == NAMESPACE and ref.name in _SYSTEM_NAMESPACES
 
 
 def defined_kinds(manifests: Iterable[Manifest]) -> frozenset[GroupKind]:
     """The kinds that CRDs among the manifests define."""
     found = set()
     for manifest in manifests:
-        if manifest.ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"):
+        if manifest.ref.group_kind == DEFINITION:
             spec = manifest.body.get("spec") or {}
             found.add(GroupKind(str(spec.get("group") or ""), str((spec.get("names") or {}).get("kind") or "")))
     return frozenset(found)
@@ -139,8 +178,13 @@ def defined_kinds(manifests: Iterable[Manifest]) -> frozenset[GroupKind]:
 
 def created_namespaces(manifests: Iterable[Manifest]) -> frozenset[str]:
     """The names of the Namespaces among the manifests."""
-    namespace = GroupKind("", "Namespace")
-    return frozenset(manifest.ref.name for manifest in manifests if manifest.ref.group_kind == namespace)
+    return frozenset(manifest.ref.name for manifest in manifests if manifest.ref.group_kind == NAMESPACE)
+
+
+def _numbers(file: str) -> tuple[float, ...]:
+    """The number in front of each part of a path; what has none comes last."""
+    found = (_NUMBER.match(part) for part in file.split("/"))
+    return tuple(float(one.group(1)) if one else math.inf for one in found)
 
 
 def _place(manifest: Manifest) -> tuple[list[tuple[int, int, str]], ObjectRef]:

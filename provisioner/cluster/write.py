@@ -23,6 +23,7 @@ from provisioner.cluster.compare import (
     uid_of,
     version_of,
 )
+from provisioner.cluster.ownership import holder_of
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
 from provisioner.errors import (
     AlreadyExists,
@@ -47,13 +48,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One object to write. `uid` is that of the live object if it is ours, "" for one that must not exist yet."""
+    """One object to write. `uid` is that of the live object if it is ours, or to be adopted as planned and approved.
+
+    It is "" for one that must not exist yet.
+    """
 
     manifest: Manifest
     planned: PlannedAction
     nonce: str
     uid: str = ""
     is_resumed: bool = False
+
+    @property
+    def is_adoption(self) -> bool:
+        """Whether the object is still somebody else's, as far as the inventory knows."""
+        return self.planned.action is Action.ADOPT and not self.is_resumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,7 @@ class Writer:
         try:
             return self._update(job, job.uid) if job.uid else self._create(job)
         except PratiqueError as exc:
-            return Outcome(ref, action, OutcomeState.FAILED, str(exc), job.uid)
+            return Outcome(ref, action, OutcomeState.FAILED, str(exc), "" if job.is_adoption else job.uid)
 
     def patiently(self, call: Callable[[], T], *, catching_up: tuple[type[PratiqueError], ...] = ()) -> T:
         """`call`, again after failures that pass by themselves: until the deadline, or briefly for `catching_up`."""
@@ -115,19 +124,24 @@ class Writer:
         )
 
     def _create(self, job: Job) -> Outcome:
-        try:
-            expected = job.planned.after if job.planned.is_proved else self._dry_run(job, "", MUST_NOT_EXIST)
-            applied = self._apply(job, "", MUST_NOT_EXIST)
-        except AlreadyExists as exc:
-            return self._met(job, exc)
-        return self._outcome(job, applied, expected)
+        for _ in range(_REBASES):
+            try:
+                expected = job.planned.after if job.planned.is_proved else self._dry_run(job, "", MUST_NOT_EXIST)
+                applied = self._apply(job, "", MUST_NOT_EXIST)
+            except AlreadyExists as exc:
+                live = self.patiently(lambda: self.cluster.get(job.manifest.ref))
+                if live is None:  # another conflict, such as that of a quota: nothing stands in the way
+                    time.sleep(FIRST_PAUSE_SECONDS)
+                    continue
+                return self._met(job, live, exc)
+            return self._outcome(job, applied, expected)
+        raise PreconditionFailed(f"{job.manifest.ref} meets conflicts faster than it can be written", status=409)
 
-    def _met(self, job: Job, error: AlreadyExists) -> Outcome:
+    def _met(self, job: Job, live: dict[str, Any], error: AlreadyExists) -> Outcome:
         """A create-only apply met an object: it is ours if an earlier try of ours wrote its nonce, else somebody's."""
-        live = self.patiently(lambda: self.cluster.get(job.manifest.ref))
-        if live is not None and nonce_of(live) == job.nonce:
+        if nonce_of(live) == job.nonce:
             return self._update(job, uid_of(live))
-        owner = owner_words(live) if live else ""
+        owner = owner_words(live)
         words = f"{error}; it does not belong to this deployment" + (f" ({owner})" if owner else "")
         return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
 
@@ -141,7 +155,7 @@ class Writer:
                 view = self._fresh_view(job, uid)
                 if view is None:
                     continue
-                if view.changes_nothing:
+                if view.changes_nothing and not (job.is_adoption and nonce_of(view.live or {}) != job.nonce):
                     return _unchanged(job, view)
                 _check_still_planned(job, view)
             try:
@@ -155,6 +169,8 @@ class Writer:
     def _fresh_view(self, job: Job, uid: str) -> _View | None:
         """The live object and what apply would make of it; None if it changed between the two."""
         live = self._live(job, uid)
+        if job.is_adoption and nonce_of(live) != job.nonce and (holder := holder_of(live, {})):
+            raise PreconditionFailed(f"{job.manifest.ref} is held by {holder} since the plan was made", status=409)
         try:
             return _View(version_of(live), self._dry_run(job, uid, version_of(live)), live)
         except PreconditionFailed:
@@ -203,7 +219,7 @@ def _unchanged(job: Job, view: _View) -> Outcome:
 def _check_still_planned(job: Job, view: _View) -> None:
     """Raise PreconditionFailed where applying now would change something that the plan did not change."""
     planned = job.planned
-    if planned.action is not Action.UPDATE or not planned.is_proved or view.expected is None:
+    if planned.action not in {Action.UPDATE, Action.ADOPT} or not planned.is_proved or view.expected is None:
         return
     allowed = changes(planned.before, planned.after)
     now = changes(*masked(view.live, view.expected))

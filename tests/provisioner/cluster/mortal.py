@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,15 @@ class FileInventory:
 
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
         self._do("confirm", ref, nonce, uid)
+
+    def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
+        """One by one, so that death may come in between: harder than what the promise asks for."""
+        for ref, nonce in intents:
+            self.intend(ref, nonce)
+
+    def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
+        for ref, nonce, uid in made:
+            self.confirm(ref, nonce, uid)
 
     def forget(self, ref: ObjectRef, uid: str) -> None:
         self._do("forget", ref, uid)

@@ -10,6 +10,7 @@ from provisioner.cluster.api import Cluster
 from provisioner.cluster.apply import Terms, apply
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.cluster.plan import plan
+from provisioner.cluster.planning import Options
 from provisioner.values import Action, Content, Manifest, ObjectRef, Outcome, OutcomeState, Plan, PlannedAction
 
 MANAGER = "pratique-test"
@@ -26,13 +27,14 @@ class Scene:
     def content(self, *objects: dict[str, Any]) -> Content:
         return content(objects)
 
-    def plan(self, *objects: dict[str, Any], previous: Content | None = None) -> Plan:
+    def plan(self, *objects: dict[str, Any], previous: Content | None = None, **options: Any) -> Plan:
         return plan(
             self.cluster,
             content(objects),
             inventory=uids(self.inventory.items().values()),
             previous=previous,
             field_manager=MANAGER,
+            options=Options(**{"is_removal": not objects, **options}),
         )
 
     def apply(self, planned: Plan, *objects: dict[str, Any], **terms: Any) -> list[Outcome]:

@@ -8,6 +8,7 @@ import pytest
 
 from provisioner.cluster.apply import recover
 from provisioner.cluster.compare import NONCE
+from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.inventory import MemoryInventory
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import PlanChanged, PreconditionFailed
@@ -329,6 +330,29 @@ def test_a_deployment_becomes_available_before_admission_is_switched_on(scene: S
     assert failures(outcomes) == []
     assert [one.ref.kind for one in outcomes] == ["Deployment", "ValidatingWebhookConfiguration"]
     assert scene.live(scene.deployment())["status"]["availableReplicas"] == 1
+
+
+def test_an_object_waits_until_what_it_names_works(scene: Scene):
+    after = scene.config_map("after")
+    after["metadata"]["annotations"] = {DEPENDS_ON: f"apps/namespaces/{scene.namespace}/Deployment/web"}
+    outcomes = scene.deploy(after, scene.config_map("before"), scene.deployment(), timeout_seconds=60.0)
+    assert failures(outcomes) == []
+    assert [one.ref.name for one in outcomes] == ["before", "web", "after"]
+    written = scene.live(after)["metadata"]["managedFields"][0]["time"]
+    assert scene.live(scene.deployment())["status"]["conditions"][0]["lastTransitionTime"] <= written
+
+
+def test_an_object_is_not_tried_while_what_it_names_does_not_work(real_scene: Scene):
+    scene = real_scene  # the sandbox binds every claim
+    claim = scene.namespaced("v1", "PersistentVolumeClaim", "data")
+    storage = {"requests": {"storage": "1Gi"}}
+    claim["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": storage, "storageClassName": "none-such"}
+    after = scene.config_map("after")
+    after["metadata"]["annotations"] = {DEPENDS_ON: f"/namespaces/{scene.namespace}/PersistentVolumeClaim/data"}
+    outcomes = scene.deploy(after, claim, timeout_seconds=1.0)
+    assert states(outcomes) == {"PersistentVolumeClaim/data": DONE, "ConfigMap/after": SKIPPED}
+    assert "PersistentVolumeClaim" in outcomes[-1].message
+    assert scene.live(after) is None
 
 
 def test_S10_what_an_admission_policy_changes_behind_the_dry_run_is_a_failure(real_scene: Scene):

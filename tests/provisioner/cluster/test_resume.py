@@ -11,11 +11,12 @@ from provisioner.cluster.api import Cluster
 from provisioner.cluster.apply import Terms, apply
 from provisioner.cluster.compare import cleaned, nonce_of, uid_of
 from provisioner.cluster.inventory import MemoryInventory, ObjectIdentity
-from provisioner.values import InventoryItem, ObjectRef
+from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef
 from tests.provisioner.cluster.mortal import KILLED, FileInventory, Work, run_and_die
 from tests.provisioner.cluster.scene import MANAGER, Scene, content, failures
 
 UNDISTURBED: dict[str, Any] = {}
+IF_NO_CONTROLLER = CollisionProtection.IF_NO_CONTROLLER
 MOVING = ("clusterIP", "clusterIPs")
 
 
@@ -33,17 +34,23 @@ def first(scene: Scene) -> list[Any]:
 
 
 def second(scene: Scene) -> list[Any]:
-    """Something of everything: unchanged, updated, replaced, created, deleted."""
+    """Something of everything: unchanged, updated, replaced, created, adopted, deleted."""
     return [
         scene.definition(),
         scene.widget(size=2),
         scene.config_map(version="2"),
         scene.config_map("new"),
+        scene.config_map("adopted", ours="2"),
         scene.secret(version="2"),
         scene.service(),
         scene.deployment(image="example.com/web:2", replicas=0),
         scene.job(image="example.com/migrate:2"),
     ]
+
+
+def meet_a_stranger(scene: Scene) -> None:
+    """What the second content is going to adopt."""
+    scene.cluster.create(scene.config_map("adopted", theirs="1"), field_manager="somebody")
 
 
 def picture(scene: Scene, objects: list[Any], items: dict[ObjectIdentity, InventoryItem]) -> Any:
@@ -97,8 +104,10 @@ POINTS = [(die_at, is_after) for die_at in range(1, 20) for is_after in (False, 
 def test_a_killed_apply_is_carried_on_to_the_undisturbed_end(scene: Scene, kubeconfig, tmp_path, die_at, is_after):
     file = tmp_path / "inventory"
     for objects, before in ((first(scene), []), (second(scene), first(scene))):
+        if before:
+            meet_a_stranger(scene)
         scene.inventory = MemoryInventory(FileInventory(file).items().values())
-        planned, bundle = scene.plan(*objects), content(objects)
+        planned, bundle = scene.plan(*objects, collision_protection=IF_NO_CONTROLLER), content(objects)
         dying = FileInventory(file, die_at=die_at, is_after=is_after)
         assert run_and_die(Work(kubeconfig, bundle, planned), dying) in {KILLED, 0}
         again = FileInventory(file)
@@ -126,7 +135,11 @@ def _undisturbed(scene: Scene) -> Any:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": calm.namespace}}
     calm.cluster.create(namespace)
     try:
-        assert failures([*calm.deploy(*first(calm)), *calm.deploy(*second(calm))]) == []
+        assert failures(calm.deploy(*first(calm))) == []
+        meet_a_stranger(calm)
+        planned = calm.plan(*second(calm), collision_protection=IF_NO_CONTROLLER)
+        assert {one.action for one in planned.actions} == set(Action) - {Action.SKIP}
+        assert failures(calm.apply(planned, *second(calm))) == []
         return picture(calm, second(calm), calm.inventory.items())
     finally:
         calm.cluster.delete(ObjectRef.of(calm.definition()))

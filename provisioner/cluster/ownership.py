@@ -1,0 +1,63 @@
+"""Who holds an object that is not ours, and whether it may be adopted. Pure.
+
+Labels and annotations never prove that something is ours (S20). Here they only ever stand in the way, and anybody who
+can write them can delete the object as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from provisioner.cluster.compare import nonce_of, owner_words, uid_of
+from provisioner.cluster.order import is_system_namespace
+from provisioner.values import CollisionProtection, GroupKind, JsonObject, ObjectRef
+
+_SECRET = GroupKind("", "Secret")
+_HELM = "meta.helm.sh/release-name"
+_MANAGED_BY = "app.kubernetes.io/managed-by"
+# How other deployers mark what is theirs, in labels or annotations.
+_MARKS = {
+    "argocd.argoproj.io/tracking-id": "the Argo CD application",
+    "helm.toolkit.fluxcd.io/name": "the Flux HelmRelease",
+    "kapp.k14s.io/app": "the kapp app",
+    "kustomize.toolkit.fluxcd.io/name": "the Flux Kustomization",
+    "olm.operatorframework.io/owner-name": "the ClusterExtension",
+    "olm.owner": "the operator",
+}
+
+
+def objection_to_adoption(live: JsonObject, protection: CollisionProtection, others: Mapping[str, str]) -> str:
+    """Why an existing object that is not ours is left alone, in words; "" where it may be adopted.
+
+    `others` are the names of other deployments by the uid of each object that they hold.
+    """
+    ref = ObjectRef.of(live)
+    found = f"{ref} exists already and does not belong to this deployment"
+    holder = holder_of(live, others)
+    if holder:
+        return f"{found}: it is held by {holder} ({owner_words(live)})".replace(" ()", "")
+    if protection is not CollisionProtection.IF_NO_CONTROLLER:
+        owner = owner_words(live)
+        return f"{found} ({owner})" if owner else found
+    if is_system_namespace(ref):
+        return f"{found}: it belongs to Kubernetes itself"
+    if ref.group_kind == _SECRET:
+        return f"{found}: a Secret is never adopted, because that would tell whether its values are the same"
+    return ""
+
+
+def holder_of(live: JsonObject, others: Mapping[str, str]) -> str:
+    """Who holds an object, in words; "" where nobody seems to."""
+    if uid_of(live) in others:
+        return f"the BundleDeployment {others[uid_of(live)]}"
+    meta = live.get("metadata") or {}
+    for owner in meta.get("ownerReferences") or []:
+        if owner.get("controller") is True:
+            return f"its controller {owner.get('kind')} {owner.get('name')}"
+    marks: dict[str, Any] = {**(meta.get("labels") or {}), **(meta.get("annotations") or {})}
+    if marks.get(_HELM) or marks.get(_MANAGED_BY) == "Helm":
+        return f"the Helm release {marks.get(_HELM) or 'that manages it'}"
+    if nonce_of(live):
+        return "another deployment of Pratique, one that is not known here"
+    return next((f"{words} {marks[mark]}" for mark, words in _MARKS.items() if marks.get(mark)), "")

@@ -1,0 +1,90 @@
+"""What goes: objects of ours that the content has no more, and why some of them stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from provisioner.cluster.api import Cluster
+from provisioner.cluster.compare import masked, uid_of, version_of
+from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.live import PARALLEL
+from provisioner.cluster.order import deletion_phases, is_system_namespace
+from provisioner.cluster.planning import Scene, says, standing, stopped
+from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind
+from provisioner.values import Action, Content, JsonObject, Manifest, ObjectRef, PlannedAction
+
+# An object that stays when its content has it no more.
+PRUNE, KEEP = "core.rukpak.io/prune", "false"
+
+
+def leaving(
+    inventory: Mapping[ObjectIdentity, str], content: Content, before: Mapping[ObjectIdentity, Manifest]
+) -> list[ObjectRef]:
+    """What is ours and not in the content, in the order in which it goes."""
+    wished = {one.ref.identity for one in content.manifests}
+    refs = [
+        ObjectRef(identity[0], before[identity].ref.version if identity in before else "", *identity[1:])
+        for identity in inventory
+        if identity not in wished
+    ]
+    return [ref for phase in deletion_phases(refs) for ref in phase.refs]
+
+
+def deletions(scene: Scene, refs: Iterable[ObjectRef]) -> list[PlannedAction]:
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        return list(pool.map(lambda ref: _deletion(scene, ref), refs))
+
+
+def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
+    """The deletion of one object of ours. One that is gone is planned too: only the inventory still holds it.
+
+    What says of itself that it is to be kept, as reviewed or as it is now, is only let go.
+    """
+    ours = scene.inventory[ref.identity]
+    planned = PlannedAction(ref, Action.DELETE, ours)
+    if is_system_namespace(ref):
+        return replace(
+            planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"
+        )
+    try:
+        planned = replace(planned, ref=_in_served_version(scene.cluster, ref))
+        live = scene.live(planned.ref)
+        return planned if live is None else _deletion_of(scene, planned, live)
+    except UnknownKind:
+        return planned  # with the kind its objects went
+    except PreconditionFailed as exc:
+        raise TryLater(f"{ref} changes faster than it can be planned") from exc
+    except ClusterError as exc:
+        return stopped(planned, exc)
+
+
+def _deletion_of(scene: Scene, planned: PlannedAction, live: dict[str, Any]) -> PlannedAction:
+    ref = planned.ref
+    if uid_of(live) != planned.uid:
+        return _let_go(planned, f"{ref} was made again by somebody else and stays")
+    running = scene.before.get(ref.identity)
+    if _is_kept(live) or (running and _is_kept(running.body)):
+        return _let_go(planned, f"{ref} stays, because it says {PRUNE}: {KEEP}; from now on nobody looks after it")
+    stands = standing(scene, ref, live)
+    if stands and stands.action is Action.DELETE:
+        return stands
+    scene.cluster.delete(ref, uid=planned.uid, dry_run=True)
+    before, _ = masked(live, None)
+    return replace(planned, resource_version=version_of(live), before=before)
+
+
+def _let_go(planned: PlannedAction, words: str) -> PlannedAction:
+    return replace(planned, action=Action.NONE, warnings=(words,))
+
+
+def _is_kept(obj: JsonObject) -> bool:
+    return says(obj, PRUNE) == KEEP
+
+
+def _in_served_version(cluster: Cluster, ref: ObjectRef) -> ObjectRef:
+    """`ref` in its own version if that is still served, else in the preferred one."""
+    found = cluster.resource_of(ref.group, ref.version, ref.kind) or cluster.resource_of(ref.group, "", ref.kind)
+    return replace(ref, version=found.version) if found else ref

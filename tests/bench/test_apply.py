@@ -1,0 +1,129 @@
+"""500 mixed objects: first apply, all changed, 10 changed; against kubectl on the same API server in the same run.
+
+Run by `make bench`. Figures, no verdict: the median of the ratios of each round counts, because a machine is never
+equally busy twice. "gate" is the plan that is made again between approval and apply.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import yaml
+
+from provisioner import pipeline
+from provisioner.cluster.api import Cluster
+from provisioner.cluster.inventory import MemoryInventory, uids
+from provisioner.values import Content, OutcomeState, Plan
+from tests.bench.mixed import OBJECTS, content_of, objects
+from tests.controlplane.endpoint import Endpoint
+
+ROUNDS = 3
+FEW = 10
+# (what is written, version, how many of the objects are in that version)
+STAGES = (("first apply", 1, OBJECTS), ("all changed", 2, OBJECTS), ("back", 1, OBJECTS), (f"{FEW} changed", 2, FEW))
+# Ours over kubectl's, at most.
+GOALS = {
+    ("apply", "first apply"): 0.9,
+    ("apply", "all changed"): 1.0,
+    ("apply", f"{FEW} changed"): 0.3,
+    ("review", "all changed"): 0.7,
+    ("review", f"{FEW} changed"): 0.25,
+}
+T = TypeVar("T")
+
+
+@dataclass
+class Clock:
+    """Seconds by (what, stage), one for each round."""
+
+    seconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+
+    def time(self, what: str, stage: str, work: Callable[[], T]) -> T:
+        began = time.perf_counter()
+        done = work()
+        self.seconds.setdefault((what, stage), []).append(time.perf_counter() - began)
+        return done
+
+    def lines(self) -> Iterator[str]:
+        for ours, theirs in (("review", "diff"), ("gate", "apply"), ("write", "apply"), ("apply", "apply")):
+            for stage, *_ in STAGES:
+                yield self._line(ours, theirs, stage)
+
+    def _line(self, ours: str, theirs: str, stage: str) -> str:
+        own, other = self._of(ours, stage), self.seconds[f"kubectl {theirs}", stage]
+        ratios = [mine / its for mine, its in zip(own, other, strict=True)]
+        goal = f", goal {GOALS[ours, stage]}" if (ours, stage) in GOALS else ""
+        return (
+            f"{ours:>6} {stage:<11} {statistics.median(own):6.2f} s, kubectl {theirs:<5} {statistics.median(other):6.2f} s,"
+            f" ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}{goal})"
+        )
+
+    def _of(self, what: str, stage: str) -> list[float]:
+        """From "approved" to "all written" it is the gate and the writes."""
+        if what != "apply":
+            return self.seconds[what, stage]
+        both = (self.seconds[part, stage] for part in ("gate", "write"))
+        return [sum(parts) for parts in zip(*both, strict=True)]
+
+
+@dataclass
+class Ours:
+    """One deployment of ours in a namespace, with what runs of it."""
+
+    cluster: Cluster
+    clock: Clock
+    namespace: str
+    inventory: MemoryInventory = field(default_factory=MemoryInventory)
+    running: Content | None = None
+
+    def pass_through(self, stage: str, version: int, changed: int) -> None:
+        content = content_of(self.namespace, version, changed=changed)
+        owned = uids(self.inventory.items().values())
+        about = {"previous": self.running, "inventory": owned}
+        report = self.clock.time("review", stage, lambda: pipeline.look(self.cluster, content, **about))
+        again = self.clock.time(
+            "gate", stage, lambda: pipeline.plan_again(self.cluster, content, reviewed=report.plan, **about)
+        )
+        assert again.digest == report.plan.digest
+        self.clock.time("write", stage, lambda: self._write(content, report.plan))
+        self.running = content
+
+    def _write(self, content: Content, plan: Plan) -> None:
+        outcomes = list(pipeline.deploy(self.cluster, content, plan, inventory=self.inventory))
+        assert {one.state for one in outcomes} <= {OutcomeState.DONE, OutcomeState.UNCHANGED}
+
+
+@pytest.mark.controlplane
+def test_figures_of_500_mixed_objects(controlplane: Endpoint, tmp_path: Path) -> None:
+    cluster = Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=60)
+    kubeconfig, file = tmp_path / "kubeconfig", tmp_path / "objects.yaml"
+    controlplane.write(kubeconfig)
+    clock = Clock()
+
+    def kubectl(*words: str, ok: tuple[int, ...] = (0,)) -> None:
+        command = [str(controlplane.kubectl), "--kubeconfig", str(kubeconfig), *words]
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert done.returncode in ok, done.stderr.decode()
+
+    for _ in range(ROUNDS):
+        ours, theirs = (f"bench-{uuid.uuid4().hex[:8]}" for _ in range(2))
+        for namespace in (ours, theirs):
+            kubectl("create", "namespace", namespace)
+        own = Ours(cluster, clock, ours)
+        for stage, version, changed in STAGES:
+            own.pass_through(stage, version, changed)
+            file.write_text(yaml.safe_dump_all(objects(theirs, version, changed=changed)))
+            words = ("--server-side", "-f", str(file))
+            clock.time("kubectl diff", stage, lambda: kubectl("diff", *words, ok=(0, 1)))  # noqa: B023 - called at once
+            clock.time("kubectl apply", stage, lambda: kubectl("apply", *words))  # noqa: B023 - called at once
+        for namespace in (ours, theirs):
+            kubectl("delete", "namespace", namespace, "--wait=false")
+    print("", *clock.lines(), sep="\n")

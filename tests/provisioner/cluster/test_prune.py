@@ -1,0 +1,126 @@
+"""What goes because the content has it no more, and what stays nevertheless."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.cluster.pruning import PRUNE
+from provisioner.errors import EmptyBundle
+from provisioner.values import Action, ObjectRef, OutcomeState
+from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states
+
+
+def kept(scene: Scene, name: str = "kept", says: str = "false") -> dict[str, Any]:
+    obj = scene.config_map(name, a="1")
+    obj["metadata"]["annotations"] = {PRUNE: says}
+    return obj
+
+
+def annotate(scene: Scene, obj: dict[str, Any], says: str | None) -> None:
+    """As somebody with kubectl does."""
+    live = scene.live(obj)
+    assert live is not None
+    words = {key: value for key, value in live["metadata"]["annotations"].items() if key != PRUNE}
+    words |= {PRUNE: says} if says is not None else {}
+    scene.cluster.replace({**live, "metadata": {**live["metadata"], "annotations": words}}, field_manager="somebody")
+
+
+def test_what_says_that_it_stays_is_kept_and_let_go(scene: Scene):
+    stays = scene.config_map("stays")
+    scene.deploy(stays, kept(scene), scene.config_map("goes"))
+    planned = scene.plan(stays)
+    assert actions(planned) == {
+        "ConfigMap/stays": Action.NONE,
+        "ConfigMap/kept": Action.NONE,
+        "ConfigMap/goes": Action.DELETE,
+    }
+    assert "core.rukpak.io/prune: false" in action_of(planned, kept(scene)).warnings[0]
+    assert failures(scene.apply(planned, stays)) == []
+    assert scene.live(kept(scene))["data"] == {"a": "1"}
+    assert {item.ref.name for item in scene.inventory.items().values()} == {"stays"}
+
+
+@pytest.mark.parametrize("says", ["true", "", "False"])
+def test_only_the_word_false_keeps_an_object(scene: Scene, says):
+    scene.deploy(kept(scene, says=says), stays := scene.config_map())
+    assert action_of(scene.plan(stays), kept(scene)).action is Action.DELETE
+
+
+def test_an_object_that_somebody_marked_in_the_cluster_is_kept_too(scene: Scene):
+    scene.deploy(obj := scene.config_map("marked"), stays := scene.config_map())
+    annotate(scene, obj, "false")
+    assert action_of(scene.plan(stays), obj).action is Action.NONE
+
+
+def test_an_object_that_was_reviewed_as_kept_is_kept_though_somebody_took_the_mark_away(scene: Scene):
+    scene.deploy(kept(scene), stays := scene.config_map())
+    annotate(scene, kept(scene), None)
+    assert action_of(scene.plan(stays, previous=content([kept(scene), stays])), kept(scene)).action is Action.NONE
+
+
+def test_a_removal_keeps_it_as_well(scene: Scene):
+    scene.deploy(kept(scene), scene.config_map("goes"))
+    assert failures(scene.deploy()) == []
+    assert scene.live(kept(scene)) is not None
+    assert (scene.live(scene.config_map("goes")), scene.inventory.items()) == (None, {})
+
+
+def test_an_empty_bundle_is_refused(scene: Scene):
+    obj = scene.config_map()
+    scene.deploy(obj)
+    with pytest.raises(EmptyBundle, match="1 that are ours would go"):
+        scene.plan(is_removal=False)
+    assert scene.live(obj) is not None
+
+
+def test_what_is_not_ours_any_more_is_not_pruned(scene: Scene):
+    obj = scene.config_map("again")
+    scene.deploy(obj, stays := scene.config_map())
+    scene.cluster.delete(ObjectRef.of(obj))
+    scene.cluster.create(obj)
+    assert states(scene.deploy(stays))["ConfigMap/again"] is OutcomeState.UNCHANGED
+    assert scene.live(obj) is not None
+
+
+def test_what_could_not_be_pruned_stays_in_the_inventory_and_is_tried_again(scene: Scene):
+    obj = scene.config_map("held")
+    scene.deploy(obj, stays := scene.config_map())
+    live = scene.live(obj)
+    scene.cluster.replace({**live, "metadata": {**live["metadata"], "finalizers": ["example.com/hold"]}})
+    assert states(scene.deploy(stays, timeout_seconds=1.0))["ConfigMap/held"] is OutcomeState.FAILED
+    assert ObjectRef.of(obj).identity in scene.inventory.items()
+    assert action_of(scene.plan(stays), obj).action is Action.DELETE
+    live = scene.live(obj)
+    scene.cluster.replace({**live, "metadata": {**live["metadata"], "finalizers": []}})
+    assert failures(scene.deploy(stays)) == []
+    assert ObjectRef.of(obj).identity not in scene.inventory.items()
+
+
+def test_nothing_is_pruned_after_something_failed(scene: Scene):
+    scene.deploy(goes := scene.config_map("goes"))
+    planned = scene.plan(obj := scene.config_map("new"))
+    scene.cluster.create(obj)
+    outcomes = scene.apply(planned, obj)
+    assert states(outcomes) == {"ConfigMap/new": OutcomeState.FAILED, "ConfigMap/goes": OutcomeState.SKIPPED}
+    assert scene.live(goes) is not None
+
+
+def test_what_a_failed_apply_made_is_pruned_by_the_next(scene: Scene):
+    """A partial apply leaves no orphans: its objects are in the inventory, so the next content may drop them."""
+    planned = scene.plan(made := scene.config_map("made"), blocked := scene.config_map("blocked"))
+    scene.cluster.create(blocked)
+    assert states(scene.apply(planned, made, blocked))["ConfigMap/made"] is OutcomeState.DONE
+    assert failures(scene.deploy(scene.config_map("other"))) == []
+    assert scene.live(made) is None
+    assert scene.live(blocked) is not None
+    assert {item.ref.name for item in scene.inventory.items().values() if item.uid} == {"other"}
+
+
+def test_custom_resources_go_before_their_definition(scene: Scene):
+    scene.deploy(scene.definition(), scene.widget(), scene.config_map())
+    planned = scene.plan(scene.config_map())
+    going = [one.ref.kind for one in planned.actions if one.action is Action.DELETE]
+    assert going == ["Widget", "CustomResourceDefinition"]
+    assert failures(scene.apply(planned, scene.config_map())) == []
