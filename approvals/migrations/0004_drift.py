@@ -43,6 +43,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='bundledeployment',
+            name='drift_problem',
+            field=models.TextField(blank=True, help_text='why nobody can tell whether something drifted'),
+        ),
+        migrations.AddField(
+            model_name='bundledeployment',
             name='is_woken',
             field=models.BooleanField(default=False, help_text='a wake came while somebody held the claim'),
         ),

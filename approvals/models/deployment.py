@@ -45,6 +45,7 @@ class BundleDeployment(models.Model):
     looked_after_at = models.DateTimeField(null=True, blank=True)
     deletion_requested_at = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
+    drift_problem = models.TextField(blank=True, help_text="why nobody can tell whether something drifted")
     # Who looks for drift and puts it back: one worker at a time (ledger.claims).
     claimed_by = models.CharField(max_length=100, blank=True)
     claimed_until = models.DateTimeField(null=True, blank=True)
