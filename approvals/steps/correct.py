@@ -19,6 +19,7 @@ from approvals.access.port import connect
 from approvals.ledger import claims, drifts
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps.inventory import DatabaseInventory, installer_of, ref_of
+from approvals.steps.prepare import check_cluster
 from approvals.steps.standing import NotNow, check_running, check_standing
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.apply import recover
@@ -101,6 +102,7 @@ def _take_some(deployment_id: int, worker: str) -> bool:
 
 
 def _work(case: Case, items: list[InventoryItem]) -> None:
+    check_cluster(case.revision.request, case.service)
     content = store.get(case.revision.content)
     manifests = {one.ref.identity: one for one in content.manifests}
     for item in items:

@@ -1,8 +1,8 @@
 """See within a second what happens to the objects that are ours: one watch a kind and cluster, of metadata only.
 
-A watch costs no list calls while nothing happens; it is carried on from its last bookmark, and only where that is too old
-is the list taken again. What is kept in memory is the name and a fingerprint of each managed object. An event only marks
-the object's row and wakes a worker (steps.correct): whether it means anything is found out there.
+A watch costs no list calls while nothing happens; it is carried on from its last bookmark, and only where that is too
+old is the list taken again. What is kept in memory is the name and a fingerprint of each managed object. An event only
+marks the object's row and wakes a worker (steps.correct): whether it means anything is found out there.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any
 
-from django.db import close_old_connections
+from django.db import OperationalError, close_old_connections
 from django.utils import timezone
 
 from approvals import wake
 from approvals.access.port import connect
 from approvals.ledger import drifts
-from approvals.models import BundleDeployment, Cluster, InventoryItem
-from approvals.watch.scopes import Scope, refused, scopes_of
-from provisioner.cluster.answers import Watch, WatchEvent, WatchType
+from approvals.models import Cluster, InventoryItem
+from approvals.watch.scopes import Row, Scope, managed, scopes_of, state_of
+from provisioner.cluster.answers import Watch, WatchType
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.discovery import Resource
 from provisioner.cluster.drift import fingerprint
 from provisioner.errors import Expired, Forbidden, PratiqueError
+from provisioner.values import JsonObject
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +37,11 @@ WATCH_SECONDS = 240.0
 # After a 410 every watch of a cluster lists again: not all of them at the same moment.
 MOST_JITTER_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0
-# A kind that nobody may watch is compared this often instead, by reading the objects themselves.
+# Objects of a kind that nobody may watch are compared this often instead, and their watch is tried again.
 POLL_SECONDS = 60.0
-# An object that never keeps still is compared at most this often.
-CALM = timedelta(seconds=5)
+# A kind that we may not watch in the whole cluster is watched as its installers, for this long.
+REFUSAL_SECONDS = 3600.0
+GONE = ""
 
 Name = tuple[str, str]
 
@@ -52,14 +53,20 @@ class Book:
     objects: dict[Name, tuple[int, bytes]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def refresh(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
+    def refresh(self, rows: Iterable[Row]) -> None:
         """Take over what the inventories hold; what is known of an object that stays is kept."""
         with self.lock:
             known = self.objects
             self.objects = {
-                (namespace, name): (pk, known.get((namespace, name), (0, _short(seen)))[1])
-                for pk, namespace, name, seen in rows
+                name: known.get(name, (row.pk, _short(row.fingerprint)))
+                for row in rows
+                for name in [(row.namespace, row.name)]
             }
+
+    def doubt(self) -> None:
+        """What was noted may not have been told: everything is news again."""
+        with self.lock:
+            self.objects = {name: (pk, b"?") for name, (pk, _) in self.objects.items()}
 
     def note(self, name: Name, seen: str) -> int | None:
         """The row to compare where this is news; None where it is not, or not ours. "" is an object that is gone."""
@@ -83,12 +90,20 @@ class Informer:
     scope: Scope
     book: Book = field(default_factory=Book)
     stop: threading.Event = field(default_factory=threading.Event)
+    version: str = ""
     is_refused: bool = False
     lists: int = 0
     _watch: Watch | None = None
+    _thread: threading.Thread | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        threading.Thread(target=self.run, daemon=True, name=f"{self.cluster.name} {self.scope}").start()
+        name = f"{self.cluster.name} {self.scope.kind} {self.scope.namespace}"
+        self._thread = threading.Thread(target=self.run, daemon=True, name=name)
+        self._thread.start()
 
     def end(self) -> None:
         self.stop.set()
@@ -97,74 +112,75 @@ class Informer:
 
     def run(self) -> None:
         """Watch until told to stop; whatever goes wrong is tried again, more and more rarely."""
-        wait, version = 1.0, ""
+        wait = 1.0
         while not self.stop.is_set():
             close_old_connections()
             try:
-                api = self.scope.seen_by(connect(self.cluster))
-                resource = self.scope.resource(api)
-                version = version or self.take_list(api, resource)
-                version = self.follow(api, resource, version)
+                self._watch_once()
                 wait = 1.0
             except Expired:
-                version = ""
+                self.version = ""
                 self.stop.wait(random.uniform(0, MOST_JITTER_SECONDS))  # noqa: S311 - spreads load, keeps no secret
             except Forbidden as exc:
                 logger.info("may not watch", extra={"scope": str(self.scope), "error": str(exc)})
                 self.is_refused = True
-                return
-            except PratiqueError as exc:
+                break
+            except (PratiqueError, OperationalError) as exc:
                 logger.warning("a watch broke off", extra={"scope": str(self.scope), "error": str(exc)})
-                self.stop.wait(wait)
+                if isinstance(exc, OperationalError):
+                    self.book.doubt()
+                    self.version = ""
+                self.stop.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
                 wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         close_old_connections()
+
+    def _watch_once(self) -> None:
+        api = self.scope.seen_by(connect(self.cluster))
+        resource = self.scope.resource(api)
+        self.version = self.version or self.take_list(api, resource)
+        self.follow(api, resource)
 
     def take_list(self, api: Api, resource: Resource) -> str:
         """Compare what is there with what was seen last; the resourceVersion to watch from, that of the first page."""
         self.lists += 1
-        version, there = "", set()
+        version = ""
+        there: set[Name] = set()
         for objects, at in api.pages(resource, namespace=self.scope.namespace, metadata_only=True):
             version = version or at
             there.update(map(_name, objects))
-            self._tell([(_name(obj), fingerprint(obj)) for obj in objects])
-        self._tell([(name, "") for name in self.book.absent(there)])
+            self.tell([(_name(obj), fingerprint(obj)) for obj in objects])
+        self.tell([(name, GONE) for name in self.book.absent(there)])
         return version
 
-    def follow(self, api: Api, resource: Resource, version: str) -> str:
-        """Watch once from `version`; the last one seen."""
-        self._watch = api.watch(
+    def follow(self, api: Api, resource: Resource) -> None:
+        """Watch once, from `version` on; it moves on with every event that was told."""
+        watch = api.watch(
             resource,
             namespace=self.scope.namespace,
-            resource_version=version,
+            resource_version=self.version,
             timeout_seconds=WATCH_SECONDS,
             metadata_only=True,
         )
+        self._watch = watch
+        if self.stop.is_set():
+            watch.close()
         try:
-            for event in self._watch:
-                if self.stop.is_set():
-                    break
-                version = event.resource_version or version
-                self.take(event)
+            for event in watch:
+                if event.type is not WatchType.BOOKMARK:
+                    is_gone = event.type is WatchType.DELETED
+                    self.tell([(_name(event.object), GONE if is_gone else fingerprint(event.object))])
+                self.version = event.resource_version or self.version
         finally:
-            self._watch.close()
-        return version
+            watch.close()
 
-    def take(self, event: WatchEvent) -> None:
-        if event.type is not WatchType.BOOKMARK:
-            seen = "" if event.type is WatchType.DELETED else fingerprint(event.object)
-            self._tell([(_name(event.object), seen)])
-
-    def _tell(self, seen: Iterable[tuple[Name, str]]) -> None:
-        """Mark and wake what is news, also to the row itself: a worker has compared what it wrote."""
+    def tell(self, seen: Iterable[tuple[Name, str]]) -> None:
+        """Mark and wake what is news, also to the row itself: what a worker wrote, it has compared."""
         news = {pk: mark for name, mark in seen if (pk := self.book.note(name, mark)) is not None}
         if not news:
             return
-        close_old_connections()
         rows = InventoryItem.objects.filter(pk__in=news).values_list("pk", "deployment_id", "fingerprint")
         marked = [(pk, deployment) for pk, deployment, known in rows if not known or known != news[pk]]
-        drifts.mark([pk for pk, _ in marked], timezone.now())
-        for deployment in {deployment for _, deployment in marked}:
-            wake.drift(deployment)
+        mark_and_wake(marked)
 
 
 @dataclass
@@ -173,25 +189,75 @@ class Informers:
 
     cluster: Cluster
     running: dict[Scope, Informer] = field(default_factory=dict)
-    polled_at: float = 0.0
     _state: object = None
     _refused: dict[Scope, float] = field(default_factory=dict)
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop`; a thread's work."""
-        try:
-            while not stop.is_set():
-                close_old_connections()
-                self.look()
-                stop.wait(REFRESH_SECONDS)
-        finally:
-            for informer in self.running.values():
-                informer.end()
+        """A thread's work, until `stop`."""
+        while not stop.is_set():
+            close_old_connections()
+            try:
+                self.look(time.monotonic())
+            except OperationalError as exc:
+                logger.warning("the database does not answer", extra={"error": str(exc)})
+            stop.wait(REFRESH_SECONDS)
+        for informer in self.running.values():
+            informer.end()
+        close_old_connections()
 
-    def look(self) -> None:
-        """Start what is missing, end what nobody needs, and let the watches know what is new in the inventories."""
-        self._note_refused()
-        state = self._state_of_inventories()
+    def look(self, now: float) -> None:
+        """Start what is missing, end what nobody needs, and tell the watches of what is new in the inventories."""
+        self._note_refused(now)
+        state = (state_of(self.cluster), frozenset(self._refused))
         if state == self._state:
             return
+        wanted = scopes_of(self.cluster, self._refused)
+        for scope in self.running.keys() - wanted.keys():
+            self.running.pop(scope).end()
+        for scope, rows in wanted.items():
+            if scope in self._refused:
+                mark_and_wake(managed(self.cluster).filter(pk__in=[row.pk for row in rows]).values_list(*_MARKED))
+            elif scope in self.running:
+                self.running[scope].book.refresh(rows)
+            else:
+                self._start(scope, rows)
+        # What was never compared may have changed before anybody watched it.
+        mark_and_wake(managed(self.cluster).filter(fingerprint="", look_at__isnull=True).values_list(*_MARKED))
         self._state = state
+
+    def _start(self, scope: Scope, rows: list[Row]) -> None:
+        informer = Informer(self.cluster, scope)
+        informer.book.refresh(rows)
+        self.running[scope] = informer
+        informer.start()
+
+    def _note_refused(self, now: float) -> None:
+        """A refused watch is tried again; its objects are compared anew whenever it is refused."""
+        for scope in [scope for scope, until in self._refused.items() if until <= now]:
+            del self._refused[scope]
+        for scope, informer in [(scope, one) for scope, one in self.running.items() if not one.is_alive]:
+            del self.running[scope]
+            self._state = None
+            if informer.is_refused:
+                self._refused[scope] = now + (POLL_SECONDS if scope.installer else REFUSAL_SECONDS)
+
+
+_MARKED = ("pk", "deployment_id")
+
+
+def mark_and_wake(marked: Iterable[tuple[int, int]]) -> None:
+    """Have these objects, by (row, deployment), compared now."""
+    rows = dict(marked)
+    drifts.mark(rows, timezone.now())
+    for deployment in sorted(set(rows.values())):
+        wake.drift(deployment)
+
+
+def _name(obj: JsonObject) -> Name:
+    meta = obj.get("metadata") or {}
+    return (str(meta.get("namespace") or ""), str(meta.get("name") or ""))
+
+
+def _short(mark: str) -> bytes:
+    """Half of a fingerprint, as bytes: enough to tell two states of one object apart."""
+    return bytes.fromhex(mark[:16])
