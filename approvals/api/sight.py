@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from approvals import access
-from approvals.models import Cluster, Report, Request
+from approvals.models import Cluster, InventoryItem, Report, Request
 from provisioner.review.difference import mask_secret
 from provisioner.values import Action, ObjectRef
 
@@ -43,6 +43,12 @@ class Sight:
 
     def may_see(self, record: Record) -> bool:
         ref = ObjectRef(record["group"], record["version"], record["kind"], record["namespace"], record["name"])
+        return self._may_see(ref)
+
+    def may_see_item(self, item: InventoryItem) -> bool:
+        return self._may_see(ObjectRef(item.group, item.version, item.kind, item.namespace, item.name))
+
+    def _may_see(self, ref: ObjectRef) -> bool:
         wider = (replace(ref, namespace="", name=""), replace(ref, name=""), ref)
         return any(self._ask(each) for each in dict.fromkeys(wider))
 

@@ -10,6 +10,7 @@ from django.core.exceptions import MultipleObjectsReturned
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404
 from django.middleware.http import ConditionalGetMiddleware
+from django.utils import timezone
 from django.utils.decorators import decorator_from_middleware, method_decorator
 from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
@@ -25,9 +26,10 @@ from approvals.access import Permission
 from approvals.api import serializers as shapes
 from approvals.api.parsing import BoundedJson
 from approvals.api.problems import Ambiguous
-from approvals.api.sight import visible_report
+from approvals.api.sight import Sight, visible_report
 from approvals.errors import CouldNotAsk
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
+from approvals.selectors import drift
 
 VIA = "rest"
 
@@ -173,6 +175,16 @@ class DeploymentViewSet(Readable):
     def revisions(self, request: Http, **_: Any) -> Response:
         rows = Revision.objects.filter(deployment=self.get_object()).select_related("request")
         return self.paged(rows, shapes.RevisionSerializer)
+
+    @extend_schema(responses=shapes.DriftSerializer(many=True))
+    @action(detail=True)
+    def drift(self, request: Http, **_: Any) -> Response:
+        """What differs from what was approved, or did in the last day: who, which fields, and what was put back."""
+        deployment = self.get_object()
+        rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=timezone.now()))
+        sight = Sight(person(request), deployment.cluster)
+        context = {"may_see": lambda row: sight.may_see_item(row.item)}
+        return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 
 
 class RequestFilter(django_filters.FilterSet):

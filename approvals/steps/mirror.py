@@ -14,6 +14,7 @@ from approvals.access.port import connect
 from approvals.ledger import pivots
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision
+from approvals.selectors import drift as selectors
 from approvals.steps import conditions
 from approvals.steps.observe import observe
 from provisioner.cluster.api import Cluster as Api
@@ -68,7 +69,8 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
     latest = deployment.requests.select_related("content").order_by("-number").first()
     active = deployment.active_revision
     waits_for = f"request {mirror_name(latest)} is {latest.state.replace('_', ' ')}" if latest else "no request yet"
-    shown = conditions.of_deployment(deployment, latest, waits_for)
+    drift = selectors.summary(deployment=deployment)
+    shown = [*conditions.of_deployment(deployment, latest, waits_for), conditions.of_drift(deployment, drift)]
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],

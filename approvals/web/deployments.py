@@ -15,6 +15,7 @@ from approvals.models import BundleDeployment
 from approvals.selectors import lists
 from approvals.web.deployment_form import NewForm, SpecForm, initial_of
 from approvals.web.doors import of_deployment, person, readable, signed_in
+from approvals.web.drifts import shown_drifts
 from approvals.web.rendering import page
 
 ROWS = 50
@@ -140,6 +141,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "search": search,
         "wanted_health": wanted_health,
         "rights": rights,
+        "drifts": shown_drifts(person(http), deployment),
         "wrong": wrong,
     }
     return page(http, "deployment.html", facts, status=422 if wrong else 200)

@@ -28,6 +28,7 @@ CLOSED = {
     "api-deployment-pause": "deployments/{deployment}/pause",
     "api-deployment-ask-again": "deployments/{deployment}/ask-again",
     "api-deployment-revisions": "deployments/{deployment}/revisions",
+    "api-deployment-drift": "deployments/{deployment}/drift",
     "api-request-detail": "requests/{request}",
     "api-request-report": "requests/{request}/report",
     "api-request-outcomes": "requests/{request}/outcomes",
