@@ -37,9 +37,8 @@ def mark(item_ids: Iterable[int], at: datetime) -> None:
 
 
 def postpone(items: Iterable[InventoryItem], at: datetime) -> None:
-    """Compare these at `at`, unless something more has happened to them."""
-    for item in items:
-        InventoryItem.objects.filter(pk=item.pk, look_at=item.look_at).update(look_at=at)
+    """Compare these at `at`, and not before unless something more happens to them."""
+    InventoryItem.objects.filter(pk__in=[item.pk for item in items]).update(look_at=at)
 
 
 def strikes_of(item: InventoryItem) -> Strikes:
@@ -49,7 +48,10 @@ def strikes_of(item: InventoryItem) -> Strikes:
 
 @transaction.atomic(durable=True)
 def settle(item: InventoryItem, fingerprint: str, *, again_at: datetime | None = None) -> None:
-    """The object was compared as `fingerprint` knows it. What happened to it since then is looked at again."""
+    """The object was compared as `fingerprint` knows it. What happened to it since it was read is compared again.
+
+    By equality, not by time: the clocks of who watches and who compares may differ.
+    """
     row = InventoryItem.objects.filter(pk=item.pk)
     row.update(fingerprint=fingerprint)
     row.filter(look_at=item.look_at).update(look_at=again_at)

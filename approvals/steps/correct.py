@@ -23,8 +23,8 @@ from approvals.steps.prepare import check_cluster
 from approvals.steps.standing import NotNow, check_running, check_standing
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.apply import recover
-from provisioner.cluster.correct import IsScaled, Look, look_at, put_back, scaled_by
-from provisioner.cluster.drift import CORRECTABLE, Held
+from provisioner.cluster.correct import IsScaled, Look, has_replicas, look_at, put_back, scaled_by
+from provisioner.cluster.drift import CORRECTABLE, Change, Held
 from provisioner.cluster.fight import PEACE
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.order import phases
@@ -109,8 +109,8 @@ def _work(case: Case, items: list[InventoryItem]) -> None:
         if ref_of(item).identity not in manifests:
             drifts.drop(item)
     items = _recovered(case, [item for item in items if ref_of(item).identity in manifests])
-    is_scaled = scaled_by(case.service, {item.namespace for item in items if item.kind.endswith(("Set", "Deployment"))})
     held = [Held(manifests[ref_of(item).identity], item.uid, item.nonce) for item in items]
+    is_scaled = scaled_by(case.service, {one.manifest.ref.namespace for one in held if has_replicas(one.manifest)})
     looks = look_at(case.installer, held, manager=FIELD_MANAGER, is_scaled=is_scaled)
     found = {look.ref.identity: (item, look) for item, look in zip(items, looks, strict=True)}
     _note_unknown(case, found.values())
@@ -202,7 +202,9 @@ def _put_back(case: Case, item: InventoryItem, look: Look, is_scaled: IsScaled) 
     drifts.note_correction(
         item=item, revision=case.revision, drift=drift, altered=corrected.altered, now=timezone.now()
     )
-    drifts.settle(item, corrected.fingerprint)
+    # What somebody added beside what they changed still stands there, and is told of by another look.
+    is_left = any(field.change == Change.ADDED for field in drift.fields)
+    drifts.settle(item, corrected.fingerprint, again_at=timezone.now() if is_left else None)
 
 
 def _keep_waiting(case: Case, pairs: Iterable[tuple[InventoryItem, Look]], error: PratiqueError) -> None:

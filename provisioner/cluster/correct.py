@@ -98,6 +98,11 @@ def scaled_by(cluster: Cluster, namespaces: Iterable[str]) -> IsScaled:
     return lambda ref: any(is_target(one, ref) for one in found)
 
 
+def has_replicas(manifest: Manifest) -> bool:
+    """Whether the content says how many there shall be, so that an autoscaler could disagree."""
+    return (manifest.body.get("spec") or {}).get("replicas") is not None
+
+
 def put_back(cluster: Cluster, look: Look, *, manager: str, is_scaled: IsScaled) -> Corrected:
     """Apply the approved manifest onto exactly the object that was looked at, or create it where it is gone.
 
@@ -144,7 +149,7 @@ def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> 
         drift = compare(held, live, live, manager=manager)
         if live is None or (drift and drift.kind in {DriftKind.REMADE, DriftKind.GOING}):
             return Look(held, drift, live)
-        left = left_to_others(held.manifest, is_scaled=_is_scaled(held.manifest, is_scaled))
+        left = left_to_others(held.manifest, is_scaled=has_replicas(held.manifest) and is_scaled(held.manifest.ref))
         sent = to_apply(held.manifest, live, manager=manager, left=left)
         try:
             expected = _asked(cluster, sent, live, held.nonce, manager)
@@ -153,11 +158,6 @@ def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> 
         drift = compare(held, live, expected, manager=manager, left=left)
         return Look(held, drift, live, sent, expected)
     return Look(held, problem=f"{held.manifest.ref} changes faster than it can be looked at")
-
-
-def _is_scaled(manifest: Manifest, is_scaled: IsScaled) -> bool:
-    has_replicas = (manifest.body.get("spec") or {}).get("replicas") is not None
-    return has_replicas and is_scaled(manifest.ref)
 
 
 def _asked(cluster: Cluster, sent: Manifest, live: JsonObject, nonce: str, manager: str) -> JsonObject | None:

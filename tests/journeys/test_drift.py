@@ -75,6 +75,25 @@ def test_a_label_of_others_is_told_and_stays(any_station: Station, registry: Reg
     assert (it.drift().state, it.drift().kind) == ("open", "added")
 
 
+def test_what_was_added_beside_an_edit_is_told_after_the_edit_is_undone(
+    any_station: Station, registry: Registry
+) -> None:
+    it = Running(any_station, registry)
+    foreign = {"name": "miner", "image": "example.com/miner:1"}
+
+    def change(live: Any) -> None:
+        live["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/evil:9"
+        live["spec"]["template"]["spec"]["initContainers"] = [foreign]
+
+    it.edit(change, "Deployment")
+    it.look()
+    correct(it.deployment.pk)
+    assert "evil" not in json.dumps(it.live("Deployment")["spec"])
+    row = it.drift("Deployment")
+    assert (row.state, row.kind) == ("open", "added")
+    assert "initContainers" in row.fields[0]["path"]
+
+
 def test_S20_an_object_made_again_by_somebody_else_is_told_and_never_touched(
     any_station: Station, registry: Registry
 ) -> None:

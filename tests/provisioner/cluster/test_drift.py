@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from provisioner.cluster.answers import WatchType
+from provisioner.cluster.answers import Applied, WatchType
 from provisioner.cluster.api import Cluster
+from provisioner.cluster.compare import NONCE
 from provisioner.cluster.correct import Corrected, Look, look_at, put_back, scaled_by
 from provisioner.cluster.drift import Change, Drift, DriftKind, Held, fingerprint, left_to_others, to_apply
 from provisioner.cluster.ownership import value_at
 from provisioner.cluster.plan import body_of
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed, TryLater
 from provisioner.values import JsonObject, Manifest, ObjectRef
+from tests.controlplane.endpoint import Endpoint
 from tests.provisioner.cluster.scene import MANAGER, Scene
 
 OTHER = "kubectl-edit"
@@ -317,6 +320,48 @@ def test_only_approved_content_is_ever_sent(
     sent = to_apply(manifest, live, manager=MANAGER, left=left_to_others(manifest, is_scaled=is_scaled)).body
     assert is_part(sent, manifest.body)
     assert is_part(body_of(replace(manifest, body=sent))["metadata"], manifest.body["metadata"])
+
+
+class Recording(Cluster):
+    """A cluster whose real writes are remembered as they were sent."""
+
+    sent: list[tuple[dict[str, Any], bool]]
+
+    def apply(self, obj: JsonObject, *, dry_run: bool = False, **options: Any) -> Applied:
+        if not dry_run:
+            self.sent.append((dict(obj), bool(options.get("force"))))
+        return super().apply(obj, dry_run=dry_run, **options)
+
+
+values = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2"]))
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(approved=values, found=values, labels=values, is_deleted=st.booleans())
+def test_whatever_others_do_only_approved_content_is_written(
+    sandbox: Endpoint, approved: dict[str, str], found: dict[str, str], labels: dict[str, str], is_deleted: bool
+) -> None:
+    api = Recording.connect(sandbox.kubeconfig("admin"))
+    api.sent = []
+    scene = Scene(api, "default")
+    settings_map = deployed(scene, scene.config_map(f"c{uuid.uuid4().hex[:8]}", **approved))
+    if is_deleted:
+        api.delete(ObjectRef.of(settings_map))
+    else:
+        edit(scene, settings_map, lambda it: it.update(data=found, metadata={**it["metadata"], "labels": labels}))
+    api.sent.clear()
+    seen = look(scene, settings_map)
+    if seen.is_correctable:
+        restore(scene, seen)
+        assert all((scene.live(settings_map) or {})["data"][key] == value for key, value in approved.items())
+    for body, is_forced in api.sent:
+        meta = body.pop("metadata")
+        assert is_part(body, {key: value for key, value in settings_map.items() if key != "metadata"})
+        assert {key: meta[key] for key in ("name", "namespace")} == settings_map["metadata"]
+        assert set(meta) - {"name", "namespace"} <= {"uid", "resourceVersion", "annotations"}
+        assert set(meta.get("annotations") or ()) <= {NONCE}
+        assert is_forced == bool(meta.get("uid")), "forced is only what is bound to the uid that was compared"
+        assert meta["resourceVersion"]
 
 
 def is_part(sent: Any, approved: Any) -> bool:
