@@ -42,6 +42,7 @@ POLL_SECONDS = 60.0
 # A kind that we may not watch in the whole cluster is watched as its installers, for this long.
 REFUSAL_SECONDS = 3600.0
 GONE = ""
+UNSEEN = b"?"
 
 Name = tuple[str, str]
 
@@ -58,7 +59,7 @@ class Book:
         with self.lock:
             known = self.objects
             self.objects = {
-                name: known.get(name, (row.pk, _short(row.fingerprint)))
+                name: known.get(name, (row.pk, _short(row.fingerprint) or UNSEEN))
                 for row in rows
                 for name in [(row.namespace, row.name)]
             }
@@ -66,7 +67,7 @@ class Book:
     def doubt(self) -> None:
         """What was noted may not have been told: everything is news again."""
         with self.lock:
-            self.objects = {name: (pk, b"?") for name, (pk, _) in self.objects.items()}
+            self.objects = {name: (pk, UNSEEN) for name, (pk, _) in self.objects.items()}
 
     def note(self, name: Name, seen: str) -> int | None:
         """The row to compare where this is news; None where it is not, or not ours. "" is an object that is gone."""

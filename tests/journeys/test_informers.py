@@ -111,6 +111,14 @@ def test_a_watch_carries_on_from_its_last_version_without_a_list(any_station: St
     assert informer.lists == 1
 
 
+def test_an_object_that_was_never_seen_before_it_was_deleted_is_told(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    InventoryItem.objects.filter(deployment=it.deployment).update(fingerprint="")
+    informer = informer_of(it)
+    informer.tell([((any_station.namespace, it.name), informers.GONE)])
+    assert due(it) == ["ConfigMap"]
+
+
 def test_objects_of_others_are_not_remembered(any_station: Station, registry: Registry) -> None:
     it = Running(any_station, registry)
     informer = listed(informer_of(it), it)
