@@ -18,7 +18,7 @@ INSTALL := $(PIP) install --no-deps --no-compile --require-hashes
 SELF := $(PIP) install --no-deps --no-build-isolation --editable .
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --ignore=tests/bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --group build
+	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --extra otel --extra sentry --group build
 # Python without a .py that the tools would not find by themselves.
 SCRIPTS := tests/controlplane/build tests/controlplane/run
 

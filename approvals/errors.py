@@ -66,6 +66,20 @@ class Unacknowledged(Refused):
     status = 422
 
 
+class UnknownFinding(Refused):
+    """What is to be waived is no finding of the round that is decided on; `unknown` in facts lists it."""
+
+    code = "unknown-finding"
+    status = 422
+
+
+class NotWaivable(Refused):
+    """A finding that nobody may accept (security.md S22, promise 4); `findings` in facts says which and why."""
+
+    code = "not-waivable"
+    status = 422
+
+
 class InvalidInput(Refused):
     code = "invalid-input"
     status = 422
@@ -76,6 +90,13 @@ class Changed(Refused):
 
     code = "changed"
     status = 409
+
+
+class NotAsExpected(Refused):
+    """If-Match names another state of this address than the present one."""
+
+    code = "precondition-failed"
+    status = 412
 
 
 class TooMany(Refused):

@@ -12,6 +12,7 @@ class State(StrEnum):
     DENIED = "denied"
     APPLYING = "applying"
     APPLIED = "applied"
+    RESTORING = "restoring"
     FAILED = "failed"
     SUPERSEDED = "superseded"
     EXPIRED = "expired"
@@ -32,6 +33,7 @@ class Event(StrEnum):
     START = "start"
     FINISH = "finish"
     FAIL = "fail"
+    RESTORE = "restore"
     FIND_STALE = "find_stale"
     REPORT_AGAIN = "report_again"
 
@@ -65,15 +67,20 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.STALE, Event.EXPIRE): State.EXPIRED,
     (State.APPLYING, Event.FINISH): State.APPLIED,
     (State.APPLYING, Event.FAIL): State.FAILED,
+    # spec.onFailure: RestorePrevious. However that ends, what was asked for has failed.
+    (State.APPLYING, Event.RESTORE): State.RESTORING,
+    (State.RESTORING, Event.FAIL): State.FAILED,
 }
 
 # Open: something may still come of it. At most one open request per deployment (a database constraint).
-OPEN = frozenset({State.PREPARING, State.IN_REVIEW, State.APPROVED, State.APPLYING, State.STALE})
+OPEN = frozenset({State.PREPARING, State.IN_REVIEW, State.APPROVED, State.APPLYING, State.RESTORING, State.STALE})
 SETTLED = frozenset(State) - OPEN
-# A newer pivot takes the place of these; a request that is being applied finishes first.
-SUPERSEDABLE = frozenset({State.PREPARING, State.IN_REVIEW, State.APPROVED, State.STALE})
+# What the machine is writing to the cluster for; it finishes first.
+AT_WORK = frozenset({State.APPLYING, State.RESTORING})
+# A newer pivot takes the place of these.
+SUPERSEDABLE = OPEN - AT_WORK
 # The states in which the machine has something to do, and a worker may claim the row.
-WORKABLE = frozenset({State.PREPARING, State.IN_REVIEW, State.APPROVED, State.STALE, State.APPLYING})
+WORKABLE = OPEN
 
 
 def move(state: State, event: Event) -> State:

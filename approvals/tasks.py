@@ -22,7 +22,7 @@ from provisioner.errors import PratiqueError
 logger = logging.getLogger(__name__)
 
 # Rows that need work whether or not a message says so.
-DUE = (State.PREPARING, State.STALE, State.APPROVED, State.APPLYING)
+DUE = (State.PREPARING, State.STALE, State.APPROVED, State.APPLYING, State.RESTORING)
 LOOK_AFTER_SECONDS = 15
 
 

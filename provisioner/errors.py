@@ -9,6 +9,18 @@ class PratiqueError(Exception):
     code = "error"
 
 
+class InvalidConstraint(PratiqueError):
+    """A constraint of a BundleDeployment that cannot be read or asked."""
+
+    code = "invalid-constraint"
+
+
+class InvalidRange(InvalidConstraint):
+    """A version or a range of versions that cannot be read."""
+
+    code = "invalid-range"
+
+
 class TryLater(PratiqueError):
     """May succeed when tried again. The only error that is retried."""
 
@@ -32,6 +44,12 @@ class BadBundle(PratiqueError):
     """The content itself is at fault; trying again gives the same answer."""
 
     code = "bad-bundle"
+
+
+class BadHealthCheck(PratiqueError):
+    """An entry of spec.healthChecks that cannot be evaluated; the message names each, and what was expected."""
+
+    code = "bad-health-check"
 
 
 class UnsafePath(BadBundle):

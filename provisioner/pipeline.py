@@ -14,22 +14,21 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from provisioner.cluster import apply as applying
+from provisioner.cluster import observing
 from provisioner.cluster.access import review_self
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
-from provisioner.cluster.health import health_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
 from provisioner.cluster.order import deletion_phases, phases
 from provisioner.cluster.plan import plan as make_plan
 from provisioner.cluster.plan import plan_digest
-from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater, UnknownKind
+from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater
+from provisioner.probes import HealthCheck
 from provisioner.rbac import Subject
 from provisioner.reading import (
     installer,
@@ -55,7 +54,6 @@ from provisioner.values import (
     Action,
     Content,
     Health,
-    HealthState,
     Identity,
     JsonObject,
     Manifest,
@@ -71,7 +69,6 @@ from provisioner.values import (
 
 FIELD_MANAGER = "pratique"
 DEADLINE_SECONDS = 600.0
-PARALLEL = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,20 +280,14 @@ def deploy(  # noqa: PLR0913 -- each by its name
     return applying.apply(cluster, content, plan, inventory, terms)
 
 
-def observe(cluster: Cluster, refs: Iterable[ObjectRef]) -> dict[ObjectRef, Health]:
-    """The health of each object, read once. What may not be read is Unknown; raises TryLater if nobody answers."""
-    wished = list(dict.fromkeys(refs))
-    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        return dict(zip(wished, pool.map(partial(_health, cluster, datetime.now(UTC)), wished), strict=True))
+def observe(
+    cluster: Cluster, refs: Iterable[ObjectRef], *, checks: Sequence[HealthCheck] = ()
+) -> dict[ObjectRef, Health]:
+    """The health of each object, read once, with reasons in words; `checks` are the deployment's own.
 
-
-def _health(cluster: Cluster, now: datetime, ref: ObjectRef) -> Health:
-    try:
-        return health_of(cluster.get(ref), now=now)
-    except UnknownKind as exc:
-        return Health(HealthState.NOT_FOUND, str(exc))
-    except ClusterError as exc:
-        return Health(HealthState.UNKNOWN, str(exc))
+    What may not be read is Unknown; raises TryLater if nobody answers.
+    """
+    return observing.observe(cluster, refs, now=datetime.now(UTC), checks=checks)
 
 
 def remove(cluster: Cluster, inventory: Inventory, *, deadline_seconds: float = DEADLINE_SECONDS) -> Iterator[Outcome]:

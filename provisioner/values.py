@@ -319,6 +319,17 @@ class HealthState(StrEnum):
     UNKNOWN = "Unknown"
 
 
+# The worst first: what makes a whole deployment unhealthy.
+WORST_FIRST = (
+    HealthState.FAILED,
+    HealthState.NOT_FOUND,
+    HealthState.UNKNOWN,
+    HealthState.TERMINATING,
+    HealthState.IN_PROGRESS,
+    HealthState.CURRENT,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Health:
     state: HealthState

@@ -40,9 +40,12 @@ def is_reserved(identity: Identity) -> bool:
 
 def is_machine(identity: Identity) -> bool:
     """Whether this is no human, or one whose answer from Kubernetes is always yes: it may not review."""
-    if identity.username in settings.PRATIQUE["MACHINE_REVIEWERS"]:
-        return False
-    return identity.username.startswith(MACHINE_PREFIXES) or MASTERS in identity.groups
+    return identity.username not in settings.PRATIQUE["MACHINE_REVIEWERS"] and not is_human(identity)
+
+
+def is_human(identity: Identity) -> bool:
+    """Whether a name may be a person's at all, whatever the operator lets machines do."""
+    return not identity.username.startswith(MACHINE_PREFIXES) and MASTERS not in identity.groups
 
 
 def are_groups_fresh(user: User, cluster: models.Cluster, *, now: datetime) -> bool:

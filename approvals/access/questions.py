@@ -16,6 +16,7 @@ from provisioner.errors import PratiqueError
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 GROUP = "core.rukpak.io"
+WRITING = ("update", "patch", "create")
 # Reading is asked anew after this long; a decision always asks.
 READ_SECONDS = 15
 
@@ -56,6 +57,18 @@ def may_read(user: User, cluster: models.Cluster) -> Permission:
 
 def may_approve(user: User, deployment: models.BundleDeployment, *, fresh: bool = False) -> Permission:
     return may(user, deployment.cluster, "approve", resource="bundledeployments", name=deployment.name, fresh=fresh)
+
+
+def may_override(user: User, deployment: models.BundleDeployment, *, fresh: bool = False) -> Permission:
+    """Whether the user may accept findings that a guard would hold back."""
+    return may(user, deployment.cluster, "override", resource="bundledeployments", name=deployment.name, fresh=fresh)
+
+
+def may_write(identity: Identity, deployment: models.BundleDeployment) -> bool:
+    """Whether this identity may have written the deployment past us; true also where Kubernetes does not answer."""
+    questions = (AccessRequest(verb, GROUP, "bundledeployments", name=deployment.name) for verb in WRITING)
+    answers = (ask_for(identity, deployment.cluster, question, fresh=True) for question in questions)
+    return any(answer.allowed or not answer.could_ask for answer in answers)
 
 
 def approval_of(deployment: models.BundleDeployment) -> AccessRequest:

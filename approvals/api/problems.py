@@ -14,7 +14,7 @@ from approvals.api.parsing import BodyTooLarge
 from approvals.errors import Refused
 
 CONTENT_TYPE = "application/problem+json"
-KEPT_HEADERS = ("WWW-Authenticate", "Retry-After")
+KEPT_HEADERS = ("WWW-Authenticate", "Retry-After", "Allow")
 
 
 class Ambiguous(Refused):

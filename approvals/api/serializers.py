@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Outcome, Policy, Request, Review, Revision
+from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS
 
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
@@ -114,6 +115,10 @@ class PauseInput(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=900, allow_blank=True, default="")
 
 
+class RollbackInput(serializers.Serializer[Any]):
+    revision = serializers.IntegerField(min_value=1, max_value=999_999_999)
+
+
 class ReviewSerializer(serializers.ModelSerializer[Review]):
     class Meta:
         model = Review
@@ -126,6 +131,7 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
             "username",
             "groups",
             "acknowledges",
+            "waives",
             "access_reason",
             "given_at",
         ]
@@ -136,6 +142,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     deployment = serializers.CharField(source="deployment.name")
     content_digest = serializers.CharField(source="content_id", allow_null=True)
     verdict = serializers.SerializerMethodField()
+    to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
     worst = serializers.SerializerMethodField()
     headline = serializers.SerializerMethodField()
 
@@ -147,6 +154,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "deployment",
             "number",
             "purpose",
+            "to_revision",
             "state",
             "round",
             "generation",
@@ -190,11 +198,22 @@ class OutcomeSerializer(serializers.ModelSerializer[Outcome]):
         fields = ["position", "object", "action", "state", "message", "warnings", "at"]
 
 
+class WaiverInput(serializers.Serializer[Any]):
+    fingerprint = serializers.CharField(max_length=80, help_text="of a finding of the current round's report")
+    reason = serializers.CharField(max_length=MAX_WAIVER_REASON, help_text="why it is accepted")
+
+
 class ReviewInput(serializers.Serializer[Any]):
     decision = serializers.ChoiceField(choices=["Approve", "Deny"])
     subject_digest = serializers.CharField(max_length=80, help_text="the digest of what was looked at")
     reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
     acknowledges = serializers.ListField(child=serializers.CharField(max_length=700), max_length=5000, default=list)
+    waives = serializers.ListField(
+        child=WaiverInput(),
+        max_length=MAX_WAIVERS,
+        default=list,
+        help_text="findings that are accepted with the approval; needs `override` on the BundleDeployment",
+    )
 
 
 class WithdrawInput(serializers.Serializer[Any]):

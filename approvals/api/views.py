@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import django_filters
 from django.contrib.auth.models import User
 from django.core.exceptions import MultipleObjectsReturned
 from django.db.models import Prefetch, QuerySet
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from django.middleware.http import ConditionalGetMiddleware
 from django.utils import timezone
+from django.utils.cache import set_response_etag
 from django.utils.decorators import decorator_from_middleware, method_decorator
 from django.utils.functional import cached_property
+from django.utils.http import parse_etags
+from django_filters import FilterSet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -23,15 +27,22 @@ from rest_framework.views import APIView
 
 from approvals import access, services
 from approvals.access import Permission
+from approvals.access.sight import Sight
+from approvals.api import filters
 from approvals.api import serializers as shapes
+from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
 from approvals.api.problems import Ambiguous
-from approvals.api.sight import Sight, visible_report
-from approvals.errors import CouldNotAsk
+from approvals.api.sight import MAX_ASKED, visible_report
+from approvals.errors import CouldNotAsk, NotAsExpected
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
 from approvals.selectors import drift
 
 VIA = "rest"
+# These change what a GET of the same address shows, and take If-Match.
+CONDITIONAL = ("update", "destroy")
+# The actions that answer with a page of rows.
+PAGED = ("list", "revisions", "drift", "outcomes")
 
 
 def person(http: Http) -> User:
@@ -45,6 +56,17 @@ class Readable(viewsets.GenericViewSet[Any]):
     """Knows the caller's clusters. Every answer to a GET carries an ETag; a known one is a 304."""
 
     parser_classes = [BoundedJson]
+    filter_backends = [filters.Filters]
+    filterset_class: type[FilterSet] | None = None
+    object_filterset_class: type[FilterSet] | None = None
+
+    def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        narrowing = self.filterset_class if self.action == "list" else self.object_filterset_class
+        known = [*narrowing.base_filters] if narrowing and self.action != "create" else []
+        if self.action not in CONDITIONAL and request.method not in SAFE_METHODS and "If-Match" in request.headers:
+            raise NotAsExpected("If-Match is for PUT and DELETE of what has an ETag; nothing is looked at here")
+        filters.check_names(request.query_params, [*known, *(Pages.names if self.action in PAGED else ())])
 
     @property
     def default_response_headers(self) -> dict[str, str]:
@@ -81,7 +103,20 @@ class Readable(viewsets.GenericViewSet[Any]):
         answer = self.get_paginated_response(self.get_serializer(page, many=True).data)
         if self.silent_clusters():
             answer["Pratique-Could-Not-Ask"] = ",".join(self.silent_clusters())
+            # No ETag: a 304 would drop the header, and an empty list look like the one that is known.
+            self.headers["Cache-Control"] = "no-store"
         return answer
+
+    def check_if_match(self, found: Any) -> None:
+        """Raise NotAsExpected where If-Match is given and is not the ETag that a GET of `found` would carry now."""
+        wanted = parse_etags(self.request.headers.get("If-Match", ""))
+        if not wanted or wanted == ["*"]:
+            return
+        media_type = self.request.accepted_media_type or ""
+        body = JSONRenderer().render(self.get_serializer(found).data, media_type, self.get_renderer_context())
+        etag = set_response_etag(HttpResponse(body))["ETag"]
+        if etag not in wanted:
+            raise NotAsExpected(f"If-Match is {', '.join(wanted)[:200]}; the present state is {etag}: look again")
 
     def retrieve(self, request: Http, *args: Any, **kwargs: Any) -> Response:
         return Response(self.get_serializer(self.get_object()).data)
@@ -106,15 +141,10 @@ class ClusterViewSet(Readable):
         return Cluster.objects.filter(pk__in=[cluster.pk for cluster in self.clusters()]).order_by("name")
 
 
-class DeploymentFilter(django_filters.FilterSet):
-    cluster = django_filters.CharFilter(field_name="cluster__name")
-    name = django_filters.CharFilter()
-    health = django_filters.CharFilter()
-
-
 class DeploymentViewSet(Readable):
     serializer_class = shapes.DeploymentSerializer
-    filterset_class = DeploymentFilter
+    filterset_class = filters.DeploymentFilter
+    object_filterset_class = filters.ByCluster
     lookup_field = "uid"
 
     def get_queryset(self) -> QuerySet[BundleDeployment]:
@@ -141,9 +171,11 @@ class DeploymentViewSet(Readable):
     def update(self, request: Http, **_: Any) -> Response:
         """Replace the spec; 409 where the spec is no longer the one of `generation`."""
         wish = _valid(shapes.SpecInput(data=request.data))
+        found = self.get_object()
+        self.check_if_match(found)
         changed = services.change_deployment(
             by=person(request),
-            deployment=self.get_object(),
+            deployment=found,
             spec=wish["spec"],
             generation=wish["generation"],
             via=VIA,
@@ -152,7 +184,9 @@ class DeploymentViewSet(Readable):
 
     def destroy(self, request: Http, **_: Any) -> Response:
         """Ask for deletion: a request that has to be approved while objects are left."""
-        services.delete_deployment(by=person(request), deployment=self.get_object(), via=VIA)
+        found = self.get_object()
+        self.check_if_match(found)
+        services.delete_deployment(by=person(request), deployment=found, via=VIA)
         return Response(status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(request=shapes.PauseInput, responses=shapes.DeploymentSerializer)
@@ -170,6 +204,14 @@ class DeploymentViewSet(Readable):
         changed = services.ask_again(by=person(request), deployment=self.get_object(), via=VIA)
         return Response(self.get_serializer(changed).data)
 
+    @extend_schema(request=shapes.RollbackInput, responses=shapes.DeploymentSerializer)
+    @action(detail=True, methods=["post"])
+    def rollback(self, request: Http, **_: Any) -> Response:
+        """Ask for the content of an earlier revision, from the stored bytes: a request that has to be approved."""
+        wish = _valid(shapes.RollbackInput(data=request.data))
+        changed = services.rollback_deployment(by=person(request), deployment=self.get_object(), via=VIA, **wish)
+        return Response(self.get_serializer(changed).data)
+
     @extend_schema(responses=shapes.RevisionSerializer(many=True))
     @action(detail=True)
     def revisions(self, request: Http, **_: Any) -> Response:
@@ -182,20 +224,13 @@ class DeploymentViewSet(Readable):
         """What differs from what was approved, or did in the last day: who, which fields, and what was put back."""
         deployment = self.get_object()
         rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=timezone.now()))
-        sight = Sight(person(request), deployment.cluster)
-        context = {"may_see": lambda row: sight.may_see_item(row.item)}
+        sight = Sight(person(request), deployment.cluster, limit=MAX_ASKED)
+        context = {"may_see": lambda row: not row.fields or sight.may_see(drift.ref_of(row))}
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 
 
-class RequestFilter(django_filters.FilterSet):
-    cluster = django_filters.CharFilter(field_name="deployment__cluster__name")
-    deployment = django_filters.CharFilter(field_name="deployment__name")
-    state = django_filters.CharFilter()
-    purpose = django_filters.CharFilter()
-
-
 class RequestViewSet(Readable):
-    filterset_class = RequestFilter
+    filterset_class = filters.RequestFilter
     lookup_field = "uid"
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
@@ -204,7 +239,7 @@ class RequestViewSet(Readable):
     def get_queryset(self) -> QuerySet[Request]:
         return (
             Request.objects.filter(deployment__cluster__in=self.clusters())
-            .select_related("deployment__cluster")
+            .select_related("deployment__cluster", "to_revision")
             .prefetch_related("verdicts", "reviews", Prefetch("reports", queryset=Report.objects.defer("body")))
             .order_by("-created_at", "-pk")
         )
@@ -229,6 +264,7 @@ class RequestViewSet(Readable):
     def reviews(self, request: Http, **_: Any) -> Response:
         """Approve or deny exactly the subject that was looked at; 409 where it is no longer current."""
         wish = _valid(shapes.ReviewInput(data=request.data))
+        wish["waives"] = [services.Waiver(**one) for one in wish["waives"]]
         given = services.review(
             by=person(request), request_id=self.get_object().pk, channel=Review.Channel.REST, **wish
         )
@@ -250,16 +286,9 @@ class PolicyViewSet(Readable):
         return Policy.objects.filter(cluster__in=self.clusters()).select_related("cluster").order_by("name")
 
 
-class AuditFilter(django_filters.FilterSet):
-    actor = django_filters.CharFilter()
-    deployment = django_filters.CharFilter()
-    verb = django_filters.CharFilter()
-    via = django_filters.CharFilter()
-
-
 class AuditViewSet(Readable):
     serializer_class = shapes.AuditSerializer
-    filterset_class = AuditFilter
+    filterset_class = filters.AuditFilter
     lookup_field = "number"
 
     def get_queryset(self) -> QuerySet[AuditEntry]:

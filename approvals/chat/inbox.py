@@ -11,14 +11,15 @@ import urllib3
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from approvals import services, wake
 from approvals.chat import slack, webhook
 from approvals.chat.tools import Delivery, Wish
 from approvals.errors import AlreadyReviewed, NotAllowed, NotFound, NotOpen, Refused
-from approvals.models import ChatAccount, ChatDelivery, Request, Review
-from approvals.steps.evaluate import OWN_RULES_PREFIX
+from approvals.models import ChatAccount, ChatDelivery, Policy, Request, Review
+from approvals.policy import OWN_RULES_PREFIX
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +105,23 @@ def _decide(wish: Wish, user: User) -> str:
         if earlier is None:
             raise
         given = earlier
-    return f"{given.decision} by {given.username} is recorded for {request.deployment.name}"
+    words = f"{given.decision} by {given.username} is recorded for {request.deployment.name}"
+    return words + (_held_back(request) if given.decision == "Approve" else "")
+
+
+def _held_back(request: Request) -> str:
+    """Which guards held the request back when they were last asked, and where somebody may accept what they found."""
+    guards = request.evaluations.filter(
+        round=request.round, policy__kind=Policy.Kind.GUARD, policy__mode=Policy.Mode.ENFORCE, policy__is_active=True
+    )
+    holding = guards.filter(policy_version=F("policy__version"), result__in=("holds", "error"))
+    names = ", ".join(sorted({one.policy.name for one in holding.select_related("policy")}))
+    where = f"findings are accepted on the page, not in a chat: {_page_of(request)}"
+    return f"; held back by {names}: {where}" if names else ""
+
+
+def _page_of(request: Request) -> str:
+    return f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/requests/{request.uid}"
 
 
 def _request(wish: Wish) -> Request:
@@ -124,8 +141,7 @@ def _check_small_enough(wish: Wish, request: Request) -> None:
         raise NotOpen("there is no report yet, so there is nothing to approve")
     is_own = report.findings.filter(rule__startswith=OWN_RULES_PREFIX).exists()
     if is_own or (wish.tool == slack.NAME and slack.is_too_serious(report)):
-        url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/requests/{request.uid}"
-        raise NotAllowed(f"this request is too serious to approve from a message: open {url}")
+        raise NotAllowed(f"this request is too serious to approve from a message: open {_page_of(request)}")
 
 
 def _person(wish: Wish) -> User | None:

@@ -13,6 +13,7 @@ from standardwebhooks.webhooks import EmptyWebhookSecretError
 
 from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish, raw_body, storable
 from approvals.models import Request
+from approvals.services.waivers import NOT_IN_CHAT
 
 NAME = "webhook"
 HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
@@ -60,6 +61,8 @@ def _object(body: bytes) -> Mapping[str, Any]:
 def _wish(body: Mapping[str, Any]) -> Wish:
     words = {key: body.get(key) for key in ("request", "subjectDigest", "decision")}
     acknowledges = body.get("acknowledges", [])
+    if body.get("waives"):
+        raise Unreadable(f"waives: {NOT_IN_CHAT}")
     if not isinstance(acknowledges, list) or not all(
         isinstance(it, str) and it for it in (*words.values(), *acknowledges)
     ):

@@ -13,17 +13,27 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from approvals import audit, wake
+from approvals import audit, lifecycle, wake
 from approvals.audit import MACHINE, Actor
 from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import OPEN, SETTLED, SUPERSEDABLE, Event, State
 from approvals.models import BundleDeployment, Cluster, Request, Revision, SpecWrite
+from approvals.selectors import lists
+from provisioner import probes
+from provisioner.errors import BadHealthCheck
 from provisioner.values import Identity
 
 # `kubectl annotate bd NAME core.rukpak.io/ask-again=$(date +%s) --overwrite`: the same once more, from the source on.
 ASK_AGAIN = "core.rukpak.io/ask-again"
-ASK_AGAIN_LENGTH = 100
+# `kubectl annotate bd NAME core.rukpak.io/rollback-to=3 --overwrite`: back to the content of revision 3. What follows a
+# slash means nothing, so that the same can be asked for twice: 3/1, 3/2.
+ROLLBACK_TO = "core.rukpak.io/rollback-to"
+ANNOTATION_LENGTH = 100
+# Why it is paused, for people; written beside spec.paused by whoever pauses it.
+PAUSE_REASON = "core.rukpak.io/pause-reason"
+PAUSE_REASON_LENGTH = 1000
+MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +69,19 @@ def see(
         deployment = BundleDeployment(cluster=cluster, uid=meta["uid"], name=meta["name"], generation=0)
     elif generation < deployment.generation:
         return deployment
-    is_asked_again = _is_asked_again(deployment, meta)
+    is_asked_again = bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
+    rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
     _note_writes(deployment, generation, writer, spec, meta)
     if meta.get("deletionTimestamp"):
         _ensure_deletion_request(deployment, asker)
+    elif rollback_to:
+        _ensure_rollback_request(deployment, rollback_to, asker)
     else:
         ensure_request(deployment, again=is_asked_again, asker=asker)
+    _follow_labels(deployment)
     if asker:
-        _join(deployment, asker, is_theirs=not is_asked_again and not deployment.deletion_requested_at)
+        is_theirs = not is_asked_again and not rollback_to and not deployment.deletion_requested_at
+        _join(deployment, asker, is_theirs=is_theirs)
     return deployment
 
 
@@ -85,6 +100,14 @@ def ensure_request(deployment: BundleDeployment, *, again: bool = False, asker: 
     return _new_request(deployment, Request.Purpose.DEPLOY, asker, is_by_nobody=is_by_nobody)
 
 
+def follow_up(deployment: BundleDeployment) -> None:
+    """Make the request that could not be made while another one was being applied. Needs the deployment's lock."""
+    if deployment.deletion_requested_at:
+        _ensure_deletion_request(deployment, None)
+    else:
+        ensure_request(deployment)
+
+
 def has_asked(request: Request, *, user_id: int | None, username: str) -> bool:
     """Whether this person is one of those who asked, by the account here or by the name in the cluster (S05)."""
     return any(
@@ -93,12 +116,13 @@ def has_asked(request: Request, *, user_id: int | None, username: str) -> bool:
     )
 
 
-def _is_asked_again(deployment: BundleDeployment, meta: Mapping[str, Any]) -> bool:
-    """Whether the annotation has another value than when it was last seen; the value itself means nothing."""
-    asked = str((meta.get("annotations") or {}).get(ASK_AGAIN, ""))[:ASK_AGAIN_LENGTH]
-    is_new = bool(asked) and asked != deployment.asked_again
-    deployment.asked_again = asked or deployment.asked_again
-    return is_new
+def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotation: str, kept: str) -> str:
+    """The annotation's value if it is another one than was last seen, which the row keeps in `kept`; else ""."""
+    asked = str((meta.get("annotations") or {}).get(annotation, ""))[:ANNOTATION_LENGTH]
+    if not asked or asked == getattr(deployment, kept):
+        return ""
+    setattr(deployment, kept, asked)
+    return asked
 
 
 @transaction.atomic
@@ -140,7 +164,9 @@ def _note_writes(
     deployment.spec = spec
     deployment.labels = dict(meta.get("labels") or {})
     deployment.options_digest = options_digest(spec)
-    deployment.is_paused = bool(spec.get("paused"))
+    _note_pause(deployment, spec, meta)
+    if generation > previous:
+        deployment.problem = _problem_of(spec)
     deployment.seen_at = timezone.now()
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
         deployment.deletion_requested_at = timezone.now()
@@ -157,6 +183,24 @@ def _note_writes(
             facts={"generation": generation, "optionsDigest": deployment.options_digest},
         )
         wake.deployment(deployment.pk)
+
+
+def _note_pause(deployment: BundleDeployment, spec: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    is_paused = bool(spec.get("paused"))
+    if is_paused and not deployment.is_paused:
+        deployment.paused_generation = deployment.generation
+    deployment.is_paused = is_paused
+    reason = str((meta.get("annotations") or {}).get(PAUSE_REASON, "")) if is_paused else ""
+    deployment.pause_reason = reason[:PAUSE_REASON_LENGTH]
+
+
+def _problem_of(spec: Mapping[str, Any]) -> str:
+    """What cannot be read in the health part of a spec; no request of it can be prepared before that is mended."""
+    try:
+        probes.check_spec(spec)
+    except BadHealthCheck as exc:
+        return str(exc)
+    return ""
 
 
 def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | None) -> bool:
@@ -272,26 +316,86 @@ def _ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None)
     _new_request(deployment, Request.Purpose.DELETE, asker)
 
 
+def _ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Writer | None) -> None:
+    """Ask for the content of an earlier revision; why that cannot be is kept as the deployment's problem."""
+    earlier = lists.restorable(deployment=deployment)
+    revision = earlier.filter(number=int(number)).first() if number.isdecimal() and len(number) < MAX_DIGITS else None
+    if revision is None:
+        known = ", ".join(str(each) for each in earlier.values_list("number", flat=True))
+        _note_problem(deployment, f"there is no revision {number} to go back to; there is {known or 'none'}")
+    elif not _make_room(deployment):
+        _note_problem(deployment, f"a request is being applied: ask for revision {number} again when it is settled")
+    else:
+        _note_problem(deployment, _problem_of(deployment.spec))
+        _new_request(deployment, Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision)
+
+
+def _note_problem(deployment: BundleDeployment, words: str) -> None:
+    deployment.problem = words
+    deployment.save(update_fields=["problem"])
+
+
+def _follow_labels(deployment: BundleDeployment) -> None:
+    """Other labels are a new round of the open request, and the earlier ones stay with it (S14)."""
+    request = deployment.requests.filter(state__in=SUPERSEDABLE).first()
+    if request is None or request.labels == deployment.labels:
+        return
+    row = locked(request.pk)
+    earlier = _distinct([*row.earlier_labels, row.labels])
+    facts = {"labels": deployment.labels, "labelsBefore": row.labels}
+    if lifecycle.may(State(row.state), Event.FIND_STALE):
+        words = "the labels changed since the report, and with them what guards it: it is reported and reviewed again"
+        changes = {"labels": deployment.labels, "earlier_labels": earlier, "problem": words}
+        move(row, Event.FIND_STALE, actor=MACHINE, facts=facts, problem_code="labels-changed", **changes)
+        return
+    row.labels, row.earlier_labels = deployment.labels, earlier
+    row.save(update_fields=["labels", "earlier_labels"])
+    audit.record(verb="request.labels", actor=MACHINE, request=row, facts=facts)
+
+
+def _earlier_labels(latest: Request | None) -> list[dict[str, str]]:
+    """Those of the request before, and while nothing since was applied also those that it took over (S14)."""
+    if latest is None:
+        return []
+    kept = [] if latest.state == State.APPLIED else latest.earlier_labels
+    return _distinct([*kept, latest.labels])
+
+
+def _distinct(label_maps: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [labels for position, labels in enumerate(label_maps) if labels not in label_maps[:position]]
+
+
 def _new_request(
-    deployment: BundleDeployment, purpose: str, asker: Writer | None, *, is_by_nobody: bool = False
+    deployment: BundleDeployment,
+    purpose: str,
+    asker: Writer | None,
+    *,
+    is_by_nobody: bool = False,
+    to_revision: Revision | None = None,
 ) -> Request:
-    """`is_by_nobody`: no write calls for it, and nobody can tell who asked for the same once more."""
+    """`is_by_nobody`: no write calls for it, and nobody can tell who asked for it.
+
+    Going back to a revision is wished for by who asks, and done as that revision was: with its account and options.
+    """
     now = timezone.now()
-    writers, is_known = _writers(deployment)
+    writers, is_known = ([], True) if to_revision else _writers(deployment)
     requesters = _with(writers, asker) if asker else writers
-    number = (deployment.requests.aggregate(last=Max("number"))["last"] or 0) + 1
+    latest = deployment.requests.order_by("-number").first()
+    number = latest.number + 1 if latest else 1
     active = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
     request = Request.objects.create(
         deployment=deployment,
         number=number,
         purpose=purpose,
         generation=deployment.generation,
-        spec=deployment.spec,
+        spec=to_revision.request.spec if to_revision else deployment.spec,
         labels=deployment.labels,
+        earlier_labels=_earlier_labels(latest),
         options_digest=deployment.options_digest,
         requesters=requesters,
         is_requester_known=bool(requesters) and is_known and not is_by_nobody,
         from_revision=active,
+        to_revision=to_revision,
         state=State.PREPARING,
         created_at=now,
         changed_at=now,

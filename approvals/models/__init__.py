@@ -2,7 +2,7 @@
 
 from approvals.models.audit import AuditEntry
 from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
-from approvals.models.deployment import BundleDeployment, Cluster, InventoryItem, Revision, SpecWrite
+from approvals.models.deployment import BundleDeployment, Cluster, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.drift import Drift
 from approvals.models.identity import ApiToken, KubernetesIdentity
 from approvals.models.policy import Policy, PolicyEvaluation
@@ -22,6 +22,7 @@ __all__ = [
     "KubernetesIdentity",
     "LinkCode",
     "Outcome",
+    "OwnWrite",
     "Policy",
     "PolicyEvaluation",
     "Report",

@@ -37,7 +37,12 @@ class BundleDeployment(models.Model):
     labels = models.JSONField(default=dict)
     options_digest = models.CharField(max_length=80)
     asked_again = models.CharField(max_length=100, blank=True, help_text="the annotation's value when it was last seen")
+    asked_rollback = models.CharField(max_length=100, blank=True, help_text="as asked_again, of the rollback")
     is_paused = models.BooleanField(default=False)
+    paused_generation = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="the generation that paused it; its write says by whom"
+    )
+    pause_reason = models.CharField(max_length=1000, blank=True)
     problem = models.TextField(blank=True)
     health = models.CharField(max_length=20, blank=True)
     health_message = models.TextField(blank=True)
@@ -90,6 +95,23 @@ class SpecWrite(models.Model):
         return f"generation {self.generation} by {self.username or 'unknown'}"
 
 
+class OwnWrite(models.Model):
+    """A write of a wish through a door of ours, from before it starts until the row says whose it was.
+
+    It proves nothing: it only tells the watch that the author of what it sees may be about to be recorded.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=253)
+    started_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["cluster", "name"], name="own_write_of_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name} since {self.started_at}"
+
+
 class Revision(models.Model):
     """What was really applied, numbered per deployment from 1."""
 
@@ -108,6 +130,8 @@ class Revision(models.Model):
     message = models.TextField(blank=True)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
+    healthy_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen healthy for the first time")
+    overdue_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen to have missed its deadline")
 
     class Meta:
         ordering = ["-number"]

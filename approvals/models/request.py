@@ -42,12 +42,22 @@ class Request(models.Model):
     generation = models.PositiveBigIntegerField()
     spec = models.JSONField()
     labels = models.JSONField(default=dict)
+    # The labels that it, or an unsettled one before it, had earlier: guards select by those as well (S14).
+    earlier_labels = models.JSONField(default=list)
     options_digest = models.CharField(max_length=80)
     # [{username, uid, groups, via, user_id}]; all who wrote the spec since the last settled request (S05).
     requesters = models.JSONField(default=list)
     is_requester_known = models.BooleanField(default=False)
     from_revision = models.ForeignKey(
         "approvals.Revision", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    to_revision = models.ForeignKey(
+        "approvals.Revision",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="the revision whose content a rollback puts back",
     )
     content = models.ForeignKey(Content, on_delete=models.PROTECT, null=True, blank=True, related_name="requests")
     pins = models.JSONField(default=list)
@@ -84,6 +94,11 @@ class Request(models.Model):
                 condition=models.Q(state__in=["preparing", "failed", "superseded", "expired", "withdrawn", "stale"])
                 | ~models.Q(subject_digest=""),
                 name="request_reviewable_has_subject",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(purpose="rollback", to_revision__isnull=False)
+                | (~models.Q(purpose="rollback") & models.Q(to_revision__isnull=True)),
+                name="rollback_has_its_revision",
             ),
         ]
 
@@ -163,7 +178,13 @@ class Review(models.Model):
     may_use_account = models.BooleanField(
         default=False, help_text="may impersonate the installing ServiceAccount (S07)"
     )
+    may_write = models.BooleanField(
+        default=False, help_text="nobody knows who asked, and this reviewer may have written it (S05)"
+    )
+    # [{fingerprint, reason}]: findings of this round that the reviewer accepts, so that guards look past them.
+    waives = models.JSONField(default=list)
     access_reason = models.TextField(blank=True, help_text="the API server's words when it allowed this")
+    override_reason = models.TextField(blank=True, help_text="its words when it allowed to waive")
     given_at = models.DateTimeField()
 
     class Meta:
@@ -197,9 +218,14 @@ class Verdict(models.Model):
 
 
 class Outcome(models.Model):
-    """Progress of an apply: one row per object of the plan, written as it happens."""
+    """Progress of an apply, or of putting back what ran before: one row per object, written as it happens."""
+
+    class Step(models.TextChoices):
+        APPLY = "apply"
+        RESTORE = "restore"
 
     request = models.ForeignKey(Request, on_delete=models.CASCADE, related_name="outcomes")
+    step = models.CharField(max_length=10, choices=[(it, it) for it in Step], default=Step.APPLY)
     position = models.PositiveIntegerField()
     phase = models.CharField(max_length=20, blank=True)
     object = models.CharField(max_length=600)
@@ -211,7 +237,7 @@ class Outcome(models.Model):
 
     class Meta:
         ordering = ["position"]
-        constraints = [models.UniqueConstraint(fields=["request", "object"], name="one_outcome_per_object")]
+        constraints = [models.UniqueConstraint(fields=["request", "step", "object"], name="one_outcome_per_object")]
 
     def __str__(self) -> str:
         return f"{self.action} {self.object}: {self.state}"

@@ -6,6 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+DOUBT = (
+    "nobody knows who asked, and an approver who may write the BundleDeployment may have been the one: one more has to"
+    " approve"
+)
+
 
 class Decision(StrEnum):
     UNDECIDED = "undecided"
@@ -18,20 +23,25 @@ class Ballot:
     """One review of the current round, as far as counting goes.
 
     `is_grant`: given by a policy, which is enough by itself. `counts`: Kubernetes still lets this reviewer decide.
+    `may_write`: where nobody knows who asked, this reviewer may be the one.
     """
 
     decision: str
     is_grant: bool
     counts: bool
     may_use_account: bool
+    may_write: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
+    """`obstacle` says what stands in the way besides missing reviews; "" where nothing does."""
+
     decision: Decision
     approvals: int
     needed: int
     words: str
+    obstacle: str = ""
 
 
 def decide(
@@ -43,20 +53,27 @@ def decide(
 ) -> Tally:
     """Count the reviews of one round.
 
-    Where the requester is unknown, one counted reviewer must hold the right to use the ServiceAccount (S07).
+    Where the requester is unknown, one counted reviewer must hold the right to use the ServiceAccount (S07), and one
+    of those who may write the deployment does not count: they may have asked (S05).
     """
     counted = [ballot for ballot in ballots if ballot.counts]
     approvals = [ballot for ballot in counted if ballot.decision == "Approve"]
-    people = sum(1 for ballot in approvals if not ballot.is_grant)
+    voters = [ballot for ballot in approvals if not ballot.is_grant]
+    is_doubted = not is_requester_known and any(ballot.may_write for ballot in voters)
+    people = len(voters) - is_doubted
     if any(ballot.decision == "Deny" for ballot in counted):
         return Tally(Decision.DENIED, people, needed, "denied by a reviewer")
-    holding = sorted(held_by)
     is_enough = people >= needed or any(ballot.is_grant for ballot in approvals)
     if not is_enough:
-        return Tally(Decision.UNDECIDED, people, needed, f"{people} of {needed} approvals")
-    if not is_requester_known and not any(ballot.may_use_account for ballot in approvals):
-        words = "nobody knows who asked: one approver must be allowed to impersonate the installing ServiceAccount"
-        return Tally(Decision.UNDECIDED, people, needed, words)
-    if holding:
-        return Tally(Decision.UNDECIDED, people, needed, f"held back by {', '.join(holding)}")
+        obstacle = DOUBT if is_doubted and len(voters) >= needed else ""
+        return Tally(Decision.UNDECIDED, people, needed, obstacle or f"{people} of {needed} approvals", obstacle)
+    obstacle = _obstacle(approvals, sorted(held_by), is_requester_known)
+    if obstacle:
+        return Tally(Decision.UNDECIDED, people, needed, obstacle, obstacle)
     return Tally(Decision.APPROVED, people, needed, f"{people} of {needed} approvals")
+
+
+def _obstacle(approvals: list[Ballot], holding: list[str], is_requester_known: bool) -> str:
+    if not is_requester_known and not any(ballot.may_use_account for ballot in approvals):
+        return "nobody knows who asked: one approver must be allowed to impersonate the installing ServiceAccount"
+    return f"held back by {', '.join(holding)}" if holding else ""

@@ -37,6 +37,13 @@ FACTS: dict[str, Fact] = {
     "new_severities": Fact(_COUNTS, "new findings per severity"),
     "rules": Fact(_NAMES, "rule ids of all findings, sorted, each once"),
     "new_rules": Fact(_NAMES, "rule ids of the new findings"),
+    "waived": Fact(
+        cel.Type.INT,
+        "findings that reviewers who may `override` accepted: a guard's other facts are without them. For a grant"
+        " nothing is waived: it sees every finding",
+    ),
+    "waived_severities": Fact(_COUNTS, "the same per severity; a guard that is not to be waived asks for 0 here"),
+    "waived_rules": Fact(_NAMES, "rule ids of those findings"),
     "actions": Fact(_COUNTS, "planned objects per action: create, update, replace, adopt, delete, none"),
     "kinds": Fact(_NAMES, "kinds that are created, changed or deleted, as Kind.group"),
     "namespaces": Fact(_NAMES, "namespaces of those objects"),
@@ -49,6 +56,18 @@ FACTS: dict[str, Fact] = {
     "requesters": Fact(_NAMES, "user names of those who asked"),
     "sources": Fact(_NAMES, "pinned sources, as kind:reference"),
 }
+
+# What a constraint of a BundleDeployment may ask: the cluster as it is, not the content.
+SURROUNDINGS: dict[str, Fact] = {
+    "kubernetes_version": Fact(cel.Type.STRING, "of the API server, such as v1.36.3"),
+    "apis": Fact(_NAMES, "the kinds that are served, as group/version/Kind, v1/Kind in the core group"),
+    "versions": Fact(
+        cel.Type.Map(cel.Type.STRING, cel.Type.STRING),
+        "what runs of each other BundleDeployment here, by name",
+    ),
+    "healthy": Fact(_NAMES, "the names of those whose objects are all ready"),
+}
+VOCABULARIES = {"policy": FACTS, "constraint": SURROUNDINGS}
 
 Facts = Mapping[str, Any]
 
@@ -63,19 +82,19 @@ class Answer:
 
 
 @functools.cache
-def _environment() -> Any:
-    return cel.NewEnv(variables={name: fact.type for name, fact in FACTS.items()})
+def _environment(vocabulary: str) -> Any:
+    return cel.NewEnv(variables={name: fact.type for name, fact in VOCABULARIES[vocabulary].items()})
 
 
 @functools.lru_cache(maxsize=256)
-def compile_expression(text: str) -> Any:
-    """The type-checked expression; raises BadExpression."""
+def compile_expression(text: str, vocabulary: str = "policy") -> Any:
+    """The type-checked expression over the facts of one of VOCABULARIES; raises BadExpression."""
     if not text.strip():
         raise BadExpression("the expression is empty")
     if len(text) > MAX_EXPRESSION:
         raise BadExpression(f"the expression has {len(text)} characters; at most {MAX_EXPRESSION} are allowed")
     try:
-        compiled = _environment().compile(text)
+        compiled = _environment(vocabulary).compile(text)
     except (RuntimeError, ValueError, TypeError) as exc:
         raise BadExpression(str(exc)) from exc
     if compiled.return_type() != cel.Type.BOOL:
@@ -83,13 +102,13 @@ def compile_expression(text: str) -> Any:
     return compiled
 
 
-def evaluate(text: str, facts: Facts) -> Answer:
+def evaluate(text: str, facts: Facts, vocabulary: str = "policy") -> Answer:
     """Never raises: what cannot be evaluated is an error in words, and not true."""
-    missing = sorted(FACTS.keys() - facts.keys())
+    missing = sorted(VOCABULARIES[vocabulary].keys() - facts.keys())
     if missing:
         return Answer(False, True, f"facts are missing: {', '.join(missing)}")
     try:
-        value = compile_expression(text).eval(data=dict(facts))
+        value = compile_expression(text, vocabulary).eval(data=dict(facts))
         is_bool = value.type() == cel.Type.BOOL
         plain = value.value()
     except BadExpression as exc:

@@ -3,9 +3,16 @@
 import os
 
 from celery import Celery
+from celery.signals import worker_init
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 app = Celery("pratique")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.set_default()
 app.autodiscover_tasks(["approvals"])
+
+if settings.PRATIQUE["OTLP_ENDPOINT"]:
+    from approvals.project import tracing
+
+    worker_init.connect(tracing.start_worker)

@@ -46,11 +46,20 @@ SETTINGS = (
     Setting("CONTENT_DIR", "content", "folder of the content store"),
     Setting("APPROVALS_NEEDED", "1", "how many people must approve a request", int),
     Setting("SELF_APPROVAL", "false", "whether a requester may approve their own request", switch),
+    Setting(
+        "DOUBT_WRITERS",
+        "true",
+        "where nobody knows who asked: one approver who may write the deployment is taken for the one who did",
+        switch,
+    ),
     Setting("MACHINE_REVIEWERS", "", "system: user names that may review", words),
     Setting("REQUEST_HOURS", "72", "hours until a request that nobody settled expires", int),
     Setting("GROUPS_HOURS", "12", "hours that a person's groups are believed without a new sign-in", int),
     Setting("CLAIM_SECONDS", "60", "seconds after which a dead worker's claim lapses", int),
     Setting("APPLY_MINUTES", "15", "minutes that an apply may take", int),
+    Setting(
+        "PROGRESS_DEADLINE_MINUTES", "30", "minutes until a revision shall be healthy, where its spec does not say", int
+    ),
     Setting("CLUSTER_TIMEOUT_SECONDS", "10", "seconds that one call to a cluster may take", int),
     Setting("MAX_BUNDLE_MIB", "256", "largest unpacked bundle", int),
     Setting("MAX_OBJECTS", "5000", "most objects in one bundle", int),
@@ -67,6 +76,7 @@ SETTINGS = (
     Setting("DECISION_WEBHOOK_USER", "", "the user that the generic decision endpoint acts as"),
     Setting("LOG_FORMAT", "json", "json or console"),
     Setting("SENTRY_DSN", "", "errors go there (extra: sentry)"),
+    Setting("OTLP_ENDPOINT", "", "traces go there by OTLP over HTTP, e.g. http://collector:4318 (extra: otel)"),
 )
 
 

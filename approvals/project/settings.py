@@ -145,7 +145,7 @@ USE_TZ = True
 USE_I18N = False
 
 REST_FRAMEWORK = {
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "approvals.api.description.Described",
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "approvals.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",

@@ -2,9 +2,16 @@
 
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
-application = get_wsgi_application()
 
-from approvals.project import celery  # noqa: E402, F401 - needs the settings above; sets the default app
+from approvals.project import celery  # noqa: F401 - needs the settings above; sets the default app
+
+if settings.PRATIQUE["OTLP_ENDPOINT"]:
+    from approvals.project import tracing
+
+    tracing.start("web")
+
+application = get_wsgi_application()

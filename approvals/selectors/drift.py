@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q, QuerySet
 
 from approvals.models import BundleDeployment, Drift
+from provisioner.values import ObjectRef
 
 # What was put back, or went by itself, is shown for this long.
 RECENT = timedelta(hours=24)
@@ -29,6 +30,11 @@ def drifts(*, deployment: BundleDeployment, now: datetime) -> QuerySet[Drift]:
     is_recent = Q(changed_at__gte=now - RECENT)
     found = Drift.objects.filter(item__deployment=deployment).filter(is_recent | Q(state=Drift.State.OPEN))
     return found.select_related("item", "revision").order_by("-is_fight", "-state", "-changed_at", "-pk")
+
+
+def ref_of(row: Drift) -> ObjectRef:
+    item = row.item
+    return ObjectRef(item.group, item.version, item.kind, item.namespace, item.name)
 
 
 def summary(*, deployment: BundleDeployment) -> DriftSummary:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from django.contrib.auth.models import User
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from approvals.lifecycle import OPEN
 from approvals.models import (
@@ -22,6 +22,7 @@ from approvals.models import (
     Request,
     Revision,
 )
+from provisioner.values import WORST_FIRST
 
 
 def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str = "") -> QuerySet[BundleDeployment]:
@@ -45,7 +46,7 @@ def open_request(*, deployment: BundleDeployment) -> Request | None:
 
 def requests_of(*, deployment: BundleDeployment, limit: int) -> list[Request]:
     """The latest requests, newest first."""
-    found = Request.objects.filter(deployment=deployment).select_related("from_revision__request")
+    found = Request.objects.filter(deployment=deployment).select_related("from_revision__request", "to_revision")
     return list(found.order_by("-number")[:limit])
 
 
@@ -53,13 +54,36 @@ def revisions(*, deployment: BundleDeployment, limit: int) -> list[Revision]:
     return list(Revision.objects.filter(deployment=deployment).select_related("request")[:limit])
 
 
+def pause_words(*, deployment: BundleDeployment) -> str:
+    """By whom it is paused, and why; "" where it is not."""
+    if not deployment.is_paused:
+        return ""
+    write = deployment.writes.filter(generation=deployment.paused_generation or 0).first()
+    name = write.username if write and write.username else "somebody whom nobody knows here"
+    return f"by {name}: {deployment.pause_reason or 'no reason given'}"
+
+
+def running_beside(*, deployment: BundleDeployment) -> QuerySet[BundleDeployment]:
+    """The other deployments of its cluster of which something runs."""
+    others = BundleDeployment.objects.filter(cluster=deployment.cluster, gone_at__isnull=True).exclude(pk=deployment.pk)
+    return others.filter(active_revision__isnull=False).select_related("active_revision__request").order_by("name")
+
+
+def restorable(*, deployment: BundleDeployment) -> QuerySet[Revision]:
+    """The revisions that can be gone back to: what was once in force."""
+    states = (Revision.State.ACTIVE, Revision.State.REPLACED)
+    return Revision.objects.filter(deployment=deployment, state__in=states).order_by("number")
+
+
 def inventory(*, deployment: BundleDeployment, search: str = "", health: str = "") -> QuerySet[InventoryItem]:
+    """What is its own, what is not well first."""
     found = InventoryItem.objects.filter(deployment=deployment)
     if search:
         found = found.filter(Q(kind__icontains=search) | Q(namespace__icontains=search) | Q(name__icontains=search))
     if health:
         found = found.filter(health=health)
-    return found.order_by("kind", "namespace", "name", "pk")
+    ranks = (When(health=state, then=Value(rank)) for rank, state in enumerate(WORST_FIRST))
+    return found.order_by(Case(*ranks, default=Value(len(WORST_FIRST))), "kind", "namespace", "name", "pk")
 
 
 def inventory_health(*, deployment: BundleDeployment) -> list[tuple[str, int]]:

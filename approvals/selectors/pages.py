@@ -86,7 +86,7 @@ def with_summary(found: QuerySet[Request]) -> QuerySet[Request]:
     reports = Report.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
     of_people = Q(reviews__round=F("round"), reviews__decision="Approve", reviews__policy=None)
     return (
-        found.select_related("deployment__cluster", "from_revision__request", "content")
+        found.select_related("deployment__cluster", "from_revision__request", "to_revision", "content")
         .annotate(
             worst=Subquery(reports.values("worst")[:1]),
             headline=Subquery(reports.values("headline")[:1]),
@@ -173,7 +173,7 @@ def _of_archive(url: str) -> str:
 def _of_tab(tab: str) -> Q:
     states: dict[str, Collection[str]] = {
         "open": OPEN,
-        "applying": (State.APPROVED, State.APPLYING),
+        "applying": (State.APPROVED, State.APPLYING, State.RESTORING),
         "decided": SETTLED,
     }
     return Q(state__in=sorted(states[tab])) if tab in states else Q()

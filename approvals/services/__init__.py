@@ -8,12 +8,15 @@ from approvals.services.deployments import (
     create_deployment,
     delete_deployment,
     pause_deployment,
+    rollback_deployment,
 )
 from approvals.services.identity import create_api_token, map_identity, revoke_api_token, sign_in_with_token
 from approvals.services.policies import save_policy
 from approvals.services.reviews import review, to_acknowledge, withdraw
+from approvals.services.waivers import Waiver
 
 __all__ = [
+    "Waiver",
     "ask_again",
     "change_deployment",
     "create_api_token",
@@ -26,6 +29,7 @@ __all__ = [
     "register_cluster",
     "review",
     "revoke_api_token",
+    "rollback_deployment",
     "save_policy",
     "sign_in_with_token",
     "to_acknowledge",

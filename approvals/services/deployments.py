@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,10 +13,11 @@ from django.utils import timezone
 
 from approvals import access
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, TooMany
-from approvals.ledger import pivots
-from approvals.ledger.pivots import ASK_AGAIN, Writer
-from approvals.lifecycle import OPEN
+from approvals.ledger import authors, pivots
+from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, Writer
+from approvals.lifecycle import AT_WORK, OPEN
 from approvals.models import BundleDeployment, Cluster, Request
+from approvals.selectors import lists
 from provisioner.errors import (
     AlreadyExists,
     Forbidden,
@@ -28,7 +30,6 @@ from provisioner.values import Identity, ObjectRef
 
 API_VERSION = "core.rukpak.io/v1alpha2"
 KIND = "BundleDeployment"
-PAUSE_REASON = "core.rukpak.io/pause-reason"
 # How often a write is tried again that met another one of the same object.
 WRITE_AGAIN = 4
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
@@ -51,8 +52,9 @@ def create_deployment(
         "metadata": {"name": name, "labels": dict(labels)},
         "spec": dict(spec),
     }
-    made = _write(lambda: access.kubernetes().create(cluster, obj, as_person=identity))
-    return pivots.see(cluster=cluster, obj=made, writer=Writer(identity, via, by))
+    with authors.writing(cluster=cluster, name=name):
+        made = _write(lambda: access.kubernetes().create(cluster, obj, as_person=identity))
+        return pivots.see(cluster=cluster, obj=made, writer=Writer(identity, via, by))
 
 
 def change_deployment(
@@ -74,7 +76,7 @@ def pause_deployment(
     """Stop or resume writes to the cluster; requests are still made and reported."""
 
     def change(live: Live) -> Live:
-        words = f"{_identity(by, deployment.cluster).username}: {reason}"[:1000] if is_paused else None
+        words = reason[:PAUSE_REASON_LENGTH] if is_paused else None
         return {**_annotated(live, PAUSE_REASON, words), "spec": {**live["spec"], "paused": is_paused}}
 
     return _edit(by, deployment, change, via)
@@ -92,18 +94,38 @@ def ask_again(*, by: User, deployment: BundleDeployment, via: str) -> BundleDepl
     return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via, asks=True)
 
 
+def rollback_deployment(*, by: User, deployment: BundleDeployment, revision: int, via: str) -> BundleDeployment:
+    """Ask, as `by`, for the content of an earlier revision: a request of its own, from the stored bytes.
+
+    An open request is superseded. Raises InvalidInput where that revision was never in force, and Changed while a
+    request is being applied.
+    """
+    known = lists.restorable(deployment=deployment).values_list("number", flat=True)
+    if revision not in known:
+        there = ", ".join(map(str, known)) or "none"
+        raise InvalidInput(f"there is no revision {revision} to go back to; there is {there}", field="revision")
+    if deployment.requests.filter(state__in=AT_WORK).exists():
+        raise Changed(f"{deployment.name} has a request that is being applied: ask again when it is settled")
+    value = f"{revision}/{timezone.now().isoformat()}"
+    return _edit(by, deployment, lambda live: _annotated(live, ROLLBACK_TO, value), via, asks=True)
+
+
 def delete_deployment(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:
     """Ask for deletion as `by`: the object stays Terminating until the deletion request is approved (S15)."""
-    identity = _identity(by, deployment.cluster)
+    asker = Writer(_identity(by, deployment.cluster), via, by)
+    with authors.writing(cluster=deployment.cluster, name=deployment.name):
+        return _delete(deployment, asker)
+
+
+def _delete(deployment: BundleDeployment, asker: Writer) -> BundleDeployment:
     ref = _ref(deployment)
     before = _write(lambda: access.kubernetes().get(deployment.cluster, ref))
     generation = _generation(before) if before else 0
-    _write(lambda: access.kubernetes().delete(deployment.cluster, ref, uid=deployment.uid, as_person=identity))
+    _write(lambda: access.kubernetes().delete(deployment.cluster, ref, uid=deployment.uid, as_person=asker.identity))
     live = _write(lambda: access.kubernetes().get(deployment.cluster, ref))
     if live is None:
         pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
         return deployment
-    asker = Writer(identity, via, by)
     writer = asker if _generation(live) == generation + 1 else None
     return pivots.see(cluster=deployment.cluster, obj=live, writer=writer, asker=asker)
 
@@ -146,18 +168,21 @@ def _edit(
 
     Only a new generation is theirs: a write that leaves the spec as it was does not make them its writer (S05).
     """
-    identity = _identity(by, deployment.cluster)
-    for is_last in (*[False] * WRITE_AGAIN, True):
+    person = Writer(_identity(by, deployment.cluster), via, by)
+    with authors.writing(cluster=deployment.cluster, name=deployment.name):
+        obj, written = _change(deployment, change, person.identity)
+        writer = person if _generation(written) > _generation(obj) else None
+        return pivots.see(cluster=deployment.cluster, obj=written, writer=writer, asker=person if asks else None)
+
+
+def _change(deployment: BundleDeployment, change: Callable[[Live], Live], identity: Identity) -> tuple[Live, Live]:
+    """What was sent and what came of it."""
+    for _ in range(WRITE_AGAIN):
         obj = change(_live(deployment, identity))
-        try:
-            written = _replace(deployment, obj, identity)
-            break
-        except Changed:
-            if is_last:
-                raise
-    person = Writer(identity, via, by)
-    writer = person if _generation(written) > _generation(obj) else None
-    return pivots.see(cluster=deployment.cluster, obj=written, writer=writer, asker=person if asks else None)
+        with contextlib.suppress(Changed):
+            return obj, _replace(deployment, obj, identity)
+    obj = change(_live(deployment, identity))
+    return obj, _replace(deployment, obj, identity)
 
 
 def _replace(deployment: BundleDeployment, obj: Live, identity: Identity) -> Live:

@@ -109,7 +109,7 @@ def _save(by: User, via: str, known_version: int, *, name: str, **columns: objec
         policy.editor = by
         policy.changed_at = now
         policy.save()
-    for pk in Request.objects.filter(state=State.IN_REVIEW).values_list("pk", flat=True):
+    for pk in Request.objects.filter(state__in=(State.IN_REVIEW, State.APPROVED)).values_list("pk", flat=True):
         wake.request(pk)
     audit.record(
         verb="policy.saved",

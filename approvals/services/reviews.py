@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -27,6 +27,8 @@ from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import Request, Review
+from approvals.services import waivers
+from approvals.services.waivers import Waiver
 from provisioner.values import Action, Identity
 
 DECISIONS = ("Approve", "Deny")
@@ -42,6 +44,23 @@ class Checked:
     identity: Identity
     words: str
     may_use_account: bool
+    may_write: bool = False
+    override: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the reviewer said, and where."""
+
+    decision: str
+    subject_digest: str
+    reason: str
+    channel: str
+    acknowledges: tuple[str, ...]
+    waives: tuple[Waiver, ...]
+
+    def waiver_records(self) -> list[dict[str, str]]:
+        return [asdict(waiver) for waiver in self.waives]
 
 
 def review(
@@ -53,19 +72,27 @@ def review(
     reason: str,
     channel: str,
     acknowledges: Sequence[str] = (),
+    waives: Sequence[Waiver] = (),
 ) -> Review:
-    """Record one reviewer's decision on exactly the subject that they saw.
+    """Record one reviewer's decision on exactly the subject that they saw, and which of its findings they accept.
 
     Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
-    answer, SelfApproval, AlreadyReviewed, Unacknowledged, NotOpen, InvalidInput.
+    answer, SelfApproval, AlreadyReviewed, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
     """
     if decision not in DECISIONS:
         raise InvalidInput(f"the decision is {decision!r}; expected Approve or Deny")
     if len(reason) > MAX_REASON:
         raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are kept")
+    waivers.check_words(waives, decision=decision, channel=channel)
     request = _find(request_id)
     checked = check_reviewer(by, request)
-    return _record(by, request_id, decision, subject_digest, reason, channel, tuple(acknowledges), checked)
+    if not request.is_requester_known:
+        checked = replace(checked, may_write=access.may_write(checked.identity, request.deployment))
+    if waives:
+        _check_digest(request, subject_digest)
+        checked = replace(checked, override=waivers.check(waives, by=by, identity=checked.identity, request=request))
+    given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives))
+    return _record(by, request_id, given, checked)
 
 
 def check_reviewer(by: User, request: Request) -> Checked:
@@ -125,65 +152,69 @@ def _find(request_id: int) -> Request:
     return found
 
 
+def _check_digest(request: Request, seen: str) -> None:
+    if seen != request.subject_digest:
+        raise DigestMoved(
+            f"you decided on {seen or 'no digest'}, but the request is now about {request.subject_digest}:"
+            " look at it again",
+            seen=seen,
+            current=request.subject_digest,
+        )
+
+
 @transaction.atomic(durable=True)
-def _record(
-    by: User,
-    request_id: int,
-    decision: str,
-    subject_digest: str,
-    reason: str,
-    channel: str,
-    acknowledges: tuple[str, ...],
-    checked: Checked,
-) -> Review:
+def _record(by: User, request_id: int, given: Given, checked: Checked) -> Review:
     request = locked(request_id)
     if request.state != State.IN_REVIEW:
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only one in review takes a decision")
-    if subject_digest != request.subject_digest:
-        raise DigestMoved(
-            f"you decided on {subject_digest or 'no digest'}, but the request is now about {request.subject_digest}:"
-            " look at it again",
-            seen=subject_digest,
-            current=request.subject_digest,
-        )
-    if decision == "Approve":
-        _check_approval(request, by, checked, acknowledges)
+    _check_digest(request, given.subject_digest)
+    if given.decision == "Approve":
+        _check_approval(request, by, checked, given.acknowledges)
+    review = _write(by, request, given, checked)
+    audit.record(
+        verb="review.given",
+        actor=Actor(checked.identity.username, given.channel),
+        request=request,
+        facts={
+            "decision": given.decision,
+            "reason": given.reason,
+            "subjectDigest": given.subject_digest,
+            "round": request.round,
+            "acknowledges": list(given.acknowledges),
+            "waives": waivers.audit_facts(given.waives, request),
+            "override": checked.override,
+            "signedInAs": by.get_username(),
+        },
+    )
+    wake.request(request.pk)
+    return review
+
+
+def _write(by: User, request: Request, given: Given, checked: Checked) -> Review:
     try:
         with transaction.atomic():
-            given = Review.objects.create(
+            return Review.objects.create(
                 request=request,
                 round=request.round,
-                decision=decision,
-                subject_digest=subject_digest,
-                reason=reason,
-                channel=channel,
+                decision=given.decision,
+                subject_digest=given.subject_digest,
+                reason=given.reason,
+                channel=given.channel,
                 voter=f"user:{by.pk}",
                 user=by,
                 username=checked.identity.username,
                 uid=checked.identity.uid,
                 groups=list(checked.identity.groups),
-                acknowledges=list(acknowledges),
+                acknowledges=list(given.acknowledges),
+                waives=given.waiver_records(),
                 may_use_account=checked.may_use_account,
+                may_write=checked.may_write,
                 access_reason=checked.words,
+                override_reason=checked.override,
                 given_at=timezone.now(),
             )
     except IntegrityError:
         raise AlreadyReviewed("you have already decided on this round of the request") from None
-    audit.record(
-        verb="review.given",
-        actor=Actor(checked.identity.username, channel),
-        request=request,
-        facts={
-            "decision": decision,
-            "reason": reason,
-            "subjectDigest": subject_digest,
-            "round": request.round,
-            "acknowledges": list(acknowledges),
-            "signedInAs": by.get_username(),
-        },
-    )
-    wake.request(request.pk)
-    return given
 
 
 def _check_approval(request: Request, by: User, checked: Checked, acknowledges: tuple[str, ...]) -> None:

@@ -12,9 +12,9 @@ from django.utils import timezone
 from approvals.audit import MACHINE
 from approvals.ledger import claims
 from approvals.ledger.moves import locked, move
-from approvals.lifecycle import Event, State
+from approvals.lifecycle import AT_WORK, Event, State
 from approvals.models import Request
-from approvals.steps import deploy, evaluate, prepare
+from approvals.steps import deploy, evaluate, prepare, restore
 from provisioner.errors import PratiqueError, TryLater
 
 logger = logging.getLogger(__name__)
@@ -32,9 +32,17 @@ STEPS: dict[str, Callable[[Request, str], None]] = {
     State.IN_REVIEW: evaluate.run,
     State.APPROVED: deploy.run,
     State.APPLYING: deploy.run,
+    State.RESTORING: restore.run,
+}
+# How a step ends that cannot go on, where more has to be settled than the request itself.
+GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
+    State.APPLYING: deploy.give_up,
+    State.RESTORING: restore.give_up,
 }
 # What a step that keeps failing for a passing reason waits between tries: 2, 4, 8 … 300 seconds.
 LONGEST_WAIT_SECONDS = 300
+# What is approved goes on soon after what it waits for has come.
+LONGEST_APPROVED_SECONDS = 30
 
 
 def advance(request_id: int) -> None:
@@ -62,7 +70,7 @@ def _look(request_id: int, worker: str, seen: set[tuple[str, int]]) -> bool:
 
 
 def _take_step(request: Request, worker: str) -> None:
-    if request.state != State.APPLYING and request.expires_at <= timezone.now():
+    if request.state not in AT_WORK and request.expires_at <= timezone.now():
         _expire(request.pk)
         return
     try:
@@ -70,7 +78,8 @@ def _take_step(request: Request, worker: str) -> None:
     except TryLater as exc:
         _try_later(request, exc)
     except PratiqueError as exc:
-        _fail(request, exc)
+        give_up = GIVE_UP.get(request.state, _fail)
+        give_up(request, exc)
     except Exception as exc:
         logger.exception("a step crashed", extra={"request_id": request.pk, "state": request.state})
         _try_later(request, Crashed(f"a step failed in a way that nobody foresaw ({type(exc).__name__})"))
@@ -88,10 +97,9 @@ def _try_later(request: Request, error: TryLater) -> None:
     """Nothing is lost: the sweeper wakes the request again when its time has come."""
     row = locked(request.pk)
     row.attempts += 1
-    wait = min(2**row.attempts, LONGEST_WAIT_SECONDS)
-    row.look_again_at = timezone.now() + timedelta(seconds=wait)
-    row.problem_code, row.problem = error.code, str(error)
-    row.save(update_fields=["attempts", "look_again_at", "problem_code", "problem"])
+    longest = LONGEST_APPROVED_SECONDS if row.state == State.APPROVED else LONGEST_WAIT_SECONDS
+    wait = min(2**row.attempts, longest)
+    _wait(row, error, wait)
     logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": wait})
 
 
@@ -100,12 +108,25 @@ def _fail(request: Request, error: PratiqueError) -> None:
     row = locked(request.pk)
     if row.state != request.state:
         return
-    event = Event.FAIL if row.state == State.APPLYING else Event.COULD_NOT_PREPARE
-    facts = {"code": error.code, "problem": str(error)}
-    if row.state in (State.PREPARING, State.STALE, State.APPLYING):
-        move(row, event, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
+    if row.state in (State.PREPARING, State.STALE):
+        facts = {"code": error.code, "problem": str(error)}
+        move(
+            row,
+            Event.COULD_NOT_PREPARE,
+            actor=MACHINE,
+            facts=facts,
+            problem_code=error.code,
+            problem=str(error),
+        )
         return
     # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
-    row.look_again_at = timezone.now() + timedelta(seconds=LONGEST_WAIT_SECONDS)
+    _wait(row, error, LONGEST_WAIT_SECONDS)
+
+
+def _wait(row: Request, error: PratiqueError, seconds: int) -> None:
+    """Keep what is waited for, and have the cluster shown it where that is news."""
+    row.look_again_at = timezone.now() + timedelta(seconds=seconds)
+    if (row.problem_code, row.problem) != (error.code, str(error)):
+        row.mirrored_at = None
     row.problem_code, row.problem = error.code, str(error)
-    row.save(update_fields=["look_again_at", "problem_code", "problem"])
+    row.save(update_fields=["attempts", "look_again_at", "problem_code", "problem", "mirrored_at"])

@@ -10,8 +10,9 @@ from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict
 from approvals.selectors.drift import DriftSummary
 
-MAX_MESSAGE = 1000
+MAX_MESSAGE = 8000
 HEALTHY = "Current"
+OVERDUE = "ProgressDeadlineExceeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +37,23 @@ class Condition:
         return {**shown, "observedGeneration": generation} if generation else shown
 
 
-def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_for: str) -> list[Condition]:
-    """Applied, UpToDate, Healthy and Paused; `waits_for` says in words where the latest request stands."""
+def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_for: str, paused: str) -> list[Condition]:
+    """Applied, UpToDate, Healthy and Paused.
+
+    `waits_for` says in words where the latest request stands, `paused` by whom it is paused and why.
+    """
     active = deployment.active_revision
     since = latest.changed_at if latest else deployment.seen_at
     is_settled = latest is not None and latest.state == State.APPLIED
+    is_back = is_settled and latest is not None and latest.purpose == Request.Purpose.ROLLBACK
+    why = "RolledBack" if is_back else reason(latest.state if latest else State.PREPARING)
     applied = f"revision {active.number}" if active else waits_for
-    paused = "approved requests wait until it is resumed" if deployment.is_paused else ""
+    paused = f"{paused}; approved requests wait until it is resumed" if deployment.is_paused else ""
     health = deployment.health_message or "nothing observed yet"
     return [
         Condition("Applied", active is not None, "RevisionActive" if active else "Waiting", applied, since),
-        Condition("UpToDate", is_settled, reason(latest.state if latest else State.PREPARING), waits_for, since),
-        Condition("Healthy", deployment.health == HEALTHY, deployment.health, health, since),
+        Condition("UpToDate", is_settled and not is_back, why, waits_for, since),
+        Condition("Healthy", deployment.health == HEALTHY, _health_reason(deployment, active), health, since),
         Condition("Paused", deployment.is_paused, "Paused" if deployment.is_paused else "Running", paused, since),
     ]
 
@@ -69,20 +75,31 @@ def of_request(request: Request, verdict: Verdict | None, revision: Revision | N
     if verdict:
         words = f"round {verdict.round}, {verdict.subject_digest}"
         found.append(Condition(verdict.verdict, True, "Reviewed", words, verdict.given_at))
+    if state in (State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
+        found.append(Condition("Applied", False, _camel(request.problem_code), request.problem, since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):
         found.append(Condition(reason(state), True, reason(state), "", since))
     if revision and state in (State.APPLIED, State.FAILED):
         words = request.problem or f"revision {revision.number}"
         found.append(Condition("Applied", state == State.APPLIED, reason(state), words, since))
         if request.deployment.active_revision_id == revision.pk:
-            health = request.deployment.health
-            found.append(Condition("Healthy", health == HEALTHY, health, request.deployment.health_message, since))
+            health, words = request.deployment.health, request.deployment.health_message
+            why = _health_reason(request.deployment, revision)
+            found.append(Condition("Healthy", health == HEALTHY, why, words, since))
     return found
+
+
+def _health_reason(deployment: BundleDeployment, active: Revision | None) -> str:
+    return OVERDUE if active and active.overdue_at and deployment.health != HEALTHY else deployment.health
 
 
 def reason(state: str) -> str:
     """`in_review` as Kubernetes writes reasons: InReview."""
-    return "".join(word.capitalize() for word in state.split("_"))
+    return _camel(state, "_")
+
+
+def _camel(words: str, separator: str = "-") -> str:
+    return "".join(word.capitalize() for word in words.split(separator))
 
 
 def instant(at: datetime) -> str:

@@ -20,24 +20,27 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Review, Revision
 from approvals.policy import Ballot, Decision
-from approvals.steps.evaluate import ballot_of, objection_to
+from approvals.steps.evaluate import ballot_of, hold_back, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned
+from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
+from approvals.steps.reviewers import Waived, is_still_reviewer, waived
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
-from provisioner.errors import DigestMismatch, TryLater
+from provisioner.errors import DigestMismatch, PratiqueError, TryLater
 from provisioner.review.record import from_record
-from provisioner.values import Content, Identity, ObjectRef, OutcomeState, Plan
+from provisioner.values import Content, ObjectRef, OutcomeState, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
+RESTORE_PREVIOUS = "RestorePrevious"
 
 
-class Waiting(TryLater):
-    """Approved, but something has to be so before it may be applied; the words say what."""
+class NoLongerWished(PratiqueError):
+    """The BundleDeployment asks for something else by now, or is being deleted; another request is about that."""
 
-    code = "waiting"
+    code = "no-longer-wished"
 
 
 class LostClaim(TryLater):
@@ -54,7 +57,7 @@ def run(request: Request, worker: str) -> None:
         if not _pass_gate(request, api, content, plan):
             return
         request = _start(request, worker)
-    _apply(request, api, content, plan, worker)
+    _apply(request, api, content, without_lifted(plan), worker)
 
 
 def _approved_content(request: Request) -> Content:
@@ -79,9 +82,10 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     live = _live_deployment(request, api)
     check_requesters(request)
     _check_subject(request, content, plan, account_uid_of(request, api))
-    _check_reviewers(request)
+    _check_guards(request, check_reviewers(request))
     if live.get("spec", {}).get("paused"):
-        raise Waiting(f"{request.deployment.name} is paused: it is applied once somebody resumes it")
+        raise Paused(request.deployment, "it is applied")
+    check_constraints(request, api)
     now_planned = pipeline.plan_again(
         api,
         content,
@@ -92,6 +96,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     if now_planned.digest != plan.digest:
         _find_stale(request, now_planned)
         return False
+    check_doable(request, api, content, now_planned)
     return True
 
 
@@ -99,12 +104,12 @@ def _live_deployment(request: Request, api: Api) -> dict[str, Any]:
     deployment = request.deployment
     live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
     if live is None or live["metadata"]["uid"] != deployment.uid:
-        raise Waiting(f"BundleDeployment {deployment.name} is no longer the one that was reviewed")
+        raise NoLongerWished(f"BundleDeployment {deployment.name} is no longer the one that was reviewed")
     wants_deletion = request.purpose == Request.Purpose.DELETE
     if bool(live["metadata"].get("deletionTimestamp")) != wants_deletion:
-        raise Waiting(f"BundleDeployment {deployment.name} is {'not ' if wants_deletion else ''}being deleted")
+        raise NoLongerWished(f"BundleDeployment {deployment.name} is {'not ' if wants_deletion else ''}being deleted")
     if options_digest(live.get("spec") or {}) != request.options_digest:
-        raise Waiting(f"the spec of {deployment.name} is no longer the reviewed one: a new request will follow")
+        raise NoLongerWished(f"the spec of {deployment.name} is no longer the reviewed one: a new request follows")
     return live
 
 
@@ -126,7 +131,7 @@ def _check_subject(request: Request, content: Content, plan: Plan, account_uid: 
         raise DigestMismatch(f"there is no Approved verdict for {found} in round {request.round}")
 
 
-def _check_reviewers(request: Request) -> None:
+def check_reviewers(request: Request) -> Waived:
     """Ask Kubernetes again for everyone who approved; what no longer counts is said, and the rest is counted."""
     reviews = list(
         request.reviews.filter(round=request.round, subject_digest=request.subject_digest).select_related(
@@ -141,6 +146,18 @@ def _check_reviewers(request: Request) -> None:
     )
     if tally.decision != Decision.APPROVED:
         raise Waiting(f"not every approval counts any more, asked again before applying: {tally.words}")
+    accepted = waived(request)
+    if accepted.lost:
+        raise Waiting(f"asked again before applying: {'; '.join(accepted.lost)}")
+    return accepted
+
+
+def _check_guards(request: Request, accepted: Waived) -> None:
+    """A guard that is new, changed or no longer waived holds back what was approved without it."""
+    holding = hold_back(request, request.reports.get(round=request.round), accepted)
+    if holding:
+        words = "; ".join(f"guard {name}: {said}" for name, said in sorted(holding.items()))
+        raise Waiting(f"held back, asked again before applying: {words}")
 
 
 def _ballot(review: Review, request: Request) -> Ballot:
@@ -153,22 +170,9 @@ def _ballot(review: Review, request: Request) -> Ballot:
 
 
 def _still_counts(review: Review, request: Request) -> bool:
-    deployment = request.deployment
-    if review.user:
-        is_fresh = access.are_groups_fresh(review.user, deployment.cluster, now=timezone.now())
-        identity = access.identity_of(review.user, deployment.cluster)
-        if identity is None or not _is_who_reviewed(identity, review) or access.is_machine(identity):
-            return False
-        return is_fresh and access.may_approve(review.user, deployment, fresh=True).allowed
     if review.policy:
         return not objection_to(review.policy, request)
-    return False
-
-
-def _is_who_reviewed(identity: Identity, review: Review) -> bool:
-    """By name, and by uid where both are known: the same name made again is another account (S01)."""
-    is_same_uid = identity.uid == review.uid or not (identity.uid and review.uid)
-    return identity.username == review.username and is_same_uid
+    return is_still_reviewer(review, request)
 
 
 @transaction.atomic(durable=True)
@@ -233,7 +237,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
     for outcome in outcomes:
         if not claims.renew(request.pk, worker):
             raise LostClaim("the claim has passed to another worker")
-        _note(request, outcome)
+        note(request, outcome)
         if outcome.state == OutcomeState.FAILED:
             failed.append(outcome)
     _finish(request, failed)
@@ -249,11 +253,12 @@ def _check_again(request: Request, api: Api, worker: str) -> None:
             f"the ServiceAccount has uid {account_uid}; approved was {request.service_account_uid}: it was made again"
         )
     if _live_deployment(request, api).get("spec", {}).get("paused"):
-        raise Waiting(f"{request.deployment.name} was paused while it was applied: it goes on once somebody resumes it")
-    _check_reviewers(request)
+        raise Paused(request.deployment, "what was begun goes on")
+    check_reviewers(request)
 
 
-def _note(request: Request, outcome: Done) -> None:
+def note(request: Request, outcome: Done, step: str = Outcome.Step.APPLY) -> None:
+    """Keep what was done to one object; the last try of a step counts."""
     found = {
         "action": outcome.action,
         "state": outcome.state,
@@ -263,6 +268,7 @@ def _note(request: Request, outcome: Done) -> None:
     }
     Outcome.objects.update_or_create(
         request=request,
+        step=step,
         object=str(outcome.ref)[:600],
         defaults=found,
         create_defaults={**found, "position": request.outcomes.count()},
@@ -274,31 +280,53 @@ def _finish(request: Request, failed: list[Done]) -> None:
     row = locked(request.pk)
     if row.state != State.APPLYING:
         return
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
-    revision = row.revision
-    now = timezone.now()
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
-        _close(revision, Revision.State.FAILED, words)
-        move(row, Event.FAIL, actor=MACHINE, facts={"failed": len(failed)}, problem_code="apply-failed", problem=words)
-    else:
-        is_removal = row.purpose == Request.Purpose.DELETE
-        deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
-        _close(revision, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
-        deployment.active_revision = None if is_removal else revision
-        deployment.health, deployment.health_message = "", ""
-        deployment.save(update_fields=["active_revision", "health", "health_message"])
-        move(row, Event.FINISH, actor=MACHINE, facts={"revision": revision.number, "at": now.isoformat()})
+        _end_as_failed(row, "apply-failed", words, {"failed": len(failed)})
+        return
+    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
+    revision = row.revision
+    is_removal = row.purpose == Request.Purpose.DELETE
+    move(row, Event.FINISH, actor=MACHINE, facts={"revision": revision.number, "at": timezone.now().isoformat()})
+    deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
+    _close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
+    deployment.active_revision = None if is_removal else revision
+    deployment.health, deployment.health_message = "", ""
+    deployment.save(update_fields=["active_revision", "health", "health_message"])
+    pivots.follow_up(deployment)
+
+
+@transaction.atomic(durable=True)
+def give_up(request: Request, error: PratiqueError) -> None:
+    """End an apply that cannot go on: what was written stays recorded, and what is wished for by now comes next."""
+    row = locked(request.pk)
+    if row.state == State.APPLYING:
+        _end_as_failed(row, error.code, str(error), {"code": error.code, "problem": str(error)})
+
+
+def _end_as_failed(row: Request, code: str, words: str, facts: dict[str, Any]) -> None:
+    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
+    event = Event.RESTORE if _is_to_restore(row, deployment, code) else Event.FAIL
+    fresh = {"attempts": 0, "look_again_at": None} if event == Event.RESTORE else {}
+    move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, **fresh)
+    _close(row, Revision.State.FAILED, words)
+    if event == Event.FAIL:
+        pivots.follow_up(deployment)
+
+
+def _is_to_restore(request: Request, deployment: BundleDeployment, code: str) -> bool:
+    """By spec.onFailure; not where something else is wished for by now, which is asked for instead."""
+    wanted = request.spec.get("onFailure") == RESTORE_PREVIOUS and request.purpose != Request.Purpose.DELETE
+    return wanted and deployment.active_revision_id is not None and code != NoLongerWished.code
+
+
+def _close(request: Request, state: str, message: str) -> None:
+    revision = request.revision
+    revision.state, revision.message, revision.finished_at = state, message, timezone.now()
+    revision.save(update_fields=["state", "message", "finished_at"])
     audit.record(
         verb="revision.recorded",
         actor=MACHINE,
-        request=row,
-        facts={"revision": revision.number, "state": revision.state, "contentDigest": revision.content_id},
+        request=request,
+        facts={"revision": revision.number, "state": state, "contentDigest": revision.content_id},
     )
-    if not deployment.deletion_requested_at:
-        pivots.ensure_request(deployment)
-
-
-def _close(revision: Revision, state: str, message: str) -> None:
-    revision.state, revision.message, revision.finished_at = state, message, timezone.now()
-    revision.save(update_fields=["state", "message", "finished_at"])

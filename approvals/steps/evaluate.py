@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -16,34 +17,45 @@ from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, PolicyEvaluation, Report, Request, Review, Verdict
 from approvals.policy import Ballot, Decision
+from approvals.steps.reviewers import Waived, is_own, waived
 from provisioner.values import Action, Severity
 
-# Findings about content that touches Pratique itself: no policy may approve those (S22).
-OWN_RULES_PREFIX = "OWN-PRATIQUE"
 Result = PolicyEvaluation.Result
+NOT_SELECTED = "its selector does not select this deployment"
+HELD_BACK = "held-back"
 
 
 def run(request: Request, worker: str) -> None:
     report = request.reports.filter(round=request.round).prefetch_related("findings").get()
+    held_by = hold_back(request, report, waived(request))
     facts = facts_of(request, report)
-    held_by = []
-    for each in _policies(request):
-        result, words = _ask(each, request, report, facts)
+    for each in _policies(request, Policy.Kind.GRANT):
+        result, words = _ask_grant(each, request, report, facts)
         _keep(each, request, result, words)
-        if (
-            each.mode == Policy.Mode.ENFORCE
-            and result in (Result.HOLDS, Result.ERROR)
-            and each.kind == Policy.Kind.GUARD
-        ):
-            held_by.append(each.name)
         if each.mode == Policy.Mode.ENFORCE and result == Result.APPROVES:
             _approve_as(each, request, words)
     _settle(request.pk, request.round, held_by)
 
 
-def facts_of(request: Request, report: Report) -> policy.Facts:
-    """The documented facts (approvals.policy.FACTS) of one report."""
-    findings = list(report.findings.all())
+def hold_back(request: Request, report: Report, accepted: Waived) -> dict[str, str]:
+    """Ask every guard and keep what each says; of those in force that hold the request back, their words by name."""
+    facts = facts_of(request, report, accepted.fingerprints)
+    holding = {}
+    for each in _policies(request, Policy.Kind.GUARD):
+        result, words = _ask_guard(each, request, facts)
+        is_held = result in (Result.HOLDS, Result.ERROR)
+        words = "; ".join([words, *accepted.lost]) if is_held else words
+        _keep(each, request, result, words)
+        if is_held and each.mode == Policy.Mode.ENFORCE:
+            holding[each.name] = words
+    return holding
+
+
+def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -> policy.Facts:
+    """The documented facts (approvals.policy.FACTS) of one report, without the findings `accepted` by fingerprint."""
+    everything = list(report.findings.all())
+    waived_ones = [finding for finding in everything if finding.fingerprint in accepted]
+    findings = [finding for finding in everything if finding.fingerprint not in accepted]
     new = [finding for finding in findings if finding.is_new]
     touched = [action for action in report.body["plan"]["actions"] if action["action"] != Action.NONE]
     ranks = {str(severity): severity.rank for severity in Severity}
@@ -54,6 +66,9 @@ def facts_of(request: Request, report: Report) -> policy.Facts:
         "new_severities": _counts(Severity, (finding.severity for finding in new)),
         "rules": sorted({finding.rule for finding in findings}),
         "new_rules": sorted({finding.rule for finding in new}),
+        "waived": len(waived_ones),
+        "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
+        "waived_rules": sorted({finding.rule for finding in waived_ones}),
         "actions": _counts(Action, (action["action"] for action in report.body["plan"]["actions"])),
         "kinds": sorted({_kind(action["ref"]) for action in touched}),
         "namespaces": sorted({action["ref"]["namespace"] for action in touched if action["ref"]["namespace"]}),
@@ -77,24 +92,27 @@ def _kind(ref: dict[str, str]) -> str:
     return f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
 
 
-def _policies(request: Request) -> list[Policy]:
+def _policies(request: Request, kind: str) -> list[Policy]:
     cluster = request.deployment.cluster
-    return [
-        each
-        for each in Policy.objects.filter(is_active=True).select_related("author", "editor", "cluster").order_by("name")
-        if each.cluster is None or each.cluster == cluster
-    ]
+    active = Policy.objects.filter(is_active=True, kind=kind).select_related("author", "editor", "cluster")
+    return [each for each in active.order_by("name") if each.cluster is None or each.cluster == cluster]
 
 
-def _ask(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
-    """A policy's result and its words."""
+def _ask_guard(each: Policy, request: Request, facts: policy.Facts) -> tuple[str, str]:
+    """A guard's result and its words."""
     if not _is_selected(each, request):
-        return Result.NOT_SELECTED, "its selector does not select this deployment"
+        return Result.NOT_SELECTED, NOT_SELECTED
     answer = policy.evaluate(each.expression, facts)
-    if each.kind == Policy.Kind.GUARD:
-        if answer.is_true:
-            return Result.PASSES, answer.words
-        return (Result.ERROR if answer.is_error else Result.HOLDS), _with_message(each, answer.words)
+    if answer.is_true:
+        return Result.PASSES, answer.words
+    return (Result.ERROR if answer.is_error else Result.HOLDS), _with_message(each, answer.words)
+
+
+def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+    """A grant's result and its words."""
+    if not _is_selected(each, request):
+        return Result.NOT_SELECTED, NOT_SELECTED
+    answer = policy.evaluate(each.expression, facts)
     if answer.is_error:
         return Result.ERROR, answer.words
     if not answer.is_true:
@@ -104,10 +122,10 @@ def _ask(each: Policy, request: Request, report: Report, facts: policy.Facts) ->
 
 
 def _is_selected(each: Policy, request: Request) -> bool:
-    """By the labels kept with the request and by today's: either are enough for a guard, a grant needs both (S14)."""
+    """By the labels kept with the request and by today's: any are enough for a guard, a grant needs all (S14)."""
     selects = [
         policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=labels)
-        for labels in (request.labels, request.deployment.labels)
+        for labels in (*request.earlier_labels, request.labels, request.deployment.labels)
     ]
     return any(selects) if each.kind == Policy.Kind.GUARD else all(selects)
 
@@ -120,7 +138,7 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
     if report.severities.get(Severity.UNKNOWN, 0):
         return "the report has unknown findings, and no policy approves those (S13)"
-    if any(finding.rule.startswith(OWN_RULES_PREFIX) for finding in report.findings.all()):
+    if any(finding.rule.startswith(policy.OWN_RULES_PREFIX) for finding in report.findings.all()):
         return "the content touches Pratique itself, which only people approve (S22)"
     if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
         return "it deletes, replaces or adopts objects, which only people acknowledge"
@@ -209,7 +227,7 @@ def _approve_as(each: Policy, request: Request, words: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _settle(request_id: int, round_number: int, held_by: list[str]) -> None:
+def _settle(request_id: int, round_number: int, held_by: Mapping[str, str]) -> None:
     row = locked(request_id)
     if row.state != State.IN_REVIEW or row.round != round_number:
         return
@@ -225,6 +243,7 @@ def _settle(request_id: int, round_number: int, held_by: list[str]) -> None:
         is_requester_known=row.is_requester_known,
     )
     if tally.decision == Decision.UNDECIDED:
+        _say(row, tally.obstacle)
         return
     verdict = "Approved" if tally.decision == Decision.APPROVED else "Denied"
     Verdict.objects.create(
@@ -242,13 +261,21 @@ def _settle(request_id: int, round_number: int, held_by: list[str]) -> None:
     wake.notice(row.pk, "decided")
 
 
+def _say(row: Request, obstacle: str) -> None:
+    """Why enough approvals are not enough; "" takes back what was said before."""
+    if row.problem != obstacle:
+        row.problem, row.problem_code = obstacle, HELD_BACK if obstacle else ""
+        row.save(update_fields=["problem", "problem_code"])
+
+
 def ballot_of(review: Review, request: Request, *, counts: bool = True) -> Ballot:
     """`counts`: what else is known. Who turned out to have asked after approving does not count (S05)."""
     return Ballot(
         review.decision,
         review.policy_id is not None,
-        counts and not _is_own(review, request) and not _is_outdated(review),
+        counts and not is_own(review, request) and not _is_outdated(review),
         review.may_use_account,
+        review.may_write and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"],
     )
 
 
@@ -258,9 +285,3 @@ def _is_outdated(review: Review) -> bool:
     if each is None:
         return False
     return not each.is_active or each.mode != Policy.Mode.ENFORCE or each.version != review.policy_version
-
-
-def _is_own(review: Review, request: Request) -> bool:
-    if review.decision != "Approve" or settings.PRATIQUE["SELF_APPROVAL"]:
-        return False
-    return has_asked(request, user_id=review.user_id, username=review.username)

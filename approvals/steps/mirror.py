@@ -14,7 +14,7 @@ from approvals.access.port import connect
 from approvals.ledger import pivots
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision
-from approvals.selectors import drift as selectors
+from approvals.selectors import drift, lists
 from approvals.steps import conditions
 from approvals.steps.observe import observe
 from provisioner.cluster.api import Cluster as Api
@@ -66,11 +66,12 @@ def _has_open_deletion(deployment: BundleDeployment) -> bool:
 def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
     if deployment.gone_at or deployment.deletion_requested_at:
         return
-    latest = deployment.requests.select_related("content").order_by("-number").first()
+    latest = deployment.requests.select_related("content", "to_revision").order_by("-number").first()
     active = deployment.active_revision
-    waits_for = f"request {mirror_name(latest)} is {latest.state.replace('_', ' ')}" if latest else "no request yet"
-    drift = selectors.summary(deployment=deployment)
-    shown = [*conditions.of_deployment(deployment, latest, waits_for), conditions.of_drift(deployment, drift)]
+    shown = conditions.of_deployment(
+        deployment, latest, _stands(deployment, latest), lists.pause_words(deployment=deployment)
+    )
+    shown.append(conditions.of_drift(deployment, drift.summary(deployment=deployment)))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],
@@ -83,8 +84,17 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
     _apply(api, deployment, {"status": status}, subresource="status")
 
 
+def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
+    """Where the latest request stands, in words, and what of the wish cannot be."""
+    words = "no request yet"
+    if latest:
+        back = f" (back to revision {latest.to_revision.number})" if latest.to_revision else ""
+        words = f"request {mirror_name(latest)}{back} is {latest.state.replace('_', ' ')}"
+    return f"{words}; {deployment.problem}" if deployment.problem else words
+
+
 def _mirror_requests(api: Api, deployment: BundleDeployment) -> None:
-    to_show = deployment.requests.select_related("content", "from_revision").filter(
+    to_show = deployment.requests.select_related("content", "from_revision", "to_revision").filter(
         Q(mirrored_at__isnull=True) | Q(mirrored_at__lt=F("changed_at"))
     )
     for request in to_show.exclude(state=State.PREPARING).order_by("number"):
@@ -121,6 +131,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
             "contentDigest": request.content_id or "",
             "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
             "fromRevision": request.from_revision.number if request.from_revision else 0,
+            "toRevision": request.to_revision.number if request.to_revision else 0,
             "requester": {
                 "username": requester.get("username", "unknown"),
                 "groups": requester.get("groups", []),
@@ -138,7 +149,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "subjectDigest": request.subject_digest,
         "state": request.state,
         "reportSummary": _report_summary(request),
-        "reviewsSummary": {"approvals": request.reviews.filter(round=request.round, decision="Approve").count()},
+        "reviewsSummary": _reviews_summary(request),
     }
     api.apply({**obj, "status": status}, field_manager=FIELD_MANAGER, subresource="status")
 
@@ -162,6 +173,13 @@ def mirror_name(request: Request) -> str:
 def _report_summary(request: Request) -> dict[str, Any]:
     report = request.reports.filter(round=request.round).first()
     return {"worst": report.worst, "headline": report.headline} if report else {}
+
+
+def _reviews_summary(request: Request) -> dict[str, int]:
+    """`waivers`: how many findings somebody accepted."""
+    approvals = request.reviews.filter(round=request.round, decision="Approve")
+    waived = {one["fingerprint"] for waives in approvals.values_list("waives", flat=True) for one in waives}
+    return {"approvals": approvals.count(), "waivers": len(waived)}
 
 
 def _apply(api: Api, deployment: BundleDeployment, body: dict[str, Any], *, subresource: str = "") -> None:

@@ -2,65 +2,145 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from approvals import audit
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.models import BundleDeployment, InventoryItem
+from approvals.models import BundleDeployment, InventoryItem, Revision
+from approvals.steps.conditions import OVERDUE
 from approvals.steps.inventory import installer_of, ref_of
 from provisioner import pipeline
-from provisioner.values import Health, HealthState, ObjectRef
+from provisioner.errors import BadHealthCheck
+from provisioner.probes import HealthCheck, deadline_minutes, health_checks, unused
+from provisioner.values import WORST_FIRST, Health, HealthState, ObjectRef
 
-# The worst first: what makes a whole deployment unhealthy.
-ORDER = (
-    HealthState.FAILED,
-    HealthState.NOT_FOUND,
-    HealthState.UNKNOWN,
-    HealthState.TERMINATING,
-    HealthState.IN_PROGRESS,
-    HealthState.CURRENT,
-)
+# So many of the worst objects are named in the words about the whole.
+NAMED = 3
+STATE_WORDS = {
+    HealthState.FAILED: "failed",
+    HealthState.NOT_FOUND: "not found",
+    HealthState.UNKNOWN: "unknown",
+    HealthState.TERMINATING: "being deleted",
+    HealthState.IN_PROGRESS: "in progress",
+}
 
 
 def observe(deployment: BundleDeployment) -> None:
     """Read every object of the inventory once, as the installer, and keep its health.
 
-    A change of the whole has an audit row.
+    Which account reads, which checks are asked and how long a revision may take is what was approved with the revision
+    that runs, whatever the spec says by now. A change of the whole has an audit row.
     """
     rows = list(deployment.inventory.exclude(uid=""))
     if not rows:
         return
-    api = connect(deployment.cluster).acting_as(installer_of(deployment.spec))
-    found = pipeline.observe(api, [ref_of(row) for row in rows])
+    revision = _observed(deployment)
+    spec = revision.request.spec if revision else deployment.spec
+    checks, problem = _checks(spec)
+    api = connect(deployment.cluster).acting_as(installer_of(spec))
+    found = pipeline.observe(api, [ref_of(row) for row in rows], checks=checks)
     for row in rows:
         health = found.get(ref_of(row), Health(HealthState.UNKNOWN, "was not answered"))
         row.health, row.health_message = health.state, health.message
     InventoryItem.objects.bulk_update(rows, ["health", "health_message"], batch_size=500)
-    _keep(deployment.pk, summary(found))
+    problems = [problem] if problem else [f"the health check of {one} selects nothing" for one in unused(checks, found)]
+    _keep(deployment.pk, revision, summary(found, problems))
 
 
-def summary(found: dict[ObjectRef, Health]) -> Health:
-    """The worst object's health, with how many are settled, in words."""
-    worst = min(found.items(), key=lambda item: (ORDER.index(item[1].state), str(item[0])))
-    current = sum(1 for health in found.values() if health.state == HealthState.CURRENT)
-    words = f"{current} of {len(found)} objects are ready"
-    if worst[1].state != HealthState.CURRENT:
-        words += f"; {worst[0]}: {worst[1].message or worst[1].state}"
-    return Health(worst[1].state, words)
+def summary(found: Mapping[ObjectRef, Health], problems: Sequence[str] = ()) -> Health:
+    """The worst object's health, with counts and the words of the worst few, a line each.
+
+    `problems` are checks that could not be asked: nobody can call the whole healthy then.
+    """
+    ill = [(ref, health) for ref, health in found.items() if health.state != HealthState.CURRENT]
+    ill.sort(key=lambda item: (WORST_FIRST.index(item[1].state), str(item[0])))
+    counts = Counter(health.state for _, health in ill)
+    counted = ", ".join(f"{counts[state]} {words}" for state, words in STATE_WORDS.items() if counts[state])
+    lines = [f"{len(found) - len(ill)} of {len(found)} objects are ready" + (f" ({counted})" if counted else "")]
+    lines += [f"{ref}: {health.message or STATE_WORDS[health.state]}" for ref, health in ill[:NAMED]]
+    lines += [f"and {len(ill) - NAMED} more"] if len(ill) > NAMED else []
+    states = [health.state for _, health in ill[:1]] + [HealthState.UNKNOWN] * bool(problems)
+    return Health(min(states, key=WORST_FIRST.index, default=HealthState.CURRENT), "\n".join([*lines, *problems]))
+
+
+def missed_deadline(*, applied_at: datetime, healthy_at: datetime | None, now: datetime, minutes: int) -> bool:
+    """Whether a revision that was never healthy has had its time; one that was healthy once has kept its deadline."""
+    return healthy_at is None and now - applied_at > timedelta(minutes=minutes)
+
+
+def overdue(revision: Revision) -> str:
+    """Why a revision counts as one that did not become healthy in time; "" where it does not."""
+    if revision.overdue_at is None:
+        return ""
+    minutes = _minutes(revision.request.spec)
+    return f"{OVERDUE}: revision {revision.number} was not healthy {minutes} minutes after it was applied"
+
+
+def _observed(deployment: BundleDeployment) -> Revision | None:
+    """The revision that runs; where none does yet, the newest that was tried."""
+    revisions = deployment.revisions.select_related("request").order_by("-number")
+    return revisions.filter(pk=deployment.active_revision_id or 0).first() or revisions.first()
+
+
+def _checks(spec: Mapping[str, Any]) -> tuple[tuple[HealthCheck, ...], str]:
+    """The checks, or why there are none to ask (a spec older than this rule)."""
+    try:
+        return health_checks(spec), ""
+    except BadHealthCheck as exc:
+        return (), str(exc)
+
+
+def _minutes(spec: Mapping[str, Any]) -> int:
+    default = int(settings.PRATIQUE["PROGRESS_DEADLINE_MINUTES"])
+    try:
+        return deadline_minutes(spec, default=default)
+    except BadHealthCheck:
+        return default
 
 
 @transaction.atomic(durable=True)
-def _keep(deployment_id: int, health: Health) -> None:
+def _keep(deployment_id: int, observed: Revision | None, health: Health) -> None:
+    """Nothing is kept where another revision has become the running one since: this was not about it."""
     row = BundleDeployment.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=deployment_id)
+    if row.active_revision_id and (observed is None or observed.pk != row.active_revision_id):
+        return
+    words = health.message
+    if observed and row.active_revision_id:
+        words = "\n".join(filter(None, (_progress(row, observed.pk, health), words)))
     was = row.health
-    row.health, row.health_message = health.state, health.message
+    row.health, row.health_message = health.state, words
     row.save(update_fields=["health", "health_message"])
     if was != health.state:
         audit.record(
             verb="deployment.health",
             actor=MACHINE,
             deployment=row,
-            facts={"from": was, "to": health.state, "words": health.message, "at": timezone.now().isoformat()},
+            facts={"from": was, "to": health.state, "words": words, "at": timezone.now().isoformat()},
         )
+
+
+def _progress(row: BundleDeployment, revision_id: int, health: Health) -> str:
+    """Note on the running revision that it is healthy, or that its time is over; the words of the latter."""
+    revision = Revision.objects.select_for_update(of=("self",)).select_related("request").get(pk=revision_id)
+    now = timezone.now()
+    if health.state == HealthState.CURRENT:
+        if revision.healthy_at is None or revision.overdue_at is not None:
+            revision.healthy_at, revision.overdue_at = revision.healthy_at or now, None
+            revision.save(update_fields=["healthy_at", "overdue_at"])
+        return ""
+    applied_at, minutes = revision.finished_at or revision.started_at, _minutes(revision.request.spec)
+    is_late = missed_deadline(applied_at=applied_at, healthy_at=revision.healthy_at, now=now, minutes=minutes)
+    if is_late and revision.overdue_at is None:
+        revision.overdue_at = now
+        revision.save(update_fields=["overdue_at"])
+        facts = {"revision": revision.number, "minutes": minutes, "words": health.message, "at": now.isoformat()}
+        audit.record(verb="revision.overdue", actor=MACHINE, deployment=row, facts=facts)
+    return overdue(revision)

@@ -22,9 +22,9 @@ from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
 from approvals.models import Report as ReportRow
 from approvals.models import Request, Revision
-from approvals.steps import inventory
+from approvals.steps import constraints, inventory
 from approvals.steps.sources import egress, limits, read_by, sources_of
-from provisioner import pipeline, render
+from provisioner import pipeline, probes, render
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import BadSource, BundleTooLarge, Forbidden, PreconditionFailed, TryLater
 from provisioner.review.record import to_record
@@ -39,13 +39,17 @@ class Prepared:
     row: ContentRow
     account_uid: str
     report: Report
+    unmet: str = ""
 
 
 def run(request: Request, worker: str) -> None:
+    if request.purpose != Request.Purpose.DELETE:
+        probes.check_spec(request.spec)
     api = connect(request.deployment.cluster)
     check_cluster(request, api)
     check_requesters(request)
     account_uid = account_uid_of(request, api)
+    unmet = constraints.unmet_words(request, api)
     content, row = _content_of(request, api)
     report = pipeline.look(
         api,
@@ -54,7 +58,7 @@ def run(request: Request, worker: str) -> None:
         inventory=inventory.owned(request.deployment),
         as_account=inventory.installer_of(request.spec),
     )
-    _record(request, Prepared(content, row, account_uid, report))
+    _record(request, Prepared(content, row, account_uid, report, unmet))
 
 
 def check_cluster(request: Request, api: Api) -> None:
@@ -86,8 +90,8 @@ def check_requesters(request: Request) -> None:
 
 
 def _read_for(request: Request) -> list[ObjectRef]:
-    """A deletion fetches no source, so it reads nothing."""
-    return [] if request.purpose == Request.Purpose.DELETE else read_by(request.spec)
+    """Only a deployment fetches its sources; a rollback has its content, and a deletion none."""
+    return read_by(request.spec) if request.purpose == Request.Purpose.DEPLOY else []
 
 
 def _identity_of(person: Mapping[str, Any]) -> Identity:
@@ -129,6 +133,9 @@ def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow]:
     """A request's content is rendered once; a later round is about the same bytes (promise 1)."""
     if request.content:
         return store.get(request.content, pins=store.pins_of(request.pins)), request.content
+    if request.to_revision:
+        row = request.to_revision.content
+        return store.get(row, pins=store.pins_of(request.to_revision.request.pins)), row
     format_name = str(request.spec.get("format") or DEFAULT_FORMAT)
     content = _nothing(request) if request.purpose == Request.Purpose.DELETE else _fetched(request, api, format_name)
     return content, store.put(content, format_name=format_name)
@@ -214,8 +221,8 @@ def _record(request: Request, prepared: Prepared) -> None:
         subject_digest=digest,
         attempts=0,
         look_again_at=None,
-        problem="",
-        problem_code="",
+        problem=prepared.unmet,
+        problem_code=constraints.CODE if prepared.unmet else "",
     )
     wake.notice(row.pk, "needs_you")
 

@@ -6,7 +6,7 @@ What stood when it was approved must stand as recorded, and the wish in the clus
 from __future__ import annotations
 
 from approvals.ledger.digests import options_digest, subject_digest
-from approvals.lifecycle import State
+from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.steps.prepare import account_uid_of, check_cluster
 from provisioner.cluster.api import Cluster as Api
@@ -39,7 +39,7 @@ def check_running(revision: Revision) -> None:
     row = BundleDeployment.objects.get(pk=revision.deployment_id)
     if row.active_revision_id != revision.pk or row.gone_at or row.deletion_requested_at:
         raise NotNow(f"revision {revision.number} is no longer the one that runs")
-    if row.requests.filter(state=State.APPLYING).exists():
+    if row.requests.filter(state__in=AT_WORK).exists():
         raise NotNow("a request is being applied: what differs is compared when it is done")
     newer = row.revisions.filter(number__gt=revision.number).order_by("-number").first()
     if newer:
@@ -54,7 +54,7 @@ def _check_approval(revision: Revision, request: Request) -> None:
         round_number=request.round,
         content_digest=revision.content_id,
         plan_digest=request.plan_digest,
-        options_digest=options_digest(request.spec),
+        options_digest=request.options_digest,
         service_account_uid=request.service_account_uid,
     )
     verdict = request.verdicts.filter(round=request.round, verdict="Approved", subject_digest=found)

@@ -16,7 +16,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from approvals.access.port import connect
-from approvals.ledger import claims, pivots
+from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch.informers import Informers
 from provisioner.cluster.answers import WatchType
@@ -102,6 +102,7 @@ def take_list(cluster: Cluster, api: Api, resource: Resource) -> str:
     """See all that there is, forget what is gone; returns the resourceVersion to watch from."""
     snapshot = api.snapshot(resource)
     for obj in snapshot.objects:
+        authors.await_one(cluster=cluster, name=obj["metadata"]["name"])
         pivots.see(cluster=cluster, obj=obj, writer=None)
     there = {obj["metadata"]["uid"] for obj in snapshot.objects}
     known = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
@@ -122,6 +123,7 @@ def follow(cluster: Cluster, api: Api, resource: Resource, version: str, stop: t
             if event.type == WatchType.DELETED:
                 pivots.forget(cluster=cluster, uid=event.object["metadata"]["uid"])
             elif event.type in (WatchType.ADDED, WatchType.MODIFIED):
+                authors.await_one(cluster=cluster, name=event.object["metadata"]["name"])
                 pivots.see(cluster=cluster, obj=event.object, writer=None)
     finally:
         with_watch.close()

@@ -22,6 +22,7 @@ ROWS = 50
 OBJECTS = 200
 HISTORY = 30
 VIA = "browser"
+MAX_DIGITS = 9
 
 
 @require_safe
@@ -115,6 +116,21 @@ def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 
 @require_POST
 @of_deployment
+def rollback(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Back to the content of an earlier revision: a request like any other, from the stored bytes."""
+    number = http.POST.get("revision", "")
+    if not number.isdecimal() or len(number) > MAX_DIGITS:
+        return _whole(http, deployment, wrong=f"The revision is {number[:20]!r}; expected its number.")
+    services.rollback_deployment(by=person(http), deployment=deployment, revision=int(number), via=VIA)
+    made = lists.open_request(deployment=deployment)
+    if made is None:
+        return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+    messages.success(http, f"Asked to go back to revision {number}: its stored content is being reported.")
+    return redirect("request", uid=made.uid)
+
+
+@require_POST
+@of_deployment
 def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Ask for deletion; its objects stay until that request is approved."""
     if http.POST.get("typed", "").strip() != deployment.name:
@@ -142,6 +158,9 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "wanted_health": wanted_health,
         "rights": rights,
         "drifts": shown_drifts(person(http), deployment),
+        "paused": lists.pause_words(deployment=deployment),
+        "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
+        "restorable": set(lists.restorable(deployment=deployment).values_list("number", flat=True)),
         "wrong": wrong,
     }
     return page(http, "deployment.html", facts, status=422 if wrong else 200)

@@ -46,7 +46,7 @@ def of_request(view: View) -> View:
     @functools.wraps(view)
     def enter(http: HttpRequest, *, uid: str, **named: Any) -> HttpResponse:
         found = Request.objects.filter(uid=uid).select_related(
-            "deployment__cluster", "from_revision__request", "content"
+            "deployment__cluster", "from_revision__request", "to_revision", "content"
         )
         request = found.first()
         if request is None:

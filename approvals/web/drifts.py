@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from approvals import access
-from approvals.models import BundleDeployment, Cluster, Drift, InventoryItem
+from approvals.access.sight import Sight
+from approvals.models import BundleDeployment, Drift
 from approvals.selectors import drift as selectors
-from provisioner.values import ObjectRef
 
 # Kubernetes is asked this often for one page; of what is left no values are shown.
 MAX_ASKED = 30
@@ -30,27 +29,10 @@ class ShownDrift:
 
 def shown_drifts(user: User, deployment: BundleDeployment) -> list[ShownDrift]:
     rows = selectors.drifts(deployment=deployment, now=timezone.now())[:ROWS]
-    sight = _Sight(user, deployment.cluster)
-    return [_shown(row, may_see=not row.fields or sight.may_see(row.item)) for row in rows]
+    sight = Sight(user, deployment.cluster, limit=MAX_ASKED)
+    return [_shown(row, may_see=not row.fields or bool(sight.may_see(selectors.ref_of(row)))) for row in rows]
 
 
 def _shown(row: Drift, *, may_see: bool) -> ShownDrift:
     fields = row.fields if may_see else [{**field, "expected": "", "found": ""} for field in row.fields]
     return ShownDrift(row, fields, not may_see)
-
-
-class _Sight:
-    """What one viewer may get; asked for a whole namespace first, so that most people cost one question a kind."""
-
-    def __init__(self, user: User, cluster: Cluster) -> None:
-        self._user, self._cluster = user, cluster
-        self._answers: dict[ObjectRef, bool] = {}
-
-    def may_see(self, item: InventoryItem) -> bool:
-        ref = ObjectRef(item.group, item.version, item.kind, item.namespace, item.name)
-        return self._ask(replace(ref, name="")) or self._ask(ref)
-
-    def _ask(self, ref: ObjectRef) -> bool:
-        if ref not in self._answers and len(self._answers) < MAX_ASKED:
-            self._answers[ref] = access.may_see_object(self._user, self._cluster, ref).allowed
-        return self._answers.get(ref, False)

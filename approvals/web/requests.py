@@ -15,16 +15,17 @@ from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals import services
-from approvals.errors import InvalidInput, Unacknowledged
+from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
 from approvals.lifecycle import SETTLED, State
-from approvals.models import Report, Request, Review
+from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
 from approvals.web import standing
 from approvals.web.doors import of_request, person
 from approvals.web.rendering import page
 from approvals.web.sharing import shared_html
-from approvals.web.sight import Sight
+from approvals.web.sight import ShownReport
 from approvals.web.sight import show_object as sight_of
+from approvals.web.waivers import Waivers, typed_in
 
 OBJECTS_OF_PAGE = 100
 OBJECTS_PER_PAGE = 200
@@ -59,6 +60,8 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
     """Take a decision on the digest that was on the screen."""
     reason, decision = http.POST.get("reason", "").strip(), http.POST.get("decision", "")
     digest = http.POST.get("subject_digest", "")
+    # A denial needs nothing accepted, whatever was written before the other button was pressed.
+    waives = typed_in(http.POST) if decision == "Approve" else []
     try:
         if decision == "Approve" and digest == request.subject_digest:
             report = pages.report_of(request)
@@ -71,9 +74,11 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
             reason=reason,
             channel=Review.Channel.BROWSER,
             acknowledges=standing.ticked(request, http.POST.getlist("acknowledges")),
+            waives=waives,
         )
-    except (InvalidInput, Unacknowledged) as refusal:
-        wrong = {"words": str(refusal), "field": refusal.facts.get("field", ""), "reason": reason}
+    except (InvalidInput, NotWaivable, Unacknowledged, UnknownFinding) as refusal:
+        typed = {one.fingerprint: one.reason for one in waives}
+        wrong = {"words": str(refusal), "field": refusal.facts.get("field", ""), "reason": reason, "waives": typed}
         return _whole(http, request, wrong)
     return redirect("request", uid=request.uid)
 
@@ -121,11 +126,16 @@ def show_object(http: HttpRequest, request: Request, position: int) -> HttpRespo
 def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None = None) -> HttpResponse:
     report = pages.report_of(request)
     reviews = pages.reviews_of(request)
+    stands = standing.standing(person(http), request, reviews)
+    waivers = Waivers(report, reviews, (wrong or {}).get("waives", {})) if report else None
+    if waivers:
+        waivers.offer(person(http), request, stands)
     facts = {
         "item": request,
         "report": report,
         "reviews": reviews,
-        "standing": standing.standing(person(http), request, reviews),
+        "standing": stands,
+        "waivers": waivers,
         "is_serious": standing.is_serious(report.worst) if report else False,
         "ticks": standing.ticks(request) if request.state == State.IN_REVIEW else [],
         "evaluations": pages.evaluations_of(request),
@@ -141,7 +151,7 @@ def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None 
 def _report(http: HttpRequest, request: Request, report: Report | None) -> dict[str, Any]:
     if report is None:
         return {"sections": [], "rows": [], "row_count": 0}
-    sight = Sight(person(http), request.deployment.cluster, report)
+    sight = ShownReport(person(http), request.deployment.cluster, report)
     rows = _rows(report)
     return {
         "sections": [sight.section(section) for section in pages.sections_of(report)],
@@ -159,7 +169,8 @@ def _rows(report: Report) -> list[tuple[int, Mapping[str, Any]]]:
 
 def _progress(request: Request) -> dict[str, Any]:
     outcomes = list(request.outcomes.order_by("-position")[:MAX_OUTCOMES])
-    counted = Counter(request.outcomes.values_list("state", flat=True))
+    step = Outcome.Step.RESTORE if request.state == State.RESTORING else Outcome.Step.APPLY
+    counted = Counter(request.outcomes.filter(step=step).values_list("state", flat=True))
     approvals = request.reviews.filter(round=request.round, decision="Approve", policy=None).count()
     report = Report.objects.filter(request=request, round=request.round).defer("body").first()
     return {

@@ -8,17 +8,15 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from approvals import access
+from approvals.access.sight import EXISTS, Sight, reference
 from approvals.models import Cluster, Report, Request
-from approvals.web.sight import reference
 from provisioner.review.as_html import as_html
 from provisioner.review.difference import mask_secret
 from provisioner.review.record import from_record
 from provisioner.values import Finding, ObjectRef, PlannedAction
 
-# Kubernetes is asked at most this often for one file; what is left after that is hidden.
+# Kubernetes is asked at most this often for one file.
 MAX_ASKED = 300
-EXISTS = "exists, hidden from you"
 _SECRET = ("", "Secret")
 
 
@@ -38,22 +36,24 @@ def shared_html(user: User, request: Request, report: Report) -> str:
     shown = replace(whole, findings=findings, plan=replace(whole.plan, actions=actions))
     deployment = request.deployment
     title = f"{deployment.name} request {request.number} on {deployment.cluster.name}, round {report.round}"
-    return as_html(shown, title=title, hidden=hidden)
+    return as_html(shown, title=title, hidden=hidden, notes=_accepted(request, report))
+
+
+def _accepted(request: Request, report: Report) -> dict[str, list[str]]:
+    """Who accepted which finding of this report, when and why."""
+    told: dict[str, list[str]] = {}
+    for review in request.reviews.filter(round=report.round).exclude(waives=[]):
+        for one in review.waives:
+            words = f"Accepted by {review.username} on {review.given_at:%Y-%m-%d %H:%M} UTC: {one['reason']}"
+            told.setdefault(one["fingerprint"], []).append(words)
+    return told
 
 
 def _hidden(user: User, cluster: Cluster, body: Mapping[str, Any]) -> frozenset[ObjectRef]:
-    """Live objects of the plan that this user may not get. The widest question first: most people cost a few."""
-    answers: dict[ObjectRef, bool] = {}
-
-    def may(ref: ObjectRef) -> bool:
-        if ref not in answers and len(answers) < MAX_ASKED:
-            answers[ref] = access.may_see_object(user, cluster, ref).allowed
-        return answers.get(ref, False)
-
-    live = [reference(one["ref"]) for one in body["plan"]["actions"] if one["before"] is not None]
-    return frozenset(
-        ref for ref in live if not any(map(may, (replace(ref, namespace="", name=""), replace(ref, name=""), ref)))
-    )
+    """Live objects of the plan that this user may not get."""
+    sight = Sight(user, cluster, limit=MAX_ASKED)
+    live = (reference(one["ref"]) for one in body["plan"]["actions"] if one["before"] is not None)
+    return frozenset(ref for ref in live if not sight.may_see(ref))
 
 
 def _without_values(finding: Finding) -> Finding:

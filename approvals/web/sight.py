@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib.auth.models import User
 
 from approvals import access
 from approvals.access import Permission
+from approvals.access.sight import EXISTS, Record, Sight, is_secret, key_of, reference, withheld
 from approvals.models import Cluster, Report
 from approvals.selectors.pages import ReportSection
 from approvals.web.grid import Grid, grids
 from approvals.web.rules import explanation
 from provisioner.review.as_html import Fact, facts_of
 from provisioner.review.difference import DiffLine, diff_lines
-from provisioner.values import ObjectRef, Section
+from provisioner.values import Section
 
 # Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.
 MAX_ASKED = 30
-Record = Mapping[str, Any]
 WORDS = {
     Section.OBJECTS: "Objects",
     Section.PERMISSIONS: "Permissions",
@@ -70,15 +68,14 @@ class ShownObject:
     lines: list[DiffLine]
 
 
-class Sight:
-    """One viewer's sight of one report."""
+class ShownReport:
+    """One report as one viewer sees it."""
 
     def __init__(self, user: User, cluster: Cluster, report: Report) -> None:
-        self._user, self._cluster = user, cluster
+        self._sight = Sight(user, cluster, limit=MAX_ASKED, widest_first=False)
         actions = report.body["plan"]["actions"]
-        self._positions = {_key(action["ref"]): position for position, action in enumerate(actions)}
-        self._live = {_key(action["ref"]) for action in actions if action["before"] is not None}
-        self._answers: dict[tuple[str, ...], bool] = {}
+        self._positions = {key_of(action["ref"]): position for position, action in enumerate(actions)}
+        self._live = {key_of(action["ref"]) for action in actions if action["before"] is not None}
 
     def section(self, section: ReportSection) -> ShownSection:
         shown, known = ([self._finding(record) for record in part] for part in (section.to_look_at, section.known))
@@ -96,23 +93,16 @@ class Sight:
 
     def _finding(self, record: Record) -> ShownFinding:
         ref = record["ref"]
-        position = self._positions.get(_key(ref)) if ref else None
-        is_live = bool(ref) and _key(ref) in self._live
-        is_secret = is_live and (ref["group"], ref["kind"]) == ("", "Secret")
-        hidden = self._why_hidden(ref) if is_live and (record["evidence"] or is_secret) else ""
-        if hidden and is_secret:
-            # The words themselves would tell whether it equals the bundle's.
-            record = {**record, "rule": "", "message": hidden, "path": []}
+        position = self._positions.get(key_of(ref)) if ref else None
+        is_live = bool(ref) and key_of(ref) in self._live
+        hidden = self._why_hidden(ref) if is_live and (record["evidence"] or is_secret(ref)) else ""
+        record = withheld(record, hidden) if hidden else record
         facts = [] if hidden else facts_of(record["evidence"])
         return ShownFinding(record, hidden, position, explanation(record["rule"]), facts)
 
     def _why_hidden(self, ref: Record) -> str:
-        key = _key(ref)
-        if key not in self._answers and len(self._answers) >= MAX_ASKED:
-            return "see the object"
-        if key not in self._answers:
-            self._answers[key] = access.may_see_object(self._user, self._cluster, reference(ref)).allowed
-        return "" if self._answers[key] else "exists, hidden from you"
+        may_see = self._sight.may_see(reference(ref))
+        return "see the object" if may_see is None else "" if may_see else EXISTS
 
 
 def show_object(user: User, cluster: Cluster, action: Record) -> ShownObject:
@@ -122,11 +112,3 @@ def show_object(user: User, cluster: Cluster, action: Record) -> ShownObject:
     permission = access.may_see_object(user, cluster, reference(action["ref"]))
     lines = diff_lines(action["before"], action["after"]) if permission.allowed else []
     return ShownObject(action, permission, lines)
-
-
-def reference(record: Record) -> ObjectRef:
-    return ObjectRef(record["group"], record["version"], record["kind"], record["namespace"], record["name"])
-
-
-def _key(ref: Record) -> tuple[str, ...]:
-    return (ref["group"], ref["kind"], ref["namespace"], ref["name"])

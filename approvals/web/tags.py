@@ -13,7 +13,10 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from approvals.models import Review
 from approvals.selectors.pages import version_words
+from approvals.web.sight import ShownFinding
+from approvals.web.waivers import Accepted, ShownWaiver, Waivers
 
 register = template.Library()
 
@@ -30,6 +33,7 @@ HEALTH_WORDS = {
     "NotFound": "not found",
     "Unknown": "unknown",
 }
+ASKS = {"condition": "condition", "fieldValue": "field", "cel": "CEL"}
 VERDICT_WORDS = {
     "api": "API server",
     "stored": "stored objects",
@@ -43,6 +47,7 @@ TONES = {
     "in_review": "info",
     "preparing": "info",
     "applying": "info",
+    "restoring": "warn",
     "approved": "good",
     "applied": "good",
     "corrected": "good",
@@ -195,9 +200,32 @@ def drift_words(kind: str) -> str:
 
 
 @register.filter
+def check_words(entry: object) -> str:
+    """What one entry of `spec.healthChecks` asks, whatever its shape."""
+    if not isinstance(entry, Mapping):
+        return str(entry)
+    place = "/".join(str(entry[key]) for key in ("namespace", "name") if entry.get(key))
+    asked = next((name for name in ASKS if isinstance(entry.get(name), Mapping)), "")
+    what = ", ".join(f"{key}: {value}" for key, value in entry[asked].items()) if asked else "nothing"
+    return f"{entry.get('kind')} {place}".strip() + f": {ASKS.get(asked, 'asks for')} {what}"
+
+
+@register.filter
 def sentence(text: str) -> SafeString:
     """A sentence of a report; what it quotes in backticks is a name."""
     return mark_safe(QUOTED.sub(r"<code>\1</code>", escape(text)))  # noqa: S308 - escaped here; the code tags are ours
+
+
+@register.filter
+def waiver_of(finding: ShownFinding, waivers: Waivers) -> ShownWaiver:
+    """Who accepted a finding, and whether the viewer may."""
+    return waivers.of(finding)
+
+
+@register.filter
+def waived_in(review: Review, waivers: Waivers | None) -> list[Accepted]:
+    """The findings that a review accepts."""
+    return waivers.given_in(review) if waivers else []
 
 
 @register.filter

@@ -24,6 +24,7 @@ urlpatterns = [
     path("deployments/<slug:cluster>/<str:name>/edit", deployments.edit, name="deployment-edit"),
     path("deployments/<slug:cluster>/<str:name>/pause", deployments.pause, name="deployment-pause"),
     path("deployments/<slug:cluster>/<str:name>/ask-again", deployments.ask_again, name="deployment-ask-again"),
+    path("deployments/<slug:cluster>/<str:name>/rollback", deployments.rollback, name="deployment-rollback"),
     path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
     path("clusters", clusters.index, name="clusters"),
     path("policies", policies.index, name="policies"),

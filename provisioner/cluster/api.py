@@ -196,11 +196,19 @@ class Cluster:
         """Every object, a page at a time, with the page's resourceVersion; watch from the first one's."""
         return self._pages(resource, namespace, {"limit": str(PAGE)}, metadata_only)
 
-    def excerpt(
-        self, resource: Resource, *, namespace: str = "", at_most: int = PAGE, metadata_only: bool = False
+    def excerpt(  # noqa: PLR0913 -- each by its name
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        at_most: int = PAGE,
+        metadata_only: bool = False,
+        label_selector: str = "",
+        field_selector: str = "",
     ) -> Excerpt:
         """At most `at_most` objects, by one call, and how many there are."""
-        body = self._page(resource, namespace, {"limit": str(at_most)}, metadata_only)
+        query = {"limit": str(at_most), "labelSelector": label_selector, "fieldSelector": field_selector}
+        body = self._page(resource, namespace, query, metadata_only)
         objects = tuple(named(obj, resource) for obj in body.get("items") or [])
         meta = body.get("metadata") or {}
         rest = meta.get("remainingItemCount") if meta.get("continue") else 0

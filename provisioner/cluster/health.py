@@ -7,26 +7,25 @@ Current as soon as it exists.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
+from provisioner.cluster.pods import health_of_pod
+from provisioner.cluster.statuses import (
+    condition_of,
+    count_of,
+    in_progress,
+    meta_of,
+    said,
+    short,
+    spec_of,
+    status_of,
+    surplus,
+    wanted_replicas,
+)
 from provisioner.values import GroupKind, Health, HealthState, JsonObject, ObjectRef
 
-UNSCHEDULABLE_PATIENCE = timedelta(seconds=15)
-# Reasons for which a container waits and that do not pass by waiting.
-_STUCK = frozenset(
-    {
-        "CrashLoopBackOff",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "ErrImageNeverPull",
-        "ErrImagePull",
-        "ImageInspectError",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "RunContainerError",
-    }
-)
+# A Deployment whose deadline is this one has none (its controller's own rule).
+NO_DEADLINE = 2**31 - 1
 
 
 def health_of(obj: JsonObject | None, *, now: datetime | None = None) -> Health:
@@ -39,65 +38,36 @@ def health_of(obj: JsonObject | None, *, now: datetime | None = None) -> Health:
             return health
     kind = ObjectRef.of(obj).group_kind
     if kind == GroupKind("", "Pod"):
-        return _pod(obj, now or datetime.now(UTC))
+        return health_of_pod(obj, now or datetime.now(UTC))
     return _KINDS.get(kind, _ready_condition)(obj)
 
 
-def words_of_pod(pod: JsonObject) -> list[str]:
-    """Why a pod does not get on, such as "container app: ImagePullBackOff: ..."; [] if nothing is wrong."""
-    status = _status(pod)
-    found = []
-    scheduled = _condition(pod, "PodScheduled")
-    if scheduled.get("status") == "False":
-        found.append(_joined(str(scheduled.get("reason") or "not scheduled"), scheduled.get("message")))
-    for key in ("initContainerStatuses", "containerStatuses"):
-        for container in status.get(key) or []:
-            found.extend(_words_of_container(container))
-    if status.get("phase") == "Failed":
-        found.append(_joined(str(status.get("reason") or "Failed"), status.get("message")))
-    return found
-
-
-def _words_of_container(container: Mapping[str, Any]) -> list[str]:
-    name = f"container {container.get('name')}"
-    waiting = (container.get("state") or {}).get("waiting") or {}
-    ended = (container.get("state") or {}).get("terminated") or {}
-    last = (container.get("lastState") or {}).get("terminated") or {}
-    if waiting.get("reason") in _STUCK:
-        words = _joined(str(waiting["reason"]), waiting.get("message"))
-        return [f"{name}: {words}" + (f" (last exit code {last['exitCode']})" if "exitCode" in last else "")]
-    if ended.get("exitCode"):
-        exit_code = f"exit code {ended['exitCode']}"
-        return [f"{name}: {_joined(str(ended.get('reason') or 'Error'), exit_code)}"]
-    return []
-
-
 def _terminating(obj: JsonObject) -> Health | None:
-    if _meta(obj).get("deletionTimestamp"):
+    if meta_of(obj).get("deletionTimestamp"):
         return Health(HealthState.TERMINATING, "is being deleted")
     return None
 
 
 def _unobserved(obj: JsonObject) -> Health | None:
-    generation, observed = _meta(obj).get("generation"), _status(obj).get("observedGeneration")
+    generation, observed = meta_of(obj).get("generation"), status_of(obj).get("observedGeneration")
     if generation is not None and observed is not None and generation != observed:
-        return _progress(f"generation {generation} not seen by its controller yet (it has seen {observed})")
+        return in_progress(f"generation {generation} not seen by its controller yet (it has seen {observed})")
     return None
 
 
 def _general_conditions(obj: JsonObject) -> Health | None:
     """Reconciling and Stalled, which any controller may set."""
     for word, state in (("Reconciling", HealthState.IN_PROGRESS), ("Stalled", HealthState.FAILED)):
-        condition = _condition(obj, word)
+        condition = condition_of(obj, word)
         if condition.get("status") == "True":
-            return Health(state, _said(condition))
+            return Health(state, said(condition))
     return None
 
 
 def _ready_condition(obj: JsonObject) -> Health:
-    ready = _condition(obj, "Ready")
+    ready = condition_of(obj, "Ready")
     if ready.get("status") in {"False", "Unknown"}:
-        return _progress(_said(ready))
+        return in_progress(said(ready))
     return Health(HealthState.CURRENT)
 
 
@@ -106,145 +76,147 @@ def _always(_: JsonObject) -> Health:
 
 
 def _deployment(obj: JsonObject) -> Health:
-    status, wanted = _status(obj), _wanted(obj)
-    progressing = _condition(obj, "Progressing")
+    status, wanted = status_of(obj), wanted_replicas(obj)
+    progressing = condition_of(obj, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
-        return Health(HealthState.FAILED, _said(progressing))
-    if "progressDeadlineSeconds" in _spec(obj) and progressing.get("status") != "True":
-        return _progress(_said(progressing) if progressing else "no progress reported yet")
+        return Health(HealthState.FAILED, said(progressing))
+    is_complete = progressing.get("status") == "True" and progressing.get("reason") == "NewReplicaSetAvailable"
     keys = {
         "replicas": "made",
         "updatedReplicas": "updated",
         "availableReplicas": "available",
         "readyReplicas": "ready",
     }
-    if short := _short(status, wanted, keys):
-        return short
-    if (old := _count(status, "replicas") - _count(status, "updatedReplicas")) > 0:
-        return _progress(f"{old} old replicas still there")
-    if _condition(obj, "Available").get("status") != "True":
-        return _progress("not available yet")
+    if missing := short(status, wanted, keys):
+        refused = condition_of(obj, "ReplicaFailure")
+        return in_progress(f"{missing.message}; {said(refused)}") if refused.get("status") == "True" else missing
+    if (old := count_of(status, "replicas") - count_of(status, "updatedReplicas")) > 0:
+        return in_progress(f"{old} old replicas still there")
+    if spec_of(obj).get("progressDeadlineSeconds", NO_DEADLINE) != NO_DEADLINE and not is_complete:
+        return in_progress(said(progressing) if progressing else "no progress reported yet")
+    if condition_of(obj, "Available").get("status") != "True":
+        return in_progress("not available yet")
     return Health(HealthState.CURRENT)
 
 
 def _replica_set(obj: JsonObject) -> Health:
-    failure = _condition(obj, "ReplicaFailure")
+    failure = condition_of(obj, "ReplicaFailure")
     if failure.get("status") == "True":
-        return _progress(_said(failure))
+        return in_progress(said(failure))
     keys = {"fullyLabeledReplicas": "labelled", "availableReplicas": "available", "readyReplicas": "ready"}
-    return _short(_status(obj), _wanted(obj), keys) or _surplus(obj) or Health(HealthState.CURRENT)
+    return short(status_of(obj), wanted_replicas(obj), keys) or surplus(obj) or Health(HealthState.CURRENT)
 
 
 def _stateful_set(obj: JsonObject) -> Health:
-    status, wanted = _status(obj), _wanted(obj)
-    strategy = _spec(obj).get("updateStrategy") or {}
+    status, wanted = status_of(obj), wanted_replicas(obj)
+    strategy = spec_of(obj).get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return Health(HealthState.CURRENT)
-    unmade = _short(status, wanted, {"replicas": "made", "readyReplicas": "ready"}) or _surplus(obj)
+    unmade = short(status, wanted, {"replicas": "made", "readyReplicas": "ready"}) or surplus(obj)
     if unmade:
         return unmade
     if partition := int((strategy.get("rollingUpdate") or {}).get("partition") or 0):
-        return _short(status, wanted - partition, {"updatedReplicas": "updated"}) or Health(HealthState.CURRENT)
-    if unmade := _short(status, wanted, {"currentReplicas": "current"}):
+        return short(status, wanted - partition, {"updatedReplicas": "updated"}) or Health(HealthState.CURRENT)
+    if unmade := short(status, wanted, {"currentReplicas": "current"}):
         return unmade
     if status.get("currentRevision") != status.get("updateRevision"):
-        return _progress("waits for the update revision")
+        return in_progress("waits for the update revision")
     return Health(HealthState.CURRENT)
 
 
 def _daemon_set(obj: JsonObject) -> Health:
-    status = _status(obj)
+    status = status_of(obj)
     if "desiredNumberScheduled" not in status:
-        return _progress("its controller has not reported yet")
-    if "observedGeneration" not in status and _meta(obj).get("generation") is not None:
-        return _progress("its controller has not seen it yet")
+        return in_progress("its controller has not reported yet")
+    if "observedGeneration" not in status and meta_of(obj).get("generation") is not None:
+        return in_progress("its controller has not seen it yet")
     keys = {
         "currentNumberScheduled": "scheduled",
         "updatedNumberScheduled": "updated",
         "numberAvailable": "available",
         "numberReady": "ready",
     }
-    return _short(status, _count(status, "desiredNumberScheduled"), keys) or Health(HealthState.CURRENT)
+    return short(status, count_of(status, "desiredNumberScheduled"), keys) or Health(HealthState.CURRENT)
 
 
 def _volume_claim(obj: JsonObject) -> Health:
-    phase = _status(obj).get("phase")
+    phase = status_of(obj).get("phase")
     if phase == "Bound":
         return Health(HealthState.CURRENT)
-    return Health(HealthState.FAILED, "its volume is lost") if phase == "Lost" else _progress("not bound yet")
+    return Health(HealthState.FAILED, "its volume is lost") if phase == "Lost" else in_progress("not bound yet")
 
 
 def _namespace(obj: JsonObject) -> Health:
-    return Health(HealthState.CURRENT) if _status(obj).get("phase") == "Active" else _progress("not active yet")
-
-
-def _pod(obj: JsonObject, now: datetime) -> Health:
-    phase = str(_status(obj).get("phase") or "")
-    words = "; ".join(words_of_pod(obj))
-    if phase == "Succeeded":
-        return Health(HealthState.CURRENT)
-    if phase == "Failed":
-        return Health(HealthState.FAILED, words)
-    if phase == "Running":
-        if _condition(obj, "Ready").get("status") == "True":
-            return Health(HealthState.CURRENT)
-        return Health(HealthState.FAILED, words) if words else _progress("running, not ready")
-    if phase == "Pending":
-        return _pending_pod(obj, words, now)
-    return _progress("no phase yet") if not phase else Health(HealthState.UNKNOWN, f"phase {phase}")
-
-
-def _pending_pod(obj: JsonObject, words: str, now: datetime) -> Health:
-    scheduled = _condition(obj, "PodScheduled")
-    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
-        since = _time(scheduled.get("lastTransitionTime"))
-        has_waited = since is not None and now - since > UNSCHEDULABLE_PATIENCE
-        return Health(HealthState.FAILED if has_waited else HealthState.IN_PROGRESS, words)
-    return _progress(words or "pending")
+    return Health(HealthState.CURRENT) if status_of(obj).get("phase") == "Active" else in_progress("not active yet")
 
 
 def _job(obj: JsonObject) -> Health:
     """A job that has started is Current: nothing says how long it may run."""
-    failed = _condition(obj, "Failed")
+    failed = condition_of(obj, "Failed")
     if failed.get("status") == "True":
-        return Health(HealthState.FAILED, _said(failed))
-    if _condition(obj, "Complete").get("status") == "True" or _status(obj).get("startTime"):
+        return Health(HealthState.FAILED, said(failed))
+    if condition_of(obj, "Complete").get("status") == "True":
         return Health(HealthState.CURRENT)
-    if _spec(obj).get("suspend"):
+    if status_of(obj).get("startTime"):
+        broken = count_of(status_of(obj), "failed")
+        return Health(HealthState.CURRENT, f"running, {broken} of its pods failed so far" if broken else "")
+    if spec_of(obj).get("suspend"):
         return Health(HealthState.CURRENT, "suspended")
-    return _progress("not started yet")
+    return in_progress("not started yet")
 
 
 def _service(obj: JsonObject) -> Health:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     if spec.get("type") == "LoadBalancer" and not spec.get("clusterIP"):
-        return _progress("no cluster IP yet")
-    return Health(HealthState.CURRENT)
+        return in_progress("no cluster IP yet")
+    return _addressed(obj) if spec.get("type") == "LoadBalancer" else Health(HealthState.CURRENT)
+
+
+def _addressed(obj: JsonObject) -> Health:
+    """An Ingress or a load balancer. Not every controller reports an address, so its absence is only mentioned."""
+    balancer = status_of(obj).get("loadBalancer")
+    has_address = isinstance(balancer, Mapping) and bool(balancer.get("ingress"))
+    return Health(HealthState.CURRENT, "" if has_address else "no external address reported")
+
+
+def _autoscaler(obj: JsonObject) -> Health:
+    """At its smallest or largest size it is limited, which is no fault: the conditions that matter are the other two.
+
+    kstatus itself calls a limited autoscaler failed; an idle one always is limited.
+    """
+    for word in ("AbleToScale", "ScalingActive"):
+        condition = condition_of(obj, word)
+        if not condition:
+            return in_progress("its controller has not reported yet")
+        if condition.get("status") != "True" and condition.get("reason") != "ScalingDisabled":
+            return in_progress(said(condition))
+    limited = condition_of(obj, "ScalingLimited")
+    return Health(HealthState.CURRENT, said(limited) if limited.get("status") == "True" else "")
 
 
 def _disruption_budget(obj: JsonObject) -> Health:
-    if _status(obj).get("observedGeneration") is None:
-        return _progress("its controller has not seen it yet")
+    if status_of(obj).get("observedGeneration") is None:
+        return in_progress("its controller has not seen it yet")
     return Health(HealthState.CURRENT)
 
 
 def _definition(obj: JsonObject) -> Health:
-    names = _condition(obj, "NamesAccepted")
+    names = condition_of(obj, "NamesAccepted")
     if names.get("status") == "False":
-        return Health(HealthState.FAILED, _said(names))
-    established = _condition(obj, "Established")
+        return Health(HealthState.FAILED, said(names))
+    established = condition_of(obj, "Established")
     if established.get("status") == "True":
         return Health(HealthState.CURRENT)
     if established.get("status") == "False" and established.get("reason") not in {"Installing", "NotAccepted", None}:
-        return Health(HealthState.FAILED, _said(established))
-    return _progress("not established yet")
+        return Health(HealthState.FAILED, said(established))
+    return in_progress("not established yet")
 
 
 def _api_service(obj: JsonObject) -> Health:
-    available = _condition(obj, "Available")
+    available = condition_of(obj, "Available")
     if available.get("status") == "True":
         return Health(HealthState.CURRENT)
-    return _progress(_said(available) if available else "not available yet")
+    return in_progress(said(available) if available else "not available yet")
 
 
 _KINDS: dict[GroupKind, Callable[[JsonObject], Health]] = {
@@ -265,69 +237,8 @@ _KINDS: dict[GroupKind, Callable[[JsonObject], Health]] = {
     GroupKind("policy", "PodDisruptionBudget"): _disruption_budget,
     GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
     GroupKind("apiregistration.k8s.io", "APIService"): _api_service,
+    GroupKind("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
+    GroupKind("networking.k8s.io", "Ingress"): _addressed,
+    GroupKind("extensions", "Ingress"): _addressed,
+    GroupKind("networking.k8s.io", "NetworkPolicy"): _always,
 }
-
-
-def _meta(obj: JsonObject) -> Mapping[str, Any]:
-    return obj.get("metadata") or {}
-
-
-def _spec(obj: JsonObject) -> Mapping[str, Any]:
-    spec = obj.get("spec")
-    return spec if isinstance(spec, Mapping) else {}
-
-
-def _status(obj: JsonObject) -> Mapping[str, Any]:
-    status = obj.get("status")
-    return status if isinstance(status, Mapping) else {}
-
-
-def _condition(obj: JsonObject, word: str) -> Mapping[str, Any]:
-    conditions = _status(obj).get("conditions")
-    for condition in conditions if isinstance(conditions, list) else []:
-        if isinstance(condition, Mapping) and condition.get("type") == word:
-            return condition
-    return {}
-
-
-def _said(condition: Mapping[str, Any]) -> str:
-    return _joined(str(condition.get("reason") or condition.get("type") or ""), condition.get("message"))
-
-
-def _joined(reason: str, message: object) -> str:
-    return f"{reason}: {message}" if message else reason
-
-
-def _count(status: Mapping[str, Any], key: str) -> int:
-    value = status.get(key)
-    return value if isinstance(value, int) else 0
-
-
-def _wanted(obj: JsonObject) -> int:
-    replicas = _spec(obj).get("replicas")
-    return replicas if isinstance(replicas, int) else 1
-
-
-def _short(status: Mapping[str, Any], wanted: int, keys: Mapping[str, str]) -> Health | None:
-    """The first of the counts that is below `wanted`, in words."""
-    for key, words in keys.items():
-        if _count(status, key) < wanted:
-            return _progress(f"{_count(status, key)} of {wanted} {words}")
-    return None
-
-
-def _surplus(obj: JsonObject) -> Health | None:
-    made, wanted = _count(_status(obj), "replicas"), _wanted(obj)
-    return _progress(f"{made} replicas, expected {wanted}") if made > wanted else None
-
-
-def _progress(message: str) -> Health:
-    return Health(HealthState.IN_PROGRESS, message)
-
-
-def _time(text: object) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

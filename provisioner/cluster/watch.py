@@ -7,23 +7,23 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from provisioner.cluster import reasons
 from provisioner.cluster.answers import Watch, WatchType
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.discovery import Resource
-from provisioner.cluster.health import health_of, words_of_pod
+from provisioner.cluster.health import health_of
 from provisioner.errors import ClusterError, Expired, Forbidden, TryLater, UnknownKind
 from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
+failing_pods = reasons.failing_pods  # what waits in vain asks for it next
 OnChange = Callable[[ObjectRef, Health], None]
 
 _WATCH_SECONDS = 60.0
 _BETWEEN_WATCHES_SECONDS = 0.2
 _POLL_SECONDS = 1.0
 _MAX_POLL_SECONDS = 5.0
-_PODS_SHOWN = 5
 _SETTLED = frozenset({HealthState.CURRENT, HealthState.FAILED})
 # What happens by time alone (a pod stays unschedulable) makes no event: look again this often.
 _LOOK_AGAIN_SECONDS = 5.0
@@ -64,21 +64,6 @@ def until_gone(cluster: Cluster, uids: Mapping[ObjectRef, str], *, timeout_secon
             return words
         time.sleep(pause)
         pause = min(pause * 2, _MAX_POLL_SECONDS)
-
-
-def failing_pods(cluster: Cluster, workload: JsonObject) -> list[str]:
-    """Why the pods of a Deployment, StatefulSet, DaemonSet, ReplicaSet or Job do not get on, in sentences."""
-    spec = workload.get("spec") or {}
-    selector = _selector_words(spec.get("selector") or {})
-    pods = cluster.resource_of("", "v1", "Pod")
-    if not selector or pods is None:
-        return []
-    found: list[str] = []
-    for pod in cluster.list(pods, ObjectRef.of(workload).namespace, selector):
-        found.extend(f"pod {ObjectRef.of(pod).name}: {words}" for words in words_of_pod(pod))
-        if len(found) >= _PODS_SHOWN:
-            break
-    return found[:_PODS_SHOWN]
 
 
 @dataclass
@@ -205,14 +190,3 @@ def _words_if_there(cluster: Cluster, ref: ObjectRef, uid: str) -> str | None:
         return None
     finalizers = (live.get("metadata") or {}).get("finalizers") or []
     return f"still there, waits for {', '.join(map(str, finalizers))}" if finalizers else "still there"
-
-
-def _selector_words(selector: Mapping[str, Any]) -> str:
-    labels = selector.get("matchLabels") or {}
-    words = [f"{key}={value}" for key, value in sorted(labels.items())]
-    for one in selector.get("matchExpressions") or []:
-        values = ",".join(one.get("values") or [])
-        operators = {"In": f"{one['key']} in ({values})", "NotIn": f"{one['key']} notin ({values})"}
-        operators |= {"Exists": one["key"], "DoesNotExist": f"!{one['key']}"}
-        words.append(operators[one["operator"]])
-    return ",".join(words)

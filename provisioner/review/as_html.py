@@ -34,6 +34,7 @@ h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; border-bottom: 1px solid var(--
 code, pre { font: 13px/1.45 ui-monospace, monospace }
 pre { overflow-x: auto; border: 1px solid var(--rule); padding: .5rem }
 table { border-collapse: collapse; margin: .3rem 0 } caption { text-align: left }
+.note { border-left: 3px solid var(--rule); padding-left: .5rem }
 .scroll { overflow-x: auto } .lines { white-space: pre-line }
 th, td { border: 1px solid var(--rule); padding: .1rem .5rem; text-align: left; vertical-align: top;
   overflow-wrap: normal }
@@ -50,6 +51,7 @@ _NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
 _DRAWN = "table"
 _FIRST_COLUMNS = ("path", "scope", "verbs", "apiGroups", "resources", "resourceNames", "before", "after")
 _MAX_SHORT = 80
+Notes = Mapping[str, Collection[str]]
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -63,12 +65,19 @@ class Fact:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-def as_html(report: Report, *, title: str, hidden: Collection[ObjectRef] = ()) -> str:
+def as_html(
+    report: Report,
+    *,
+    title: str,
+    hidden: Collection[ObjectRef] = (),
+    notes: Mapping[str, Collection[str]] | None = None,
+) -> str:
     """The whole report with its differences, to print or to send.
 
     Of the `hidden` objects it says that they exist, and no more: neither what is planned for them nor their lines.
+    `notes` are what people said of findings, by fingerprint.
     """
-    return "\n".join(_page(report, title, hidden)) + "\n"
+    return "\n".join(_page(report, title, hidden, notes or {})) + "\n"
 
 
 def facts_of(evidence: Mapping[str, Any]) -> list[Fact]:
@@ -130,7 +139,7 @@ def _words(name: str) -> str:
     return _CAMEL.sub(" ", name).replace("_", " ").lower()
 
 
-def _page(report: Report, title: str, hidden: Collection[ObjectRef]) -> Iterator[str]:
+def _page(report: Report, title: str, hidden: Collection[ObjectRef], notes: Notes) -> Iterator[str]:
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
@@ -142,7 +151,7 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef]) -> Iterator
     for section in Section:
         findings = report.in_section(section)
         if findings:
-            yield from _section(section, findings)
+            yield from _section(section, findings, notes)
     yield f"<h2>What happens to each object</h2>\n<p>Plan <code>{_shown(report.plan.digest)}</code></p>"
     for planned in report.plan.actions:
         if planned.ref in hidden:
@@ -152,23 +161,23 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef]) -> Iterator
     yield "</main>\n</body>\n</html>"
 
 
-def _section(section: Section, findings: Iterable[Finding]) -> Iterator[str]:
+def _section(section: Section, findings: Iterable[Finding], notes: Notes) -> Iterator[str]:
     """New findings first; what was there before is folded behind its totals, unless it is critical or unknown."""
     told = list(findings)
     folded = [one for one in told if not one.is_new and one.severity not in _NEVER_FOLDED]
     yield f"<h2>{section.capitalize()}: {_totals(told)}</h2>"
-    yield from _list([one for one in told if one not in folded])
+    yield from _list([one for one in told if one not in folded], notes)
     if folded:
         yield f"<details><summary>As before: {_totals(folded)}</summary>"
-        yield from _list(folded)
+        yield from _list(folded, notes)
         yield "</details>"
 
 
-def _list(findings: list[Finding]) -> Iterator[str]:
+def _list(findings: list[Finding], notes: Notes) -> Iterator[str]:
     if findings:
         yield '<ul class="findings">'
         for finding in findings:
-            yield from _finding(finding)
+            yield from _finding(finding, notes.get(finding.fingerprint, ()))
         yield "</ul>"
 
 
@@ -181,12 +190,14 @@ def _totals(findings: Iterable[Finding]) -> str:
     return ", ".join(f"{counted[severity]} {severity}" for severity in Severity if counted[severity])
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: Finding, notes: Collection[str]) -> Iterator[str]:
     severity = finding.severity
     known = "" if finding.is_new else " <span>(as before)</span>"
     yield f'<li class="{"new" if finding.is_new else "known"}">'
     yield f'<p><span class="severity {severity}">{SHAPES[severity]} {severity}</span> '
     yield f"<code>{_shown(finding.rule)}</code>{known}</p>\n<p>{_shown(finding.message)}</p>"
+    for note in notes:
+        yield f'<p class="note lines">{escape(visible(note, keep_newlines=True))}</p>'
     if finding.path:
         yield f"<p>at <code>{_shown(path_text(finding.path))}</code></p>"
     if finding.verdicts:

@@ -135,6 +135,10 @@ def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Regis
     )
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert request.problem == "pause is paused by rita: frozen; it is applied once it is resumed"
+    station.look_after(deployment)
+    paused = next(it for it in station.get("bd", "pause")["status"]["conditions"] if it["type"] == "Paused")
+    assert (paused["status"], paused["message"][:16]) == ("True", "by rita: frozen;")
     services.pause_deployment(
         by=station.people["rita"], deployment=deployment, is_paused=False, reason="", via="browser"
     )
@@ -209,7 +213,7 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
 ) -> None:
     deployment = station.wish("midway", bundles.image(registry, "midway", bundles.app("midway", "1")))
     station.work()
-    noted = deploy._note
+    noted = deploy.note
     seen: list[object] = []
 
     def pause_after_the_first(request: Request, outcome: object) -> None:
@@ -220,7 +224,7 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
                 by=station.people["rita"], deployment=deployment, is_paused=True, reason="stop", via="browser"
             )
 
-    monkeypatch.setattr(deploy, "_note", pause_after_the_first)
+    monkeypatch.setattr(deploy, "note", pause_after_the_first)
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("applying", "waiting")
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "midway")) is None
@@ -246,14 +250,14 @@ def test_S07_an_account_that_is_made_again_in_the_middle_stops_before_the_next_p
 ) -> None:
     deployment = station.wish("mid-swap", bundles.image(registry, "mid-swap", bundles.app("mid-swap", "1")))
     station.work()
-    noted = deploy._note
+    noted = deploy.note
 
     def make_again_after_the_first(request: Request, outcome: object) -> None:
         if not request.outcomes.exists():
             make_account_again(station)
         noted(request, outcome)  # type: ignore[arg-type]  # passed on as it came
 
-    monkeypatch.setattr(deploy, "_note", make_again_after_the_first)
+    monkeypatch.setattr(deploy, "note", make_again_after_the_first)
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "mid-swap")) is None

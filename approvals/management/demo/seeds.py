@@ -83,6 +83,7 @@ def cluster_objects() -> list[dict[str, Any]]:
         },
         _binding("pratique-demo-look", "pratique-demo-look", _group("platform")),
         _binding("pratique-demo-approver", "pratique-approver", _group("platform")),
+        _binding("pratique-demo-override", "pratique-override", _group("platform")),
         _binding("pratique-demo-policies", "pratique-approver", _policy_user()),
         _binding("pratique-demo-requester", "pratique-requester", _group("requesters")),
         *_role("use-installer", _IMPERSONATE_INSTALLER, [_group("requesters"), _group("platform")]),

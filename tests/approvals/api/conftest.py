@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client
+from drf_spectacular.drainage import GENERATOR_STATS
+from drf_spectacular.generators import SchemaGenerator
 
 from approvals import services
 from tests.approvals.core.conftest import World, here
@@ -35,9 +39,11 @@ def call() -> Call:
             _, text = services.create_api_token(user=person, name="test", days=1)
             headers["authorization"] = f"Bearer {text}"
         data = body if isinstance(body, bytes) else json.dumps(body) if body is not None else ""
-        return Client().generic(
+        response = Client().generic(
             method.upper(), f"/api/v1/{path}", data, content_type="application/json", headers=headers
         )
+        check_described(response)
+        return response
 
     return one
 
@@ -49,3 +55,28 @@ def problem_of(response: HttpResponse) -> dict[str, Any]:
     assert {"type", "title", "status", "code", "detail"} <= set(body)
     assert body["status"] == response.status_code
     return body
+
+
+@functools.cache
+def described() -> dict[str, Any]:
+    """The operations of the published description, by path and method."""
+    with GENERATOR_STATS.silence():
+        schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return schema["paths"]  # type: ignore[no-any-return]  # JSON
+
+
+def check_described(response: HttpResponse) -> None:
+    """Every error that a test meets is described for its route, with its code; only 405 has no operation to stand at."""
+    match = response.resolver_match  # type: ignore[attr-defined]  # the test client's responses carry it
+    if response.get("Content-Type") != "application/problem+json" or match.url_name == "api-nothing":
+        return
+    if response.status_code == 405 or response.wsgi_request.method in ("HEAD", "OPTIONS"):  # type: ignore[attr-defined]  # likewise
+        return
+    path = "/" + re.sub(r"\(\?P<(\w+)>[^)]*\)|[$^]", lambda found: f"{{{found[1]}}}" if found[1] else "", match.route)
+    method = response.wsgi_request.method.lower()  # type: ignore[attr-defined]  # likewise
+    known = described()[path].get(method)
+    if known is None:
+        # Refused before the method was looked at, such as nobody's call of a method that is not served.
+        return
+    shape = known["responses"][str(response.status_code)]["content"]["application/problem+json"]["schema"]
+    assert json.loads(response.content)["code"] in shape["allOf"][1]["properties"]["code"]["enum"], (path, method)

@@ -27,6 +27,7 @@ CLOSED = {
     "api-deployment-detail": "deployments/{deployment}",
     "api-deployment-pause": "deployments/{deployment}/pause",
     "api-deployment-ask-again": "deployments/{deployment}/ask-again",
+    "api-deployment-rollback": "deployments/{deployment}/rollback",
     "api-deployment-revisions": "deployments/{deployment}/revisions",
     "api-deployment-drift": "deployments/{deployment}/drift",
     "api-request-detail": "requests/{request}",
@@ -47,6 +48,7 @@ BODY = {
     "spec": {"sources": []},
     "generation": 1,
     "is_paused": True,
+    "revision": 1,
 }
 
 
@@ -77,16 +79,61 @@ def test_S02_nobody_gets_anything(name: str, method: str, here: World, afternoon
     assert rows() == before
 
 
-@pytest.mark.parametrize("name", CLOSED)
-@pytest.mark.parametrize("method", METHODS)
+def methods_of(name: str) -> set[str]:
+    """What the router really serves at this address."""
+    return set().union(*(route.callback.actions for route in router.urls if route.name == name)) - {"head"}
+
+
+SERVED = [(name, method) for name in CLOSED for method in METHODS if method in methods_of(name)]
+NOT_SERVED = [(name, method) for name in [*LISTS, *CLOSED] for method in METHODS if method not in methods_of(name)]
+
+
+def test_S02_the_table_has_every_method_that_changes_something() -> None:
+    assert {pair for pair in SERVED if pair[1] != "get"} == {
+        ("api-deployment-detail", "put"),
+        ("api-deployment-detail", "delete"),
+        ("api-deployment-pause", "post"),
+        ("api-deployment-ask-again", "post"),
+        ("api-deployment-rollback", "post"),
+        ("api-request-reviews", "post"),
+        ("api-request-withdraw", "post"),
+    }
+    assert [name for name in LISTS if "post" in methods_of(name)] == ["api-deployment-list"]
+
+
+@pytest.mark.parametrize(("name", "method"), SERVED)
 def test_S02_a_login_without_rights_sees_and_changes_nothing(
     name: str, method: str, here: World, afternoon: dict[str, Any], call: Call
 ) -> None:
+    """With a body of the right shape, so that it is the right that is missing and nothing else."""
     before = rows()
     response = call(here.bert, method, path_of(name, afternoon), BODY)
-    assert response.status_code in (403, 404, 405), response.content
-    assert problem_of(response)["code"] in ("not-found", "not-allowed", "method-not-allowed", "permission-denied")
+    assert (response.status_code, problem_of(response)["code"]) == (404, "not-found"), response.content
     assert rows() == before
+
+
+@pytest.mark.parametrize(("name", "method"), NOT_SERVED)
+def test_S02_a_method_that_is_not_served_changes_nothing_for_anybody(
+    name: str, method: str, here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    before = rows()
+    for person in (here.bert, here.ada):
+        response = call(person, method, path_of(name, afternoon), BODY)
+        assert (response.status_code, problem_of(response)["code"]) == (405, "method-not-allowed")
+        assert set(response["Allow"].lower().split(", ")) - {"options", "head"} == methods_of(name)
+    assert rows() == before
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_S02_the_address_itself_tells_a_login_without_rights_nothing(
+    name: str, here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    """HEAD and OPTIONS answer for an object that is there as for one that is not."""
+    path = path_of(name, afternoon)
+    absent = path.replace(str(afternoon["deployment"].uid), "x").replace(str(afternoon["serious"].uid), "x")
+    for method in ("head", "options"):
+        there, nowhere = (call(here.bert, method, each) for each in (path, absent))
+        assert (there.status_code, there.content) == (nowhere.status_code, nowhere.content)
 
 
 @pytest.mark.parametrize("name", LISTS)

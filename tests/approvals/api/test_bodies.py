@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -59,3 +60,113 @@ def test_the_answer_is_json_whatever_is_asked_for(here: World, call: Call) -> No
     response = call(here.ada, "get", "clusters", accept="text/html")
     assert response.status_code in (200, 406)
     assert json.loads(response.content)
+
+
+WRITES = [
+    ("deployments", "post"),
+    ("deployments/{deployment}", "put"),
+    ("deployments/{deployment}/pause", "post"),
+    ("requests/{request}/reviews", "post"),
+    ("requests/{request}/withdraw", "post"),
+]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"reason": "' + b"x" * (2 * 1024 * 1024) + b'"}', id="too large"),
+        pytest.param(b'{"spec": ' + b'{"a":' * 100_000, id="a deep object"),
+        pytest.param(b'{"spec": ' + b'{"a":' * 400 + b"1" + b"}" * 400 + b"}", id="a deep object that is whole"),
+        pytest.param(b'{"reason": "\\u0000", "spec": {"a": "\\u0000"}}', id="NUL"),
+        pytest.param(b'{"\\u0000": 1}', id="NUL in a key"),
+        pytest.param(b'{"reason": "a", "reason": "b"}', id="a key twice"),
+        pytest.param(b'{"spec": {"a": 1, "a": 2}}', id="a key twice further down"),
+        pytest.param(b"\xff\xfe{\x00}\x00", id="UTF-16"),
+        pytest.param(b"\xef\xbb\xbf{}", id="a byte order mark"),
+        pytest.param(b"{} {}", id="two bodies"),
+        pytest.param(b"reason=x&spec=y", id="a form"),
+        pytest.param(
+            b'{"generation": -1, "name": "' + b"n" * 5000 + b'", "decision": "' + b"d" * 5000 + b'"}', id="long"
+        ),
+        pytest.param(b'{"generation": 1e400, "is_paused": 1e400, "decision": 1e400, "reason": 1e400}', id="infinite"),
+        pytest.param(
+            b'{"generation": ' + b"9" * 4000 + b', "is_paused": [], "reason": {}}', id="a number of 4000 digits"
+        ),
+    ],
+)
+@pytest.mark.parametrize(("path", "method"), WRITES, ids=[path for path, _ in WRITES])
+def test_no_body_is_an_error_of_ours(
+    here: World, afternoon: dict[str, Any], call: Call, path: str, method: str, body: bytes
+) -> None:
+    here.kubernetes.allow("ada", "impersonate")
+    address = path.format(deployment=afternoon["deployment"].uid, request=afternoon["serious"].uid)
+    response = call(here.ada, method, address, body)
+    assert 400 <= response.status_code < 500, response.content
+    assert len(problem_of(response)["detail"]) < 1000
+    assert not here.kubernetes.objects
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "requests/-1",
+        "requests/0",
+        "requests/%00",
+        "requests/%ff%fe",
+        "requests/" + "x" * 5000,
+        "requests/..%2f..%2fadmin",
+        "requests/00000000-0000-0000-0000-000000000000%00",
+        "deployments/-1",
+        "deployments/%00",
+        "deployments/" + "x" * 5000,
+        "deployments/%00/revisions",
+        "deployments/' OR 1=1 --",
+        "audit/-1",
+        "audit/1e3",
+        "audit/%00",
+        "audit/99999999999999999999999999",
+        "audit/" + "9" * 5000,
+        "policies/%00",
+        "policies/-1",
+        "clusters/%00",
+        "clusters/%ed%a0%80",
+        "clusters/" + "x" * 5000,
+    ],
+)
+def test_an_address_of_nothing_is_a_404_however_it_is_written(here: World, call: Call, path: str) -> None:
+    response = call(here.ada, "get", path)
+    assert (response.status_code, problem_of(response)["code"]) == (404, "not-found")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-http-method-override": "DELETE"},
+        {"x-http-method": "DELETE"},
+        {"x-method-override": "DELETE"},
+    ],
+    ids=lambda headers: next(iter(headers)),
+)
+def test_no_header_makes_another_method_of_a_call(
+    here: World, afternoon: dict[str, Any], call: Call, headers: dict[str, str]
+) -> None:
+    path = f"deployments/{afternoon['deployment'].uid}"
+    assert call(here.ada, "get", path, **headers).status_code == 200
+    assert call(here.ada, "post", path, {"_method": "DELETE"}, **headers).status_code == 405
+    afternoon["deployment"].refresh_from_db()
+    assert afternoon["deployment"].deletion_requested_at is None
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/xml", "json", "", "\xe9/x"],
+)
+def test_S02_a_decision_is_read_as_json_only(here: World, afternoon: dict[str, Any], content_type: str) -> None:
+    serious = afternoon["serious"]
+    body = json.dumps({"decision": "Approve", "subject_digest": serious.subject_digest})
+    client = Client()
+    client.force_login(here.ada)
+    response = client.generic("POST", f"/api/v1/requests/{serious.uid}/reviews", body, content_type=content_type)
+    assert response.status_code in (415, 422), response.content
+    problem_of(response)
+    assert not serious.reviews.exists()

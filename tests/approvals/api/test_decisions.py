@@ -132,3 +132,24 @@ def test_promise_4_a_cluster_that_does_not_answer_takes_no_decision(here: World,
     response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked))
     assert (response.status_code, problem_of(response)["code"]) == (503, "could-not-ask")
     assert not Review.objects.exists()
+
+
+@pytest.mark.parametrize("method", ["put", "delete"])
+def test_what_changed_since_it_was_read_is_not_overwritten(here: World, call: Call, method: str) -> None:
+    here.kubernetes.allow("rita", "get")
+    found = json.loads(call(here.rita, "post", "deployments", WISH).content)
+    path = f"deployments/{found['uid']}"
+    body = {"generation": found["generation"], "spec": world.spec("2.0.0")} if method == "put" else None
+    for stale in ('"other"', 'W/"other"'):
+        refused = call(here.rita, method, path, body, **{"if-match": stale})
+        assert (refused.status_code, problem_of(refused)["code"]) == (412, "precondition-failed")
+    assert here.kubernetes.objects["barge"]["spec"] == WISH["spec"]
+    etag = call(here.rita, "get", path)["ETag"]
+    assert call(here.rita, method, path, body, **{"if-match": f'"other", {etag}'}).status_code in (200, 202)
+
+
+def test_a_condition_that_nothing_can_meet_is_not_passed_over(here: World, asked: Request, call: Call) -> None:
+    path = f"requests/{asked.uid}/reviews"
+    response = call(here.ada, "post", path, reviewed(asked), **{"if-match": '"x"'})
+    assert (response.status_code, problem_of(response)["code"]) == (412, "precondition-failed")
+    assert not Review.objects.exists()

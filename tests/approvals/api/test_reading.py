@@ -88,3 +88,13 @@ def test_every_kind_can_be_read_one_by_one(here: World, afternoon: dict[str, Any
     response = call(here.ada, "get", path)
     assert response.status_code == 200
     assert "kubeconfig" not in response.content.decode()
+
+
+def test_promise_4_an_empty_list_of_a_silent_cluster_is_not_the_one_that_is_known(here: World, call: Call) -> None:
+    known = call(here.ada, "get", "requests")
+    assert call(here.ada, "get", "requests", **{"if-none-match": known["ETag"]}).status_code == 304
+    cache.clear()
+    here.kubernetes.is_down = True
+    silent = call(here.ada, "get", "requests", **{"if-none-match": known["ETag"]})
+    assert (silent.status_code, silent["Pratique-Could-Not-Ask"]) == (200, "prod")
+    assert "ETag" not in silent

@@ -32,6 +32,7 @@ from tests.approvals.chat.senders import (
 )
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.test_policies import look, save
 
 pytestmark = pytest.mark.django_db
 NOT_VERIFIED = {"error": "not verified"}
@@ -469,3 +470,15 @@ def test_a_callback_needs_no_session_and_takes_no_get(configured: Settings, here
     assert Client(enforce_csrf_checks=True).get(SLACK_URL).status_code == 405
     assert Client(enforce_csrf_checks=True).post(SLACK_URL).status_code == 401
     assert Client().post("/chat/teams/decisions").status_code == 404
+
+
+def test_S22_who_approves_past_a_guard_is_told_where_findings_are_accepted(
+    here: World, asked: Request, link: Linker
+) -> None:
+    link(here.ada, "UADA")
+    save(here, kind="guard", name="calm", expression="false")
+    save(here, kind="guard", name="dry", expression="false", mode="dry-run")
+    look(asked)
+    press(asked)
+    words = act().words
+    assert "held back by calm: findings are accepted on the page, not in a chat: https://pratique.example" in words

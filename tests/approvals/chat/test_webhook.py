@@ -271,3 +271,11 @@ def test_words_that_no_database_takes_do_not_stop_a_decision(asked: Request, rob
     send(decision_body(asked, reason="a\0b\ud800c"))
     assert "is recorded" in act().words
     assert Review.objects.get().reason == "a\ufffdb?c"
+
+
+def test_S22_a_robot_is_told_that_it_accepts_no_findings(asked: Request, robot: User) -> None:
+    body = decision_body(asked, waives=[{"fingerprint": "f1", "reason": "because"}])
+    response = post_webhook(body, webhook_headers(body))
+    assert response.status_code == 400
+    assert "not in a chat or by a machine" in response.content.decode()
+    assert not ChatDelivery.objects.exists()

@@ -16,7 +16,7 @@ from django.db import DatabaseError, IntegrityError, transaction
 from django.utils import timezone
 from approvals import audit
 from approvals.ledger import pivots
-from approvals.models import AuditEntry, Cluster, Request
+from approvals.models import AuditEntry, Cluster, Request, Review
 cluster = Cluster.objects.create(name="c", uid="u", created_at=timezone.now())
 def seen(version, generation):
     meta = {"name": "x", "uid": "1", "generation": generation, "resourceVersion": "1"}
@@ -24,7 +24,16 @@ def seen(version, generation):
 pivots.see(cluster=cluster, obj=seen("1", 1), writer=None)
 pivots.see(cluster=cluster, obj=seen("2", 2), writer=None)
 print(sorted(Request.objects.values_list("state", flat=True)))
-for change in (lambda: AuditEntry.objects.update(verb="z"), lambda: AuditEntry.objects.all().delete()):
+Review.objects.create(
+    request=Request.objects.get(number=2), round=1, decision="Approve", subject_digest="d", channel="rest", voter="v",
+    username="ada", waives=[{"fingerprint": "f", "reason": "known"}], given_at=timezone.now(),
+)
+for change in (
+    lambda: AuditEntry.objects.update(verb="z"),
+    lambda: AuditEntry.objects.all().delete(),
+    lambda: Review.objects.update(waives=[]),
+    lambda: Review.objects.all().delete(),
+):
     try:
         with transaction.atomic():
             change()
@@ -40,6 +49,15 @@ try:
 except IntegrityError:
     print("one open")
 print(audit.verify_chain().is_whole)
+"""
+FROZEN_REVIEW = """
+from django.db import DatabaseError
+from approvals.models import Review
+try:
+    Review.objects.update(waives=[])
+    print("changed")
+except DatabaseError as error:
+    print("append-only" in str(error))
 """
 
 
@@ -62,6 +80,8 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def test_migrations_run_forwards_and_back_and_the_guarantees_hold(database_url: str) -> None:
     manage(database_url, "migrate", "--verbosity", "0")
     said = manage(database_url, "shell", "--verbosity", "0", "-c", GUARANTEES).splitlines()
-    assert said[-5:] == ["['preparing', 'superseded']", "True", "True", "one open", "True"]
-    manage(database_url, "migrate", "--verbosity", "0", "approvals", "0001")
-    manage(database_url, "migrate", "--verbosity", "0")
+    assert said[-7:] == ["['preparing', 'superseded']", *["True"] * 4, "one open", "True"]
+    for way_back in ("0002", "0001"):
+        manage(database_url, "migrate", "--verbosity", "0", "approvals", way_back)
+        manage(database_url, "migrate", "--verbosity", "0")
+    assert manage(database_url, "shell", "--verbosity", "0", "-c", FROZEN_REVIEW).splitlines()[-1] == "True"

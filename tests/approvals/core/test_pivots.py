@@ -10,6 +10,7 @@ from approvals import services
 from approvals.errors import Changed, TooMany
 from approvals.ledger import pivots
 from approvals.models import AuditEntry, BundleDeployment, Request
+from approvals.selectors import lists
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 
@@ -219,3 +220,21 @@ def test_a_spec_that_somebody_else_changed_is_not_overwritten(here: World) -> No
     services.change_deployment(generation=1, spec=world.spec("2.0.0"), **change)
     with pytest.raises(Changed, match="since you opened it"):
         services.change_deployment(generation=1, spec=world.spec("3.0.0"), **change)
+
+
+def test_who_paused_with_kubectl_is_said_to_be_unknown_with_the_reason_given(here: World) -> None:
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj, here.rita)
+    paused = world.seen(
+        "strimzi",
+        world.spec(paused=True),
+        uid=obj["metadata"]["uid"],
+        generation=2,
+        annotations={"core.rukpak.io/pause-reason": "storm"},
+    )
+    deployment = world.wish(here.cluster, paused)
+    assert lists.pause_words(deployment=deployment) == "by somebody whom nobody knows here: storm"
+    assert world.wish(here.cluster, paused, here.rita)
+    assert lists.pause_words(deployment=deployment) == "by rita: storm"
+    resumed = world.seen("strimzi", world.spec(), uid=obj["metadata"]["uid"], generation=3)
+    assert lists.pause_words(deployment=world.wish(here.cluster, resumed)) == ""

@@ -235,6 +235,7 @@ def test_pausing_needs_a_reason_and_deleting_the_name(here: World, browse: Brows
     assert client.post("/deployments/prod/barge/pause", {"pause": "yes"}).status_code == 422
     assert client.post("/deployments/prod/barge/pause", {"pause": "yes", "reason": "storm"}).status_code == 302
     assert BundleDeployment.objects.get().is_paused
+    assert "It is paused by ada: storm." in client.get("/deployments/prod/barge").content.decode()
     assert client.post("/deployments/prod/barge/pause", {"pause": "no"}).status_code == 302
     assert not BundleDeployment.objects.get().is_paused
     assert client.post("/deployments/prod/barge/delete", {"typed": "barg"}).status_code == 422

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.health import health_of, words_of_pod
+from provisioner.cluster.health import health_of
+from provisioner.cluster.pods import words_of_pod
 from provisioner.values import HealthState
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -88,6 +89,18 @@ def definition(*conditions: Any) -> Any:
 
 def custom(*conditions: Any, generation: int = 1, **status: Any) -> Any:
     return obj("example.com/v1", "Widget", {**status, "conditions": list(conditions)}, generation=generation)
+
+
+def autoscaler(*conditions: Any) -> Any:
+    return obj("autoscaling/v2", "HorizontalPodAutoscaler", {"conditions": list(conditions)} if conditions else None)
+
+
+def api_service(status: str, reason: str) -> Any:
+    return obj("apiregistration.k8s.io/v1", "APIService", {"conditions": [condition("Available", status, reason)]})
+
+
+ABLE, ACTIVE = condition("AbleToScale", "True"), condition("ScalingActive", "True")
+UNLIMITED = ALL | {"conditions": [AVAILABLE]}
 
 
 def terminating() -> Any:
@@ -184,6 +197,23 @@ ROWS = {
     "crNotStalled": (custom(READY, condition("Stalled", "False")), CURRENT),
     "crConditionsOfAnotherForm": (obj("example.com/v1", "Widget", {"conditions": {"Ready": "no"}}), CURRENT),
     "crStatusOfAnotherForm": (obj("example.com/v1", "Widget") | {"status": "fine"}, CURRENT),
+    "depUpdating": (deployment(AVAILABLE, condition("Progressing", "True", "Updated"), limited=True), PROGRESS),
+    "depNoDeadline": (obj("apps/v1", "Deployment", UNLIMITED, replicas=4, progressDeadlineSeconds=2**31 - 1), CURRENT),
+    "podUnschedulableWithoutTimes": (pod("Pending", condition("PodScheduled", "False", "Unschedulable")), FAILED),
+    "hpaNoStatus": (autoscaler(), PROGRESS),
+    "hpaOK": (autoscaler(ABLE, ACTIVE), CURRENT),
+    "hpaLimited": (autoscaler(ABLE, ACTIVE, condition("ScalingLimited", "True", "TooFewReplicas")), CURRENT),
+    "hpaNoMetrics": (autoscaler(ABLE, condition("ScalingActive", "False", "FailedGetResourceMetric")), PROGRESS),
+    "hpaNoTarget": (autoscaler(condition("AbleToScale", "False", "FailedGetScale")), PROGRESS),
+    "hpaSwitchedOff": (autoscaler(ABLE, condition("ScalingActive", "False", "ScalingDisabled")), CURRENT),
+    "ingressNoAddress": (obj("networking.k8s.io/v1", "Ingress", {"loadBalancer": {}}), CURRENT),
+    "ingressOK": (
+        obj("networking.k8s.io/v1", "Ingress", {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
+        CURRENT,
+    ),
+    "networkPolicy": (obj("networking.k8s.io/v1", "NetworkPolicy"), CURRENT),
+    "apiServiceUnavailable": (api_service("False", "MissingEndpoints"), PROGRESS),
+    "jobStartedWithFailures": (job(startTime="2026-11-21T12:00:00Z", failed=2), CURRENT),
     "terminating": (terminating(), HealthState.TERMINATING),
     "gone": (None, HealthState.NOT_FOUND),
 }
@@ -206,7 +236,7 @@ def test_what_is_not_well_says_why():
         pytest.param(pod("Pending", unscheduled(60)), "Unschedulable: no node", id="no node"),
         pytest.param(
             pod("Running", containers=[{"name": "a", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}]),
-            "container a: Error: exit code 3",
+            "container a: Error: exit 3",
             id="exited",
         ),
         pytest.param(
@@ -220,7 +250,7 @@ def test_what_is_not_well_says_why():
                     }
                 ],
             ),
-            "container a: CrashLoopBackOff (last exit code 137)",
+            "container a: CrashLoopBackOff: exit 137",
             id="crashes",
         ),
     ],
@@ -231,3 +261,18 @@ def test_why_a_pod_does_not_get_on(live, words):
 
 def test_a_pod_that_gets_on_needs_no_words():
     assert words_of_pod(pod("Running", READY, containers=waiting("ContainerCreating"))) == []
+
+
+def test_what_a_container_wrote_at_its_end_is_not_told():
+    ended = {"exitCode": 137, "reason": "OOMKilled", "message": "password=hunter2"}
+    container = {"name": "a", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": ended}}
+    assert words_of_pod(pod("Running", containers=[container])) == [
+        "container a: CrashLoopBackOff: exit 137, OOMKilled"
+    ]
+
+
+def test_words_of_the_cluster_are_one_short_line():
+    scheduled = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes\n\x1b[31m are" + " available" * 200)
+    (words,) = words_of_pod(pod("Pending", scheduled))
+    assert words.startswith("Unschedulable: 0/3 nodes [31m are available")
+    assert len(words) < 450

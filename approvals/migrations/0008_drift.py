@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('approvals', '0002_append_only'),
+        ('approvals', '0007_waivers'),
     ]
 
     operations = [

@@ -1,0 +1,112 @@
+"""The OpenAPI description says for every route how it can refuse: one problem shape, with the codes of that route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
+
+from approvals import errors
+
+PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "description": "RFC 9457. Some codes come with further facts, such as `rule` or `expected`.",
+    "required": ["type", "title", "status", "code", "detail"],
+    "properties": {
+        "type": {"type": "string", "example": "about:blank"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "description": "stable; what a program decides by"},
+        "detail": {"type": "string", "description": "for people: what was found, what was expected"},
+    },
+    "additionalProperties": True,
+}
+WORDS = {
+    400: "The query or the body cannot be read.",
+    401: "Nobody is signed in: the token is missing, unknown, revoked or expired.",
+    403: "Kubernetes does not let you, or a rule of the approval forbids it.",
+    404: "There is nothing at this address, or you may not see it.",
+    406: "Only JSON is spoken.",
+    409: "It is no longer as it was when you looked.",
+    412: "If-Match names another state than the present one.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    422: "The body is JSON, but not as expected.",
+    429: "Too many calls, or too many open requests.",
+    503: "The cluster could not be asked, which is never a yes.",
+}
+Codes = Mapping[int, frozenset[str]]
+EVERYWHERE: Codes = {
+    400: frozenset({"invalid-query"}),
+    401: frozenset({"authentication-failed", "not-authenticated"}),
+    404: frozenset({"not-found"}),
+    406: frozenset({"not-acceptable"}),
+    429: frozenset({"throttled"}),
+    503: frozenset({"could-not-ask"}),
+}
+WRITING: Codes = {
+    # A session without its CSRF token.
+    403: frozenset({"permission-denied"}),
+    412: frozenset({"precondition-failed"}),
+}
+WITH_BODY: Codes = {
+    400: frozenset({"parse-error"}),
+    413: frozenset({"body-too-large"}),
+    415: frozenset({"unsupported-media-type"}),
+    422: frozenset({"invalid-input"}),
+}
+_WISHING = (errors.NotAllowed, errors.Changed, errors.InvalidInput)
+# What the services refuse, by operation; what every route refuses is above.
+REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
+    ("api-deployment", "create"): (*_WISHING, errors.TooMany),
+    ("api-deployment", "update"): _WISHING,
+    ("api-deployment", "destroy"): _WISHING,
+    ("api-deployment", "pause"): _WISHING,
+    ("api-deployment", "ask_again"): _WISHING,
+    ("api-deployment", "rollback"): _WISHING,
+    ("api-request", "reviews"): (
+        errors.NotAllowed,
+        errors.SelfApproval,
+        errors.DigestMoved,
+        errors.NotOpen,
+        errors.AlreadyReviewed,
+        errors.Unacknowledged,
+        errors.InvalidInput,
+    ),
+    ("api-request", "withdraw"): (errors.NotAllowed, errors.NotOpen),
+}
+
+
+class Described(AutoSchema):
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
+        operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
+        if operation is None or not hasattr(self.view, "action"):
+            return operation
+        problem = ResolvedComponent(  # type: ignore[no-untyped-call]  # drf-spectacular's has no types
+            name="Problem", type=ResolvedComponent.SCHEMA, schema=PROBLEM, object="Problem"
+        )
+        self.registry.register_on_missing(problem)
+        for status, codes in sorted(self._refusals("requestBody" in operation).items()):
+            operation["responses"][str(status)] = _response(problem.ref, WORDS[status], codes)
+        return operation
+
+    def _refusals(self, has_body: bool) -> dict[int, set[str]]:
+        view: Any = self.view
+        found: dict[int, set[str]] = {}
+        parts = [EVERYWHERE, *([WRITING] if self.method != "GET" else []), *([WITH_BODY] if has_body else [])]
+        for part in parts:
+            for status, codes in part.items():
+                found.setdefault(status, set()).update(codes)
+        for refusal in REFUSED.get((view.basename, view.action), ()):
+            found.setdefault(refusal.status, set()).add(refusal.code)
+        if view.basename == "api-deployment" and view.detail:
+            found.setdefault(409, set()).add("ambiguous")
+        return found
+
+
+def _response(ref: Mapping[str, Any], words: str, codes: Iterable[str]) -> dict[str, Any]:
+    narrowed = {"type": "object", "properties": {"code": {"type": "string", "enum": sorted(codes)}}}
+    content = {"application/problem+json": {"schema": {"allOf": [ref, narrowed]}}}
+    return {"description": words, "content": content}

@@ -1,0 +1,105 @@
+"""What may stand behind the `?`: known names, each once, with values that can be; else a 400 that says which."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import django_filters
+from django.db.models import F, QuerySet
+from django.http import QueryDict
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework.request import Request as Http
+
+from approvals.errors import Refused
+from approvals.lifecycle import State
+from approvals.models import Request
+from provisioner.values import HealthState, Severity
+
+# The longest name of anything in Kubernetes.
+MAX_LENGTH = 253
+
+
+class InvalidQuery(Refused):
+    """A parameter of the query string is unknown, given twice, or has a value that nothing can have."""
+
+    code = "invalid-query"
+    status = 400
+
+
+def check_names(query: QueryDict, known: Collection[str]) -> None:
+    """Raise InvalidQuery where a parameter is none of `known`, or is given more than once."""
+    words = ", ".join(sorted(known)) or "none"
+    for name, values in sorted(query.lists()):
+        if name not in known:
+            raise InvalidQuery(
+                f"there is no parameter {name[:MAX_LENGTH]!r} here; expected: {words}",
+                parameter=name[:MAX_LENGTH],
+                expected=sorted(known),
+            )
+        if len(values) > 1:
+            raise InvalidQuery(f"{name} is given {len(values)} times; expected once", parameter=name)
+
+
+class Filters(DjangoFilterBackend):
+    """The view's `filterset_class` narrows its list, `object_filterset_class` the search for a single object."""
+
+    def get_filterset_class(self, view: Any, queryset: QuerySet[Any] | None = None) -> Any:
+        return view.filterset_class if view.action == "list" else view.object_filterset_class
+
+    def filter_queryset(self, request: Http, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        filterset = self.get_filterset(request, queryset, view)
+        if filterset is None:
+            return queryset
+        for name, wanted in filterset.filters.items():
+            if name in filterset.form.errors or filterset.data.get(name) == "":
+                _refuse(name, filterset.data[name], wanted)
+        narrowed: QuerySet[Any] = filterset.qs
+        return narrowed
+
+
+def _refuse(name: str, value: str, wanted: django_filters.Filter) -> None:
+    choices = [str(choice) for choice, _ in wanted.extra.get("choices", ())]
+    words = f"one of {', '.join(choices)}" if choices else f"1 to {MAX_LENGTH} characters, none of them NUL"
+    raise InvalidQuery(
+        f"{name} is {value[:MAX_LENGTH]!r}; expected {words}",
+        parameter=name,
+        **({"expected": choices} if choices else {}),
+    )
+
+
+def _text(field_name: str | None = None) -> django_filters.CharFilter:
+    return django_filters.CharFilter(field_name=field_name, max_length=MAX_LENGTH, strip=False)
+
+
+def _one_of(values: Iterable[str], **more: Any) -> django_filters.ChoiceFilter:
+    return django_filters.ChoiceFilter(choices=[(str(value), str(value)) for value in values], **more)
+
+
+class ByCluster(django_filters.FilterSet):
+    """The uid of an object is its own in one cluster only."""
+
+    cluster = _text("cluster__name")
+
+
+class DeploymentFilter(ByCluster):
+    name = _text()
+    health = _one_of(HealthState)
+
+
+class RequestFilter(django_filters.FilterSet):
+    cluster = _text("deployment__cluster__name")
+    deployment = _text("deployment__name")
+    state = _one_of(State)
+    purpose = _one_of(Request.Purpose.values)
+    worst = _one_of(Severity, method="with_worst")
+
+    def with_worst(self, rows: QuerySet[Request], name: str, value: str) -> QuerySet[Request]:
+        return rows.filter(reports__round=F("round"), reports__worst=value)
+
+
+class AuditFilter(django_filters.FilterSet):
+    actor = _text()
+    deployment = _text()
+    verb = _text()
+    via = _text()

@@ -1,0 +1,36 @@
+"""Whether a cluster is what spec.constraints asks for; asked when a request is prepared and before it is applied."""
+
+from __future__ import annotations
+
+from approvals import policy
+from approvals.models import Request
+from approvals.selectors import lists
+from approvals.selectors.pages import version_words
+from provisioner.cluster.api import Cluster as Api
+from provisioner.values import HealthState
+
+CODE = "unmet-constraints"
+
+
+def unmet_words(request: Request, api: Api) -> str:
+    """What of spec.constraints is not so now, "" if all is. Raises InvalidConstraint, and TryLater by the cluster."""
+    constraints = request.spec.get("constraints") or {}
+    if not constraints or request.purpose == Request.Purpose.DELETE:
+        return ""
+    policy.check_constraints(constraints)
+    found = policy.unmet(constraints, _surroundings(request, api))
+    return f"it waits until its constraints are met: {'; '.join(found)}" if found else ""
+
+
+def _surroundings(request: Request, api: Api) -> policy.Surroundings:
+    running = {one.name: one for one in lists.running_beside(deployment=request.deployment)}
+    return policy.Surroundings(
+        kubernetes_version=api.version(),
+        apis=frozenset(policy.api_name(one.group, one.version, one.kind) for one in api.resources()),
+        versions={
+            name: version_words(one.active_revision.request.spec).split(" ")[0]
+            for name, one in running.items()
+            if one.active_revision
+        },
+        healthy=frozenset(name for name, one in running.items() if one.health == HealthState.CURRENT),
+    )

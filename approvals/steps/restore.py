@@ -1,0 +1,162 @@
+"""RESTORING → FAILED: the content of the active revision is put back where applying a newer one failed midway.
+
+What is written was approved: that content when it was applied, and putting it back with `spec.onFailure` of the request
+that failed. What nobody approved is not done here: nothing is replaced or adopted, and nothing is deleted that holds
+data or other objects (security.md S16).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from approvals import audit, store
+from approvals.access.port import connect
+from approvals.audit import MACHINE
+from approvals.ledger import claims, pivots
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import Event, State
+from approvals.models import BundleDeployment, Outcome, Request, Revision
+from approvals.steps.deploy import LostClaim, NoLongerWished, check_reviewers, note
+from approvals.steps.inventory import DatabaseInventory, installer_of, owned
+from approvals.steps.obstacles import Paused
+from approvals.steps.prepare import account_uid_of, check_cluster
+from provisioner import pipeline
+from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.plan import plan_digest
+from provisioner.errors import DigestMismatch, PratiqueError, PreconditionFailed
+from provisioner.values import Action, Content, GroupKind, ObjectRef, OutcomeState, Plan
+from provisioner.values import Outcome as Done
+
+# With these go objects or data that the revision to be put back never knew.
+KEPT = frozenset(
+    {
+        GroupKind("", "Namespace"),
+        GroupKind("", "PersistentVolume"),
+        GroupKind("", "PersistentVolumeClaim"),
+        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The revision that is put back, with its content as it was stored."""
+
+    revision: Revision
+    content: Content
+
+
+def run(request: Request, worker: str) -> None:
+    api = connect(request.deployment.cluster)
+    check_cluster(request, api)
+    target = _target_of(request)
+    _check(request, target, api, worker)
+    plan = _plan(request, target, api)
+    _finish(request, _apply(request, target, plan, api, worker))
+
+
+@transaction.atomic(durable=True)
+def give_up(request: Request, error: PratiqueError) -> None:
+    """It cannot be put back: both failures are kept, and what is wished for by now comes next."""
+    row = locked(request.pk)
+    if row.state == State.RESTORING:
+        _end(row, f"what ran before could not be put back: {error}", {"code": error.code})
+
+
+def without_what_is_kept(plan: Plan) -> Plan:
+    """`plan` without the deletions that only people acknowledge; those objects stay, and stay ours."""
+    actions = tuple(one for one in plan.actions if not (one.action is Action.DELETE and one.ref.group_kind in KEPT))
+    return Plan(actions, plan_digest(actions))
+
+
+def _target_of(request: Request) -> Target:
+    revision = (
+        request.deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("content", "request").first()
+    )
+    if revision is None:
+        raise PreconditionFailed("no revision is active any more")
+    return Target(revision, store.get(revision.content))
+
+
+def _plan(request: Request, target: Target, api: Api) -> Plan:
+    """What has to be done; raises PreconditionFailed where that is more than may be done without a review."""
+    assert request.content is not None  # a database constraint: nothing is applied without a subject
+    planned = pipeline.plan_again(
+        api,
+        target.content,
+        previous=store.get(request.content),
+        inventory=owned(request.deployment),
+        as_account=installer_of(target.revision.request.spec),
+    )
+    plan = without_what_is_kept(planned)
+    for one in plan.actions:
+        if one.problem or one.action in (Action.REPLACE, Action.ADOPT):
+            words = one.problem or f"it would have to be {one.action}d, which takes a review: ask to go back instead"
+            raise PreconditionFailed(f"{one.ref}: {words}")
+    return plan
+
+
+def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) -> list[Done]:
+    """What failed of it, if anything."""
+    failed: list[Done] = []
+    outcomes = pipeline.deploy(
+        api.acting_as(installer_of(target.revision.request.spec)),
+        target.content,
+        plan,
+        inventory=DatabaseInventory(request.deployment, target.revision),
+        deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
+        before_phase=lambda _: _check(request, target, api, worker),
+    )
+    for outcome in outcomes:
+        if not claims.renew(request.pk, worker):
+            raise LostClaim("the claim has passed to another worker")
+        note(request, outcome, Outcome.Step.RESTORE)
+        if outcome.state == OutcomeState.FAILED:
+            failed.append(outcome)
+    return failed
+
+
+def _check(request: Request, target: Target, api: Api, worker: str) -> None:
+    """Before each phase (S25): still ours to do, the account of that revision, not paused, and the approval stands."""
+    if not claims.renew(request.pk, worker):
+        raise LostClaim("the claim has passed to another worker")
+    account_uid = account_uid_of(target.revision.request, api)
+    if account_uid != target.revision.request.service_account_uid:
+        raise DigestMismatch(
+            f"the ServiceAccount has uid {account_uid}; revision {target.revision.number} was applied as "
+            f"{target.revision.request.service_account_uid}: it was made again"
+        )
+    deployment = request.deployment
+    live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
+    if live is None or live["metadata"]["uid"] != deployment.uid or live["metadata"].get("deletionTimestamp"):
+        raise NoLongerWished(f"BundleDeployment {deployment.name} is gone or being deleted")
+    if live.get("spec", {}).get("paused"):
+        raise Paused(deployment, "what ran before is put back")
+    check_reviewers(request)
+
+
+@transaction.atomic(durable=True)
+def _finish(request: Request, failed: list[Done]) -> None:
+    row = locked(request.pk)
+    if row.state != State.RESTORING:
+        return
+    number = row.deployment.revisions.get(state=Revision.State.ACTIVE).number
+    if failed:
+        words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
+        _end(row, f"revision {number} could not be put back whole: {words}", {"failed": len(failed)})
+        return
+    audit.record(verb="revision.restored", actor=MACHINE, request=row, facts={"revision": number})
+    _end(row, f"revision {number} was put back", {"restored": number})
+
+
+def _end(row: Request, words: str, facts: dict[str, Any]) -> None:
+    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
+    # The revision's own words: those of the request may be about something that was waited for since.
+    problem = f"{row.revision.message}; {words}"
+    move(row, Event.FAIL, actor=MACHINE, facts={**facts, "problem": problem}, problem=problem)
+    Revision.objects.filter(request=row).update(message=problem)
+    pivots.follow_up(deployment)

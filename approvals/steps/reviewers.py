@@ -1,0 +1,76 @@
+"""Whose word still stands: reviewers are asked about again, and so are those who waived findings (S05, S25)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.utils import timezone
+
+from approvals import access, policy
+from approvals.ledger.pivots import has_asked
+from approvals.models import Finding, Request, Review
+from provisioner.values import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Waived:
+    """Fingerprints of the findings that are accepted now; `lost` says of each waiver that no longer counts why."""
+
+    fingerprints: frozenset[str] = frozenset()
+    lost: tuple[str, ...] = ()
+
+
+def waived(request: Request) -> Waived:
+    """The waivers of the present subject whose authors may still decide and `override`, asked of Kubernetes anew."""
+    given = request.reviews.filter(round=request.round, subject_digest=request.subject_digest, decision="Approve")
+    accepted: set[str] = set()
+    lost = []
+    for review in given.exclude(waives=[]).select_related("user"):
+        objection = _objection(review, request)
+        if objection:
+            lost.append(f"what {review.username} accepted no longer counts: {objection}")
+        else:
+            accepted.update(one["fingerprint"] for one in review.waives)
+    return Waived(frozenset(accepted) & _waivable(request) if accepted else frozenset(), tuple(lost))
+
+
+def is_own(review: Review, request: Request) -> bool:
+    """Whether an approval is by one of those who asked (S05)."""
+    if review.decision != "Approve" or settings.PRATIQUE["SELF_APPROVAL"]:
+        return False
+    return has_asked(request, user_id=review.user_id, username=review.username)
+
+
+def is_still_reviewer(review: Review, request: Request) -> bool:
+    """Whether the person who gave the review may still decide, under the identity that they gave it as."""
+    deployment = request.deployment
+    if review.user is None:
+        return False
+    is_fresh = access.are_groups_fresh(review.user, deployment.cluster, now=timezone.now())
+    identity = access.identity_of(review.user, deployment.cluster)
+    if identity is None or not _is_who_reviewed(identity, review) or access.is_machine(identity):
+        return False
+    return is_fresh and access.may_approve(review.user, deployment, fresh=True).allowed
+
+
+def _is_who_reviewed(identity: Identity, review: Review) -> bool:
+    """By name, and by uid where both are known: the same name made again is another account (S01)."""
+    is_same_uid = identity.uid == review.uid or not (identity.uid and review.uid)
+    return identity.username == review.username and is_same_uid
+
+
+def _objection(review: Review, request: Request) -> str:
+    """Why a waiver does not count today; "" where it does."""
+    if is_own(review, request):
+        return "they are among those who asked (S05)"
+    if review.user is None or not is_still_reviewer(review, request):
+        return "they may no longer decide"
+    permission = access.may_override(review.user, request.deployment, fresh=True)
+    return "" if permission.allowed else permission.words
+
+
+def _waivable(request: Request) -> frozenset[str]:
+    found = Finding.objects.filter(report__request=request, report__round=request.round)
+    rows = found.values_list("fingerprint", "rule", "severity")
+    return frozenset(one for one, rule, severity in rows if not policy.why_not_waivable(rule=rule, severity=severity))

@@ -1,0 +1,129 @@
+"""Versions and ranges of versions, in the grammar that OLM's bundles use (github.com/blang/semver). PURE.
+
+A range is comparisons that all hold, separated by spaces or commas, and alternatives of those separated by `||`:
+`>=1.2.0 <2.0.0 || >3.0.0`. `x` stands for any number at the end: `1.x`, `>1.2.x`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from semver import Version
+
+from provisioner.errors import InvalidRange
+
+MAX_LENGTH = 500
+_VERSION = re.compile(
+    r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?((?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)", re.ASCII
+)
+_COMPARISON = re.compile(r"(==|=|!=|!|>=|<=|>|<)?\s*([^\s,|<>=!]+)[\s,]*", re.ASCII)
+_WILD = re.compile(r"v?(?:(\d{1,9})\.)?(?:(\d{1,9})\.)?[xX*]", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One of `=`, `!=`, `<`, `<=`, `>`, `>=` to one version."""
+
+    operator: str
+    version: Version
+
+    def holds(self, other: Version) -> bool:
+        order = other.compare(self.version)
+        return {
+            "=": order == 0,
+            "!=": order != 0,
+            "<": order < 0,
+            "<=": order <= 0,
+            ">": order > 0,
+            ">=": order >= 0,
+        }[self.operator]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """Alternatives of comparisons that all hold."""
+
+    alternatives: tuple[tuple[Comparison, ...], ...]
+    text: str
+
+    def __contains__(self, version: Version) -> bool:
+        return any(all(one.holds(version) for one in comparisons) for comparisons in self.alternatives)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def version_of(text: str) -> Version:
+    """The version that `text` writes, also with a leading `v` and without its last numbers.
+
+    Raises InvalidRange.
+    """
+    found = _VERSION.fullmatch(text.strip()) if len(text) <= MAX_LENGTH else None
+    if found is None:
+        raise InvalidRange(f"{text[:80]!r} is no version; expected one such as 1.2.3")
+    major, minor, patch, rest = found.groups()
+    try:
+        return Version.parse(f"{int(major)}.{int(minor or 0)}.{int(patch or 0)}{rest}")
+    except ValueError as exc:
+        raise InvalidRange(f"{text[:80]!r} is no version: {exc}") from exc
+
+
+def release_of(version: Version) -> Version:
+    """`version` without what a vendor appends: Kubernetes 1.36.3-gke.100 has all that 1.36.3 has."""
+    return Version(version.major, version.minor, version.patch)
+
+
+def range_of(text: str) -> VersionRange:
+    """The range that `text` writes; raises InvalidRange."""
+    if len(text) > MAX_LENGTH:
+        raise InvalidRange(f"the range has {len(text)} characters; at most {MAX_LENGTH} are read")
+    alternatives = tuple(tuple(_comparisons(part, text)) for part in text.split("||"))
+    return VersionRange(alternatives, " ".join(text.split()))
+
+
+def _comparisons(part: str, text: str) -> Iterator[Comparison]:
+    part = part.strip()
+    if not part:
+        raise InvalidRange(f"{text!r} is no range: a comparison is missing; expected one such as >=1.2.0 <2.0.0")
+    position = 0
+    while position < len(part):
+        found = _COMPARISON.match(part, position)
+        if found is None:
+            raise InvalidRange(f"{text!r} is no range: {part[position:][:40]!r} cannot be read")
+        yield from _expanded(_plain(found[1]), found[2])
+        position = found.end()
+
+
+def _plain(operator: str | None) -> str:
+    return {None: "=", "==": "=", "!": "!="}.get(operator, operator or "=")
+
+
+def _expanded(operator: str, text: str) -> Iterator[Comparison]:
+    """One comparison, or the two that a wildcard stands for."""
+    wild = _WILD.fullmatch(text)
+    if wild is None:
+        yield Comparison(operator, version_of(text))
+        return
+    low, high = _bounds(wild)
+    if operator == "!=":
+        raise InvalidRange(f"!={text} excludes a whole range; write the ranges that are allowed with || instead")
+    if operator in ("=", ">="):
+        yield Comparison(">=", low)
+    if operator in ("=", "<=") and high is not None:
+        yield Comparison("<", high)
+    if operator == "<":
+        yield Comparison("<", low)
+    if operator == ">":
+        yield Comparison(">=", high) if high is not None else Comparison("<", low)
+
+
+def _bounds(wild: re.Match[str]) -> tuple[Version, Version | None]:
+    """The first version that a wildcard stands for, and the first after it; None where there is none."""
+    major, minor = wild.groups()
+    if major is None:
+        return Version(0, 0, 0), None
+    if minor is None:
+        return Version(int(major), 0, 0), Version(int(major) + 1, 0, 0)
+    return Version(int(major), int(minor), 0), Version(int(major), int(minor) + 1, 0)

@@ -1,0 +1,129 @@
+"""What may stand behind the `?`, and pages that stay where they are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from approvals.models import KubernetesIdentity, Request
+from tests.approvals.api.conftest import Call, problem_of
+from tests.approvals.api.test_addresses import CLOSED, LISTS, path_of
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+
+
+def page_of(call: Call, here: World, path: str) -> dict[str, Any]:
+    response = call(here.ada, "get", path)
+    assert response.status_code == 200, response.content
+    found: dict[str, Any] = json.loads(response.content)
+    return found
+
+
+@pytest.mark.parametrize("name", [*LISTS, *CLOSED])
+@pytest.mark.parametrize("query", ["severity=bar", "ordering=-created_at", "State=in_review", "%00=1"])
+def test_a_parameter_that_nobody_knows_is_not_passed_over(
+    name: str, query: str, here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    path = path_of(name, afternoon)
+    method = "post" if path.endswith(("pause", "ask-again", "reviews", "withdraw")) else "get"
+    response = call(here.ada, method, f"{path}?{query}", {} if method == "post" else None)
+    found = problem_of(response)
+    assert (response.status_code, found["code"]) == (400, "invalid-query")
+    assert found["parameter"] in found["detail"] or "\\x00" in found["detail"]
+    assert isinstance(found["expected"], list)
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter", "expected"),
+    [
+        pytest.param("requests?state=foo", "state", "in_review", id="a state that is none"),
+        pytest.param("requests?state=In_Review", "state", "in_review", id="a state in other letters"),
+        pytest.param("requests?state=", "state", "in_review", id="no state"),
+        pytest.param("requests?purpose=fun", "purpose", "rollback", id="a purpose that is none"),
+        pytest.param("requests?worst=bar", "worst", "critical", id="a severity that is none"),
+        pytest.param("deployments?health=fine", "health", "InProgress", id="a health that is none"),
+        pytest.param("requests?deployment=", "deployment", "characters", id="no name"),
+        pytest.param("requests?deployment=a%00b", "deployment", "NUL", id="NUL in a name"),
+        pytest.param("requests?deployment=" + "x" * 254, "deployment", "253", id="a name without end"),
+        pytest.param("requests?state=denied&state=applied", "state", "once", id="two states"),
+        pytest.param("audit?verb=" + "x" * 10_000, "verb", "253", id="a verb without end"),
+        pytest.param("requests?page_size=0", "page_size", "from 1", id="pages of nothing"),
+        pytest.param("requests?page_size=-1", "page_size", "from 1", id="pages of less than nothing"),
+        pytest.param("requests?page_size=ten", "page_size", "from 1", id="a size in words"),
+        pytest.param("requests?page_size=", "page_size", "from 1", id="no size"),
+        pytest.param("requests?page_size=1e3", "page_size", "from 1", id="a size with an exponent"),
+        pytest.param("requests?page_size=%D9%A3", "page_size", "from 1", id="a size in Arabic digits"),
+        pytest.param("requests?page_size=" + "9" * 5000, "page_size", "18 digits", id="a size without end"),
+        pytest.param("requests?page=0", "page", "from 1", id="page 0"),
+        pytest.param("requests?page=-1", "page", "from 1", id="a page before the first"),
+        pytest.param("requests?page=x", "page", "from 1", id="a page in words"),
+        pytest.param("requests?anchor=-1", "anchor", "from 0", id="an anchor that is none"),
+    ],
+)
+def test_a_value_that_nothing_can_have_is_named_beside_what_can_be(
+    here: World, afternoon: dict[str, Any], call: Call, query: str, parameter: str, expected: str
+) -> None:
+    response = call(here.ada, "get", query)
+    found = problem_of(response)
+    assert (response.status_code, found["code"], found["parameter"]) == (400, "invalid-query", parameter)
+    assert expected in found["detail"]
+    assert len(found["detail"]) < 1000
+
+
+def test_a_page_past_the_last_is_not_there_and_the_last_is_named(
+    here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    for number in ("99", "9" * 18):
+        response = call(here.ada, "get", f"requests?page={number}")
+        assert (response.status_code, problem_of(response)["code"]) == (404, "not-found")
+        assert "the last is 1" in problem_of(response)["detail"]
+
+
+def test_more_rows_than_the_limit_are_not_given_at_once(here: World, call: Call) -> None:
+    where = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    first = where.requests.get()
+    copied = {field.attname: getattr(first, field.attname) for field in Request._meta.concrete_fields}
+    more = [{**copied, "id": None, "uid": world.seen("x", {})["metadata"]["uid"], "number": n} for n in range(2, 220)]
+    Request.objects.bulk_create([Request(**{**one, "state": "denied", "subject_digest": "x"}) for one in more])
+    assert len(page_of(call, here, "requests?page_size=100000")["results"]) == 200
+
+
+@pytest.mark.parametrize("kind", ["requests", "deployments", "audit"])
+def test_walking_all_pages_meets_every_row_once_while_rows_are_added(here: World, call: Call, kind: str) -> None:
+    for number in range(12):
+        scene.asked(here.cluster, f"d{number:02}", here.rita)
+    there = page_of(call, here, f"{kind}?page_size=200")["results"]
+    path, walked = f"{kind}?page_size=5", []
+    while path:
+        found = page_of(call, here, path)
+        walked += found["results"]
+        scene.asked(here.cluster, f"c{len(walked):02}", here.rita)
+        path = (found["next"] or "").partition("/api/v1/")[2]
+    assert [one.get("uid", one.get("number")) for one in walked] == [one.get("uid", one.get("number")) for one in there]
+
+
+def test_requests_are_filtered_by_the_worst_of_their_present_round(here: World, call: Call) -> None:
+    for name, worst in {"harbour": "critical", "quay": "safe"}.items():
+        world.in_review(scene.asked(here.cluster, name, here.rita), worst=worst)
+    old = Request.objects.get(deployment__name="harbour")
+    assert [one["deployment"] for one in page_of(call, here, "requests?worst=critical")["results"]] == ["harbour"]
+    Request.objects.filter(pk=old.pk).update(round=2)
+    assert page_of(call, here, "requests?worst=critical")["results"] == []
+
+
+def test_an_object_of_two_clusters_is_told_apart_by_cluster(here: World, call: Call) -> None:
+    other = world.cluster("moon")
+    KubernetesIdentity.objects.create(
+        user=here.ada, cluster=other, username="ada", groups_seen_at=world.yesterday(), authenticator="mapped"
+    )
+    obj = world.seen("strimzi", world.spec())
+    for where in (here.cluster, other):
+        world.wish(where, obj)
+    path = f"deployments/{obj['metadata']['uid']}"
+    both = call(here.ada, "get", path)
+    assert (both.status_code, problem_of(both)["code"]) == (409, "ambiguous")
+    assert page_of(call, here, f"{path}?cluster=moon")["cluster"] == "moon"
+    assert "results" in page_of(call, here, f"{path}/revisions?cluster=moon&page_size=2")

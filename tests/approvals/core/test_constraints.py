@@ -1,0 +1,74 @@
+"""What has to be so in the cluster before anything is applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals.policy import Surroundings, check_constraints, unmet
+from provisioner.errors import InvalidConstraint
+
+AROUND = Surroundings(
+    kubernetes_version="v1.36.3-gke.100",
+    apis=frozenset({"v1/Pod", "cert-manager.io/v1/Certificate"}),
+    versions={"cert-manager": "v1.14.2", "moving": "main", "ill": "1.0.0"},
+    healthy=frozenset({"cert-manager", "moving"}),
+)
+
+
+def api(group: str, kind: str) -> dict[str, Any]:
+    return {"requiredAPIs": [{"group": group, "version": "v1", "kind": kind}]}
+
+
+def needs(name: str, versions: str = "") -> dict[str, Any]:
+    return {"requiredBundleDeployments": [{"name": name, **({"versionRange": versions} if versions else {})}]}
+
+
+def asks(expression: str, message: str = "") -> dict[str, Any]:
+    return {"cel": [{"expression": expression, "message": message}]}
+
+
+@pytest.mark.parametrize(
+    ("constraints", "words"),
+    [
+        pytest.param({}, "", id="none"),
+        pytest.param({"kubernetesVersionRange": ">=1.36.3 <1.37.0"}, "", id="the version, without the vendor's suffix"),
+        pytest.param({"kubernetesVersionRange": ">=1.37.0"}, "Kubernetes is v1.36.3-gke.100; >=1.37.0", id="too old"),
+        pytest.param(api("cert-manager.io", "Certificate"), "", id="an API"),
+        pytest.param(api("", "Pod"), "", id="an API of the core group"),
+        pytest.param(api("cert-manager.io", "Issuer"), "cert-manager.io/v1/Issuer is not served", id="no such API"),
+        pytest.param(needs("cert-manager", ">=1.14"), "", id="another one"),
+        pytest.param(needs("cert-manager", "<1.14"), "runs v1.14.2; <1.14 is required", id="another one too new"),
+        pytest.param(needs("moving", ">=1.0"), "runs main; >=1.0 is required", id="another one without a version"),
+        pytest.param(needs("moving"), "", id="another one of any version"),
+        pytest.param(needs("ill"), "BundleDeployment ill is not healthy", id="another one that is ill"),
+        pytest.param(needs("gone"), "BundleDeployment gone does not run", id="another one that is not there"),
+        pytest.param(asks("'ill' in versions && !('ill' in healthy)"), "", id="CEL"),
+        pytest.param(
+            asks("'ill' in healthy", "ill has to be well"), "ill has to be well: `'ill' in", id="CEL not true"
+        ),
+        pytest.param(asks("versions['x'] == '1'"), "could not be evaluated", id="CEL that cannot be evaluated"),
+    ],
+)
+def test_what_is_unmet_is_said(constraints: dict[str, Any], words: str) -> None:
+    check_constraints(constraints)
+    found = unmet(constraints, AROUND)
+    assert len(found) == (1 if words else 0), found
+    assert words in "".join(found)
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        pytest.param({"kubernetesVersionRange": "latest and greatest"}, id="a range"),
+        pytest.param(needs("x", "^1.0"), id="a range of another grammar"),
+        pytest.param(asks("worst == 'safe'"), id="a fact of policies"),
+        pytest.param(asks("1 + 1"), id="no question"),
+        pytest.param(asks("'a' in"), id="no CEL"),
+        pytest.param(asks("true" + " && true" * 2000), id="too long"),
+    ],
+)
+def test_what_cannot_be_read_is_said_before_anything_else(constraints: dict[str, Any]) -> None:
+    with pytest.raises(InvalidConstraint):
+        check_constraints(constraints)

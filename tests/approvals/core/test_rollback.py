@@ -1,0 +1,115 @@
+"""Back to an earlier revision: who asked, for what, and when that cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals import services
+from approvals.errors import Changed, InvalidInput
+from approvals.models import BundleDeployment, Request, Revision
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+
+def revision(deployment: BundleDeployment, number: int, state: str) -> Revision:
+    """A revision of the deployment's latest request, as an apply leaves it behind."""
+    request = deployment.requests.get(number=number)
+    world.in_review(request)
+    Request.objects.filter(pk=request.pk).update(state="failed" if state == "failed" else "applied")
+    request.refresh_from_db()
+    assert request.content is not None
+    made = Revision.objects.create(
+        deployment=deployment,
+        number=number,
+        request=request,
+        content=request.content,
+        state=state,
+        started_at=request.created_at,
+    )
+    if state == "active":
+        BundleDeployment.objects.filter(pk=deployment.pk).update(active_revision=made)
+    return made
+
+
+@pytest.fixture
+def twice(here: World) -> BundleDeployment:
+    """Applied twice, from rita's first and second wish."""
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec("1")), here.rita)
+    revision(deployment, 1, "replaced")
+    obj = world.seen("strimzi", world.spec("2"), uid=deployment.uid, generation=2)
+    world.wish(here.cluster, obj, here.rita)
+    revision(deployment, 2, "active")
+    here.kubernetes.objects["strimzi"] = obj
+    deployment.refresh_from_db()
+    return deployment
+
+
+def back(deployment: BundleDeployment, value: str) -> dict[str, Any]:
+    annotations = {"core.rukpak.io/rollback-to": value}
+    return world.seen("strimzi", world.spec("2"), uid=deployment.uid, generation=2, annotations=annotations)
+
+
+def test_going_back_is_a_request_for_what_was_applied_then(here: World, twice: BundleDeployment) -> None:
+    services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+    made = Request.objects.get(number=3)
+    assert (made.purpose, made.state, made.to_revision) == ("rollback", "preparing", Revision.objects.get(number=1))
+    assert made.spec == world.spec("1")
+    assert made.options_digest == twice.options_digest
+    assert [person["username"] for person in made.requesters] == ["ada"]
+    assert made.is_requester_known
+
+
+def test_going_back_with_kubectl_is_asked_by_nobody_knows_whom(here: World, twice: BundleDeployment) -> None:
+    for value in ("1", "1"):
+        world.wish(here.cluster, back(twice, value))
+    made = Request.objects.get(purpose="rollback")
+    assert (made.requesters, made.is_requester_known) == ([], False)
+    world.wish(here.cluster, back(twice, "1/again"))
+    assert [it.state for it in Request.objects.filter(purpose="rollback").order_by("number")] == [
+        "superseded",
+        "preparing",
+    ]
+
+
+@pytest.mark.parametrize("value", ["7", "x", "-1", "9" * 50, "", "1.0", "٣"])
+def test_a_revision_that_was_never_in_force_is_said_and_supersedes_nothing(
+    here: World, twice: BundleDeployment, value: str
+) -> None:
+    world.wish(here.cluster, back(twice, f"{value}/a"))
+    twice.refresh_from_db()
+    assert not Request.objects.filter(purpose="rollback").exists()
+    assert twice.problem.endswith("there is 1, 2") or value == ""
+
+
+def test_what_failed_cannot_be_gone_back_to(here: World, twice: BundleDeployment) -> None:
+    Revision.objects.filter(number=1).update(state="failed")
+    with pytest.raises(InvalidInput, match="there is 2"):
+        services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+    assert Request.objects.count() == 2
+
+
+def test_nobody_goes_back_while_something_is_being_applied(here: World, twice: BundleDeployment) -> None:
+    Request.objects.filter(number=2).update(state="applying", settled_at=None)
+    with pytest.raises(Changed):
+        services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+    world.wish(here.cluster, back(twice, "1"))
+    twice.refresh_from_db()
+    assert "when it is settled" in twice.problem
+
+
+def test_a_new_wish_takes_the_place_of_going_back_and_of_its_problem(here: World, twice: BundleDeployment) -> None:
+    world.wish(here.cluster, back(twice, "1"))
+    world.wish(here.cluster, world.seen("strimzi", world.spec("3"), uid=twice.uid, generation=3), here.rita)
+    assert [(it.purpose, it.state) for it in Request.objects.order_by("number")][2:] == [
+        ("rollback", "superseded"),
+        ("deploy", "preparing"),
+    ]
+
+
+def test_what_was_gone_back_from_is_not_asked_for_by_itself(here: World, twice: BundleDeployment) -> None:
+    services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+    Request.objects.filter(number=3).update(state="denied", subject_digest="sha256:x")
+    world.wish(here.cluster, here.kubernetes.objects["strimzi"])
+    assert Request.objects.filter(purpose="deploy").count() == 2

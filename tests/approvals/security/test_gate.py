@@ -1,0 +1,245 @@
+"""The gate asks guards and waivers again, and labels do not lead past a guard (security.md S14, S25)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+
+from approvals.models import BundleDeployment, Policy, PolicyEvaluation, Request
+from approvals.steps import deploy
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.core.test_policies import allow, look, save
+from tests.approvals.core.test_waivers import CALM, approve, finding, report
+
+
+@pytest.fixture
+def approved(here: World) -> Request:
+    """Approved by ada, who accepted its one dangerous finding because a guard held it back."""
+    here.kubernetes.allow("ada", "override")
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    request = report(Request.objects.get(), finding(1))
+    save(here, kind="guard", expression=CALM)
+    approve(request, here.ada, "f1")
+    assert look(request).state == "approved"
+    return Request.objects.select_related("deployment__cluster").get()
+
+
+def ask_again(request: Request) -> None:
+    deploy._check_guards(request, deploy.check_reviewers(request))
+
+
+def test_what_was_approved_passes_while_nothing_changed(approved: Request) -> None:
+    ask_again(approved)
+
+
+def test_S25_a_waiver_whose_author_may_no_longer_override_makes_it_wait(here: World, approved: Request) -> None:
+    here.kubernetes.allowed.discard(("ada", "override", "*"))
+    with pytest.raises(deploy.Waiting, match=r"what ada accepted no longer counts: .* override"):
+        ask_again(approved)
+
+
+def test_S25_it_waits_for_a_lost_waiver_also_where_no_guard_needs_it(here: World, approved: Request) -> None:
+    Policy.objects.update(is_active=False)
+    here.kubernetes.allowed.discard(("ada", "override", "*"))
+    with pytest.raises(deploy.Waiting, match="what ada accepted no longer counts"):
+        ask_again(approved)
+
+
+def test_promise_4_a_waiver_about_which_nobody_answers_makes_it_wait(here: World, approved: Request) -> None:
+    ask = here.kubernetes.ask
+
+    def ask_or_fail(cluster: Any, identity: Any, question: Any) -> Any:
+        here.kubernetes.is_down = question.verb == "override"
+        return ask(cluster, identity, question)
+
+    here.kubernetes.ask = ask_or_fail  # type: ignore[method-assign] # the cluster goes silent for one question
+    with pytest.raises(deploy.Waiting, match="counts as no"):
+        ask_again(approved)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"expression": "false", "message": "frozen until Monday"}, "frozen until Monday"),
+        ({"expression": "waived == 0"}, "`waived == 0` is false"),
+        ({"expression": 'actions["nonsense"] == 0'}, "could not be evaluated"),
+    ],
+    ids=["a freeze", "no waivers any more", "an error"],
+)
+def test_a_guard_that_newly_holds_makes_it_wait(
+    here: World, approved: Request, change: dict[str, str], words: str
+) -> None:
+    save(here, kind="guard", **change)
+    with pytest.raises(deploy.Waiting, match="guard routine") as waiting:
+        ask_again(approved)
+    assert words in str(waiting.value)
+    assert PolicyEvaluation.objects.get(policy_version=2).result in ("holds", "error")
+    save(here, kind="guard", expression="true")
+    ask_again(approved)
+
+
+def test_a_guard_that_is_new_since_the_approval_makes_it_wait(here: World, approved: Request) -> None:
+    save(here, name="freeze", kind="guard", expression="false")
+    with pytest.raises(deploy.Waiting, match="guard freeze"):
+        ask_again(approved)
+
+
+@pytest.mark.parametrize("change", [{"mode": "dry-run"}, {"is_active": False}, {"labels": {"tier": "prod"}}])
+def test_a_guard_that_does_not_concern_it_does_not_make_it_wait(
+    here: World, approved: Request, change: dict[str, Any]
+) -> None:
+    save(here, kind="guard", **{"expression": "false", **change})
+    ask_again(approved)
+
+
+def relabel(here: World, **labels: str) -> Request:
+    """The same deployment with other labels, as the watch sees it."""
+    deployment = BundleDeployment.objects.get()
+    obj = world.seen("strimzi", deployment.spec, uid=deployment.uid, generation=deployment.generation, labels=labels)
+    world.wish(here.cluster, obj)
+    return Request.objects.order_by("-number")[0]
+
+
+def labelled(here: World, **labels: str) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec(), labels=labels), here.rita)
+    return world.in_review(Request.objects.get())
+
+
+@pytest.mark.parametrize("state", ["in_review", "approved"])
+def test_S14_other_labels_are_a_new_round(here: World, state: str) -> None:
+    labelled(here, tier="prod")
+    Request.objects.update(state=state)
+    found = relabel(here)
+    assert (found.state, found.problem_code, found.number) == ("stale", "labels-changed", 1)
+    assert (found.labels, found.earlier_labels) == ({}, [{"tier": "prod"}])
+
+
+def test_S14_the_same_labels_are_nothing_new(here: World) -> None:
+    labelled(here, tier="prod", team="a")
+    found = relabel(here, team="a", tier="prod")
+    assert (found.state, found.earlier_labels) == ("in_review", [])
+
+
+def test_S14_labels_that_change_while_it_is_prepared_go_into_its_first_round(here: World) -> None:
+    world.wish(here.cluster, world.seen("strimzi", world.spec(), labels={"tier": "prod"}), here.rita)
+    found = relabel(here)
+    assert (found.state, found.labels, found.earlier_labels) == ("preparing", {}, [{"tier": "prod"}])
+
+
+def test_S14_what_is_being_applied_is_left_alone(here: World) -> None:
+    labelled(here, tier="prod")
+    Request.objects.update(state="applying")
+    assert relabel(here).labels == {"tier": "prod"}
+
+
+def test_S14_labels_that_go_back_and_forth_are_kept_once(here: World) -> None:
+    labelled(here, tier="prod")
+    for _ in range(3):
+        relabel(here)
+        found = relabel(here, tier="prod")
+    assert found.earlier_labels == [{"tier": "prod"}, {}]
+
+
+@pytest.mark.parametrize("before", ["in_review", "failed", "superseded", "applied"])
+def test_S14_a_guard_is_not_shaken_off_with_a_new_version_without_its_label(here: World, before: str) -> None:
+    old = labelled(here, tier="prod")
+    Request.objects.update(state=before)
+    obj = world.seen("strimzi", world.spec("2.0.0"), uid=old.deployment.uid, generation=2)
+    world.wish(here.cluster, obj, here.rita)
+    request = world.in_review(Request.objects.get(number=2))
+    assert (request.labels, request.earlier_labels) == ({}, [{"tier": "prod"}])
+    save(here, kind="guard", expression="false", labels={"tier": "prod"})
+    approve(request, here.ada)
+    assert look(request).state == "in_review"
+
+
+def test_S14_labels_of_what_was_replaced_by_something_applied_are_forgotten(here: World) -> None:
+    old = labelled(here, tier="prod")
+    Request.objects.update(state="applied", earlier_labels=[{"tier": "older"}])
+    world.wish(here.cluster, world.seen("strimzi", world.spec("2"), uid=old.deployment.uid, generation=2), here.rita)
+    assert Request.objects.get(number=2).earlier_labels == [{"tier": "prod"}]
+
+
+def test_S14_a_label_put_on_for_a_grant_does_not_let_it_approve(here: World) -> None:
+    labelled(here)
+    relabel(here, tier="test")
+    Request.objects.update(state="in_review")
+    allow(here, save(here, expression="true", labels={"tier": "test"}))
+    assert look(Request.objects.get()).state == "in_review"
+
+
+@pytest.fixture
+def unasked(here: World) -> Request:
+    """Written with kubectl, so nobody knows by whom; ada and bert may approve and use the ServiceAccount."""
+    for who in ("ada", "bert"):
+        here.kubernetes.allow(who, "approve")
+        here.kubernetes.allow(who, "impersonate")
+    world.wish(here.cluster, world.seen("strimzi", world.spec()))
+    return world.in_review(Request.objects.get())
+
+
+@pytest.mark.parametrize("verb", ["update", "patch", "create"])
+def test_S05_one_who_may_have_asked_is_not_enough_where_nobody_knows(here: World, unasked: Request, verb: str) -> None:
+    here.kubernetes.allow("ada", verb)
+    assert approve(unasked, here.ada).may_write
+    found = look(unasked)
+    assert (found.state, found.problem_code) == ("in_review", "held-back")
+    assert "one more has to approve" in found.problem
+    approve(unasked, here.bert)
+    assert look(unasked).state == "approved"
+
+
+def test_S05_of_two_who_may_have_asked_one_counts(here: World, unasked: Request, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    for person in (here.ada, here.bert):
+        here.kubernetes.allow(person.username, "update")
+        approve(unasked, person)
+    assert look(unasked).state == "in_review"
+
+
+def test_S05_one_who_may_not_write_it_is_enough(here: World, unasked: Request) -> None:
+    assert not approve(unasked, here.ada).may_write
+    assert look(unasked).state == "approved"
+
+
+def test_promise_4_who_may_have_asked_cannot_be_found_out_so_they_may(here: World, unasked: Request) -> None:
+    ask = here.kubernetes.ask
+
+    def ask_or_fail(cluster: Any, identity: Any, question: Any) -> Any:
+        here.kubernetes.is_down = question.verb == "patch"
+        return ask(cluster, identity, question)
+
+    here.kubernetes.ask = ask_or_fail  # type: ignore[method-assign] # the cluster goes silent for one question
+    assert approve(unasked, here.ada).may_write
+
+
+@pytest.mark.parametrize("change", [{"DOUBT_WRITERS": False}, {"SELF_APPROVAL": True}], ids=str)
+def test_S05_the_operator_may_trust_those_who_write(
+    here: World, unasked: Request, settings: Any, change: dict[str, bool]
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, **change}
+    here.kubernetes.allow("ada", "update")
+    approve(unasked, here.ada)
+    assert look(unasked).state == "approved"
+
+
+def test_S05_where_it_is_known_who_asked_an_approver_may_write_too(here: World) -> None:
+    here.kubernetes.allow("ada", "update")
+    request = labelled(here)
+    approve(request, here.ada)
+    assert look(request).state == "approved"
+
+
+def test_S05_at_the_gate_it_is_counted_the_same(here: World, unasked: Request, settings: Any) -> None:
+    here.kubernetes.allow("ada", "update")
+    settings.PRATIQUE = {**settings.PRATIQUE, "DOUBT_WRITERS": False}
+    approve(unasked, here.ada)
+    assert look(unasked).state == "approved"
+    settings.PRATIQUE = {**settings.PRATIQUE, "DOUBT_WRITERS": True}
+    cache.clear()
+    with pytest.raises(deploy.Waiting, match="one more has to approve"):
+        ask_again(Request.objects.select_related("deployment__cluster").get())
+    assert not Policy.objects.exists()

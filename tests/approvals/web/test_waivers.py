@@ -1,0 +1,220 @@
+"""Accepting findings in the browser: what is offered to whom, what is kept, and what everybody sees afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from approvals import services
+from approvals.models import AuditEntry, Report, Request, Review
+from approvals.services.waivers import MAX_WAIVERS, Waiver
+from approvals.web.waivers import FIELD
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.core.test_waivers import finding
+from tests.approvals.web import scene
+from tests.approvals.web.conftest import afternoon, browse
+from tests.approvals.web.test_requests import Browse, decide, text_of
+
+__all__ = ["afternoon", "browse"]
+NAMED = {"typed": "harbour", "reason": "we talked"}
+
+
+@pytest.fixture
+def serious(here: World, afternoon: dict[str, Any]) -> Request:
+    """A request with many findings; ada may override it."""
+    here.kubernetes.allow("ada", "override", "harbour")
+    request: Request = afternoon["serious"]
+    return request
+
+
+def fingerprints(request: Request) -> list[str]:
+    return [one["fingerprint"] for one in Report.objects.get(request=request).body["findings"]]
+
+
+def page_of(client: Client, request: Request) -> str:
+    return text_of(client.get(f"/requests/{request.uid}"))
+
+
+def with_findings(here: World, *found: dict[str, Any]) -> Request:
+    here.kubernetes.allow("ada", "override")
+    body = {**scene.report_of("image-known-before"), "findings": list(found), "worst": "notable"}
+    return scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+
+
+def test_who_may_override_finds_a_field_at_each_finding(here: World, serious: Request, browse: Browse) -> None:
+    page = page_of(browse(here.ada), serious)
+    assert [one for one in fingerprints(serious) if f'name="{FIELD}{one}"' not in page] == []
+    assert page.count('form="review-form"') == len(fingerprints(serious))
+    assert page.count('id="review-form"') == 1
+    assert "You may accept findings" in page
+
+
+def test_who_may_approve_only_is_told_why_there_is_none(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    page = page_of(browse(here.ada), afternoon["serious"])
+    assert FIELD not in page
+    assert "You cannot accept findings: accepting a finding needs more than approving" in page
+    assert "verbs: [&quot;override&quot;]" in page
+
+
+def test_who_may_not_decide_is_not_asked_about(here: World, serious: Request, browse: Browse) -> None:
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("bert", "override")
+    here.kubernetes.asked.clear()
+    assert FIELD not in page_of(browse(here.bert), serious)
+    assert "override" not in {one.verb for _, one in here.kubernetes.asked}
+
+
+def test_what_was_written_at_a_finding_is_kept_with_the_approval(here: World, serious: Request, browse: Browse) -> None:
+    first, second, *_ = fingerprints(serious)
+    client = browse(here.ada)
+    form = {FIELD + first: " the nodes are\r\nours ", FIELD + second: "", **NAMED}
+    assert decide(client, serious, **form).status_code == 302
+    review = Review.objects.get(request=serious)
+    assert review.waives == [{"fingerprint": first, "reason": "the nodes are\nours"}]
+    page = page_of(client, serious)
+    assert page.count("the nodes are\nours") == 2, "next to the finding, and in the history"
+    assert 'Accepted by <span class="mono">ada</span>' in page
+    assert page.count('<span class="label label-plain">accepted</span>') == 1
+
+
+def test_a_denial_accepts_nothing(here: World, serious: Request, browse: Browse) -> None:
+    form = {FIELD + fingerprints(serious)[0]: "why not", "decision": "Deny"}
+    assert decide(browse(here.ada), serious, **form).status_code == 302
+    assert Review.objects.get(request=serious).waives == []
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        pytest.param({FIELD + "foreign": "why not"}, "not in the report", id="foreign"),
+        pytest.param({FIELD: "why not"}, "not in the report", id="no fingerprint"),
+        pytest.param({"reason": "", FIELD + "f": "so that <b>all</b> is kept"}, "say why you approve", id="form"),
+    ],
+)
+def test_what_is_refused_is_shown_again_with_what_was_written(
+    here: World, serious: Request, browse: Browse, form: dict[str, str], words: str
+) -> None:
+    first = fingerprints(serious)[0]
+    response = decide(browse(here.ada), serious, **{**NAMED, **form, FIELD + first: "kept & <i>safe</i>"})
+    assert response.status_code == 422
+    assert words in text_of(response)
+    assert "kept &amp; &lt;i&gt;safe&lt;/i&gt;</textarea>" in text_of(response)
+    assert not Review.objects.filter(request=serious).exists()
+
+
+def test_S12_a_forged_field_without_the_right_is_refused(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    serious = afternoon["serious"]
+    response = decide(browse(here.ada), serious, **{FIELD + fingerprints(serious)[0]: "why not", **NAMED})
+    assert response.status_code == 403
+    assert "needs more than approving" in text_of(response)
+    assert not Review.objects.filter(request=serious).exists()
+
+
+def test_S03_a_stale_tab_accepts_nothing(here: World, serious: Request, browse: Browse) -> None:
+    form = {FIELD + fingerprints(serious)[0]: "why not", "subject_digest": "sha256:old", **NAMED}
+    assert decide(browse(here.ada), serious, **form).status_code == 409
+    assert not Review.objects.filter(request=serious).exists()
+
+
+def test_a_form_sent_twice_accepts_once(here: World, serious: Request, browse: Browse) -> None:
+    form = {FIELD + fingerprints(serious)[0]: "why not", **NAMED}
+    answers = [decide(browse(here.ada), serious, **form).status_code for _ in range(2)]
+    assert answers == [302, 409]
+    assert Review.objects.filter(request=serious).count() == 1
+
+
+def test_ten_thousand_fields_are_refused(here: World, serious: Request, browse: Browse) -> None:
+    form = {f"{FIELD}{number}": "x" for number in range(10_000)}
+    assert decide(browse(here.ada), serious, **form, **NAMED).status_code in (400, 413)
+    assert not Review.objects.filter(request=serious).exists()
+
+
+def test_what_nobody_may_accept_says_so_instead(here: World, browse: Browse) -> None:
+    found = (finding(1), finding(2, "unknown", "GAP-01"), finding(3, "critical", "OWN-PRATIQUE-01"))
+    page = page_of(browse(here.ada), with_findings(here, *found))
+    assert [number for number in (1, 2, 3) if f'name="{FIELD}f{number}"' in page] == [1]
+    assert "It cannot be accepted: nobody knows what it would mean" in page
+    assert "It cannot be accepted: it touches Pratique itself" in page
+
+
+def test_a_very_long_report_can_still_be_decided_on(here: World, browse: Browse) -> None:
+    """More fields than a form may have would make even the denial impossible."""
+    request = with_findings(here, *(finding(number, "notable") for number in range(1200)))
+    page = page_of(browse(here.ada), request)
+    assert page.count('form="review-form"') == MAX_WAIVERS
+    assert f"offers it for the worst {MAX_WAIVERS} findings only" in page
+    form = {f"{FIELD}f{number}": "" for number in range(MAX_WAIVERS)}
+    assert decide(browse(here.ada), request, **form).status_code == 302
+
+
+def test_S09_a_secret_that_one_may_not_see_is_not_offered(here: World, browse: Browse) -> None:
+    ref = {"group": "", "version": "v1", "kind": "Secret", "namespace": "harbour", "name": "keys"}
+    request = with_findings(here, finding(1, ref=ref))
+    report = Report.objects.get(request=request)
+    report.body["plan"]["actions"] = [
+        {**report.body["plan"]["actions"][0], "ref": ref, "before": {"kind": "Secret"}, "after": {"kind": "Secret"}}
+    ]
+    report.save()
+    here.kubernetes.closed.add("secrets")
+    page = page_of(browse(here.ada), request)
+    assert FIELD not in page
+    assert "It cannot be accepted: you may not see it" in page
+
+
+def waive(here: World, request: Request, fingerprint: str, reason: str) -> None:
+    services.review(
+        by=here.ada,
+        request_id=request.pk,
+        decision="Approve",
+        subject_digest=request.subject_digest,
+        reason="",
+        channel="rest",
+        waives=[Waiver(fingerprint, reason)],
+    )
+
+
+@pytest.mark.parametrize("where", ["requests/{}", "requests/{}/report.html", "audit"])
+def test_S24_a_reason_hides_nothing_wherever_it_is_shown(
+    here: World, serious: Request, browse: Browse, where: str
+) -> None:
+    waive(here, serious, fingerprints(serious)[0], "fine \u202egnp.exe <script>alert(1)</script>")
+    page = text_of(browse(here.ada).get("/" + where.format(serious.uid)))
+    assert "gnp.exe" in page
+    assert "\u202e" not in page
+    assert "<script>alert" not in page
+
+
+def test_the_printed_report_says_who_accepted_what(here: World, serious: Request, browse: Browse) -> None:
+    waive(here, serious, fingerprints(serious)[0], "the nodes are ours")
+    page = text_of(browse(here.ada).get(f"/requests/{serious.uid}/report.html"))
+    assert page.count("Accepted by ada on ") == 1
+    assert " UTC: the nodes are ours" in page
+
+
+def test_the_audit_page_says_what_was_accepted(here: World, serious: Request, browse: Browse) -> None:
+    waive(here, serious, fingerprints(serious)[0], "the nodes are ours")
+    page = text_of(browse(here.ada).get("/audit"))
+    rule = Report.objects.get(request=serious).body["findings"][0]["rule"]
+    assert f"rule {rule}" in page
+    assert "the nodes are ours" in page
+    assert AuditEntry.objects.get(verb="review.given", request_uid=serious.uid).facts["waives"][0]["rule"] == rule
+
+
+def test_a_waiver_of_an_earlier_round_is_history_and_no_longer_next_to_the_finding(
+    here: World, serious: Request, browse: Browse
+) -> None:
+    first = fingerprints(serious)[0]
+    waive(here, serious, first, "the nodes are ours")
+    body = Report.objects.get(request=serious).body
+    Request.objects.filter(pk=serious.pk).update(round=2)
+    serious.refresh_from_db()
+    world.in_review(serious)
+    Report.objects.filter(request=serious, round=2).update(body=body)
+    page = page_of(browse(here.ada), serious)
+    assert page.count("the nodes are ours") == 1
+    assert f"accepts <code>{first[:12]}</code>" in page

@@ -1,0 +1,72 @@
+"""How an apply ends that does not come to its end: nothing hangs, what was done is known, the next request follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from approvals import services
+from approvals.models import Request, Revision
+from approvals.steps import deploy
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+
+def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """`happens` once, after the first object was written and before the next phase."""
+    noted = deploy.note
+    seen: list[object] = []
+
+    def note(request: Request, outcome: object) -> None:
+        noted(request, outcome)  # type: ignore[arg-type]  # passed on as it came
+        seen.append(outcome)
+        if len(seen) == 1:
+            happens()
+
+    monkeypatch.setattr(deploy, "note", note)
+
+
+def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_next(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = station.wish("turned", bundles.image(registry, "turned", bundles.app("turned", "1"), "1"))
+    station.work()
+    first = station.latest(deployment)
+    other = bundles.image(registry, "turned", bundles.app("turned", "2"), "2")
+    after_the_first(monkeypatch, lambda: station.wish("turned", other))
+    station.approve(deployment)
+    first.refresh_from_db()
+    assert (first.state, first.problem_code) == ("failed", "no-longer-wished")
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "turned")) is None
+    revision = Revision.objects.get(request=first)
+    assert (revision.state, revision.finished_at is not None) == ("failed", True)
+    assert "a new request follows" in revision.message
+    latest = station.latest(deployment)
+    assert (latest.number, latest.state) == (2, "in_review")
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/turned", "--timeout=30s")
+
+
+def test_a_deletion_in_the_middle_ends_the_apply_and_removes_what_there_is(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = station.wish("left", bundles.image(registry, "left", bundles.app("left", "1")))
+    station.work()
+    station.look_after(deployment)  # sets the finalizer once something is ours, and the status
+    rita = station.people["rita"]
+    after_the_first(
+        monkeypatch,
+        lambda: (
+            station.look_after(deployment),
+            services.delete_deployment(by=rita, deployment=deployment, via="browser"),
+        ),
+    )
+    station.approve(deployment)
+    states = list(Request.objects.filter(deployment=deployment).order_by("number").values_list("purpose", "state"))
+    assert states == [("deploy", "failed"), ("delete", "in_review")]
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "left")) is None
+    assert station.look_after(deployment).gone_at is not None

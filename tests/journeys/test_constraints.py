@@ -1,0 +1,45 @@
+"""spec.constraints on a real API server: an approved request waits, says what is unmet, and goes on by itself."""
+
+from __future__ import annotations
+
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+
+def test_an_approved_request_waits_for_another_deployment_and_goes_on_by_itself(
+    station: Station, registry: Registry
+) -> None:
+    constraints = {
+        "kubernetesVersionRange": ">=1.30.0",
+        "requiredAPIs": [{"group": "apps", "version": "v1", "kind": "Deployment"}],
+        "requiredBundleDeployments": [{"name": "ground"}],
+    }
+    upper = bundles.image(registry, "upper", bundles.app("upper", "1"))
+    deployment = station.wish("upper", upper, constraints=constraints)
+    station.work()
+    assert station.latest(deployment).problem_code == "unmet-constraints"
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "unmet-constraints")
+    assert request.problem.endswith("BundleDeployment ground does not run")
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "upper")) is None
+
+    ground = station.wish("ground", bundles.image(registry, "ground", bundles.app("ground", "1")))
+    station.work()
+    station.approve(ground)
+    request.refresh_from_db()
+    assert request.problem.endswith("BundleDeployment ground is not healthy")
+    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/ground", "--timeout=30s")
+    assert station.look_after(ground).health == "Current"
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.problem) == ("applied", "")
+
+
+def test_constraints_that_cannot_be_read_fail_the_request_with_the_reason(station: Station, registry: Registry) -> None:
+    source = bundles.image(registry, "unread", bundles.app("unread", "1"))
+    deployment = station.wish("unread", source, constraints={"kubernetesVersionRange": "^1.30"})
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "invalid-range")

@@ -1,0 +1,89 @@
+"""From the wish to the words: checks of a deployment's own and a missed deadline, on a real API server."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import yaml
+from django.utils import timezone
+
+from approvals.models import BundleDeployment, Revision
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+PATIENCE_SECONDS = 30.0
+
+
+def checks(*assertions: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"apiVersion": "apps/v1", "kind": "Deployment", **assertion} for assertion in assertions]
+
+
+def healthy(station: Station, name: str) -> tuple[str, str, str]:
+    """Status, reason and message of the condition that the cluster shows."""
+    (one,) = [it for it in station.get("bd", name)["status"]["conditions"] if it["type"] == "Healthy"]
+    return one["status"], one["reason"], one["message"]
+
+
+def look_until(station: Station, deployment: BundleDeployment, words: str) -> str:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while words not in station.look_after(deployment).health_message and time.monotonic() < end:
+        time.sleep(0.5)
+    deployment.refresh_from_db()
+    return deployment.health_message
+
+
+def test_checks_that_cannot_be_read_stop_the_request_before_anything_else(station: Station, registry: Registry) -> None:
+    wrong = checks({"cel": {"current": "status.readyReplicas =="}}, {"cel": {"current": "1 + 1"}})
+    source = bundles.image(registry, "probe", bundles.app("probe", "1"))
+    deployment = station.wish("probe", source, healthChecks=wrong)
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "bad-health-check")
+    assert "spec.healthChecks[0]: cel.current: " in request.problem
+    assert "spec.healthChecks[1]: cel.current: gives INT; expected bool" in request.problem
+    deployment.refresh_from_db()
+    assert deployment.problem == request.problem
+
+
+def test_a_deployment_is_healthy_only_by_its_own_checks_too(station: Station, registry: Registry) -> None:
+    asked = checks(
+        {"condition": {"type": "Available"}},
+        {"fieldValue": {"path": "status.readyReplicas", "value": 1}},
+        {"cel": {"current": "has(metadata.labels.checked) && metadata.labels.checked == 'yes'"}},
+    )
+    deployment = station.wish("own", bundles.image(registry, "own", bundles.app("own", "1")), healthChecks=asked)
+    station.work()
+    station.approve(deployment)
+    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/own", "--timeout=30s")
+    words = look_until(station, deployment, "its CEL check current is not true yet")
+    assert f"Deployment.apps {station.namespace}/own: its CEL check current is not true yet" in words
+    assert healthy(station, "own")[:2] == ("False", "InProgress")
+    station.ctl("label", "-n", station.namespace, "deployment/own", "checked=yes")
+    assert look_until(station, deployment, "3 of 3") == "3 of 3 objects are ready"
+    assert healthy(station, "own")[:2] == ("True", "Current")
+
+
+def test_a_missed_deadline_is_a_reason_of_its_own_with_the_schedulers_words(
+    station: Station, registry: Registry
+) -> None:
+    files = bundles.app("stuck", "1")
+    obj = yaml.safe_load(files["manifests/02.yaml"])
+    obj["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "of-gold"}
+    files["manifests/02.yaml"] = yaml.safe_dump(obj).encode()
+    source = bundles.image(registry, "stuck", files)
+    deployment = station.wish("stuck", source, progressDeadlineMinutes=10)
+    station.work()
+    station.approve(deployment)
+    words = look_until(station, deployment, "Unschedulable")
+    assert "Unschedulable: 0/1 nodes are available" in words
+    assert healthy(station, "stuck")[:2] == ("False", "InProgress")
+    Revision.objects.filter(deployment=deployment).update(finished_at=timezone.now() - timedelta(minutes=11))
+    station.look_after(deployment)
+    status, reason, message = healthy(station, "stuck")
+    assert (status, reason) == ("False", "ProgressDeadlineExceeded")
+    assert message.startswith("ProgressDeadlineExceeded: revision 1 was not healthy 10 minutes after it was applied")
+    assert "Unschedulable: 0/1 nodes are available" in message
+    assert station.latest(deployment).state == "applied"

@@ -1,0 +1,59 @@
+"""An approved request waits for what its account lacks, says it as YAML, and goes on once that is applied."""
+
+from __future__ import annotations
+
+import subprocess
+
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+
+def grant(station: Station, rules: str) -> None:
+    command = [str(station.kubectl), "--kubeconfig", str(station.kubeconfig), "--context", "admin", "apply", "-f", "-"]
+    done = subprocess.run(command, input=rules, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def take_away(station: Station) -> None:
+    station.ctl("delete", "clusterrolebinding", f"{station.namespace}-installer")
+
+
+def test_what_the_account_lacks_is_said_as_yaml_and_waited_for(station: Station, registry: Registry) -> None:
+    take_away(station)
+    files = bundles.app("poor", "1", secret_reader=True)
+    deployment = station.wish("poor", bundles.image(registry, "poor", files))
+    station.work()
+    assert station.latest(deployment).reports.get().findings.filter(rule="PRE-RULES").exists()
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "missing-rights")
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "poor")) is None
+
+    station.look_after(deployment)
+    applied = next(it for it in station.get("bdr", "poor-1")["status"]["conditions"] if it["type"] == "Applied")
+    assert (applied["status"], applied["reason"]) == ("False", "MissingRights")
+    words, _, rules = request.problem.partition("\n")
+    assert "goes on by itself" in words
+    grant(station, applied["message"].partition("\n")[2])
+    assert applied["message"].partition("\n")[2] == rules
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem
+    assert request.problem == ""
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "poor")) is not None
+
+
+def test_rights_that_are_taken_away_after_the_review_are_waited_for_as_well(
+    station: Station, registry: Registry
+) -> None:
+    deployment = station.wish("robbed", bundles.image(registry, "robbed", bundles.app("robbed", "1")))
+    station.work()
+    assert not station.latest(deployment).reports.get().findings.filter(rule="PRE-RULES").exists()
+    take_away(station)
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "missing-rights")
+    grant(station, request.problem.partition("\n")[2])
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem

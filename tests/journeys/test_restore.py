@@ -1,0 +1,179 @@
+"""spec.onFailure on a real API server: what a failed apply leaves, and what is put back by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from approvals import services
+from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Revision
+from approvals.steps import restore
+from provisioner.cluster.plan import plan_digest
+from provisioner.values import Action, ObjectRef, Plan, PlannedAction
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.journeys.test_apply_ends import after_the_first
+from tests.services.registry import Registry
+
+RESTORE: dict[str, Any] = {"onFailure": "RestorePrevious"}
+
+
+def version_of(station: Station, name: str) -> str:
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    assert live is not None
+    return str(live["data"]["version"])
+
+
+def second_fails(
+    station: Station,
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    happens: Callable[[], object] | None = None,
+    **options: Any,
+) -> tuple[BundleDeployment, Request]:
+    """Version 1 runs; version 2 writes its ConfigMap, and meets somebody else's Deployment on its way."""
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1"), "1"), **options)
+    station.work()
+    station.approve(deployment)
+    more = {f"more-{path}".replace("/", "-"): data for path, data in bundles.app(f"{name}-more", "1").items()}
+    files = bundles.app(name, "2") | {f"manifests/{path}": data for path, data in more.items() if "02" in path}
+    station.wish(name, bundles.image(registry, name, files, "2"), **options)
+    station.work()
+
+    def meet() -> None:
+        station.ctl("create", "deployment", f"{name}-more", "-n", station.namespace, "--image=registry.example.com/x")
+        if happens:
+            happens()
+
+    with monkeypatch.context() as patch:
+        after_the_first(patch, meet)
+        station.approve(deployment)
+    deployment.refresh_from_db()
+    return deployment, station.latest(deployment)
+
+
+def test_stop_leaves_what_was_written_and_says_so(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment, request = second_fails(station, registry, monkeypatch, "stop")
+    assert (request.state, request.problem_code) == ("failed", "apply-failed")
+    assert "stop-more" in request.problem
+    assert version_of(station, "stop") == "2"
+    assert deployment.active_revision is not None
+    assert deployment.active_revision.number == 1
+
+
+def test_what_ran_before_is_put_back_as_a_step_of_its_own(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment, request = second_fails(station, registry, monkeypatch, "back", **RESTORE)
+    assert request.state == "failed"
+    assert request.problem.endswith("revision 1 was put back")
+    assert "back-more" in request.problem
+    assert version_of(station, "back") == "1"
+    assert list(deployment.revisions.order_by("number").values_list("state", flat=True)) == ["active", "failed"]
+    steps = set(request.outcomes.filter(object__contains="ConfigMap").values_list("step", "state"))
+    assert steps == {("apply", "done"), ("restore", "done")}
+    verbs = list(
+        AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number").values_list("verb", flat=True)
+    )
+    assert verbs[-4:] == ["request.restore", "revision.recorded", "revision.restored", "request.fail"]
+    foreign = station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "back-more"))
+    assert foreign is not None
+    assert not InventoryItem.objects.filter(deployment=deployment, name="back-more").exclude(uid="").exists()
+
+
+def test_a_pause_holds_back_what_is_put_back_too(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rita = station.people["rita"]
+
+    def pause() -> None:
+        made = BundleDeployment.objects.get(name="hold")
+        services.pause_deployment(by=rita, deployment=made, is_paused=True, reason="wait", via="browser")
+
+    checked = restore._check
+    asked: list[int] = []
+
+    def pause_at_first(*words: Any) -> None:
+        asked.append(1)
+        if len(asked) == 1:
+            pause()
+        checked(*words)
+
+    monkeypatch.setattr(restore, "_check", pause_at_first)
+    deployment, request = second_fails(station, registry, monkeypatch, "hold", **RESTORE)
+    assert (request.state, request.problem_code) == ("restoring", "waiting")
+    assert version_of(station, "hold") == "2"
+    services.pause_deployment(by=rita, deployment=deployment, is_paused=False, reason="", via="browser")
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "failed"
+    assert "hold-more" in request.problem
+    assert version_of(station, "hold") == "1"
+
+
+def test_what_takes_a_review_is_not_put_back_without_one(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fight() -> None:
+        patch = '{"data": {"version": "theirs"}}'
+        station.ctl("patch", "configmap", "fight", "-n", station.namespace, "--type=merge", "-p", patch)
+
+    _, request = second_fails(station, registry, monkeypatch, "fight", fight, **RESTORE)
+    assert request.state == "failed"
+    assert "could not be put back" in request.problem
+    assert version_of(station, "fight") == "theirs"
+
+
+def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = restore._check
+    asked: list[int] = []
+    third = bundles.image(registry, "next", bundles.app("next", "3"), "3")
+
+    def wish_at_first(*words: Any) -> None:
+        asked.append(1)
+        if len(asked) == 1:
+            station.wish("next", third, **RESTORE)
+        checked(*words)
+
+    monkeypatch.setattr(restore, "_check", wish_at_first)
+    deployment, _ = second_fails(station, registry, monkeypatch, "next", **RESTORE)
+    states = list(Request.objects.filter(deployment=deployment).order_by("number").values_list("state", flat=True))
+    assert states == ["applied", "failed", "in_review"]
+    assert version_of(station, "next") == "1"
+
+
+def test_S16_what_holds_data_or_other_objects_is_never_deleted_to_put_something_back() -> None:
+    def leaving(group: str, kind: str) -> PlannedAction:
+        return PlannedAction(ObjectRef(group, "v1", kind, "", "a"), Action.DELETE, uid=kind)
+
+    kept = [
+        leaving("", "Namespace"),
+        leaving("", "PersistentVolumeClaim"),
+        leaving("", "PersistentVolume"),
+        leaving("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ]
+    config = leaving("", "ConfigMap")
+    update = PlannedAction(ObjectRef("", "v1", "Namespace", "", "b"), Action.UPDATE, uid="u")
+    actions = (*kept, config, update)
+    left = restore.without_what_is_kept(Plan(actions, plan_digest(actions)))
+    assert left == Plan((config, update), plan_digest((config, update)))
+
+
+def test_a_first_revision_that_fails_has_nothing_to_put_back(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = station.wish("first", bundles.image(registry, "first", bundles.app("first", "1")), **RESTORE)
+    station.work()
+    after_the_first(
+        monkeypatch,
+        lambda: station.ctl("create", "deployment", "first", "-n", station.namespace, "--image=registry.example.com/x"),
+    )
+    request = station.approve(deployment)
+    assert (request.state, Revision.objects.get(request=request).state) == ("failed", "failed")

@@ -1,0 +1,55 @@
+"""Back to an earlier revision on a real API server, while the source is dead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals import services
+from approvals.models import Revision
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+
+def settings_of(station: Station, name: str) -> dict[str, str]:
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    assert live is not None
+    return dict(live["data"])
+
+
+def test_an_earlier_revision_comes_back_from_the_store_reviewed_and_without_its_source(
+    station: Station, registry: Registry, settings: Any
+) -> None:
+    deployment = station.wish("tide", bundles.image(registry, "tide", bundles.app("tide", "1"), "1"))
+    station.work()
+    station.approve(deployment)
+    before = settings_of(station, "tide")
+    station.wish("tide", bundles.image(registry, "tide", bundles.app("tide", "2", replicas=2), "2"))
+    station.work()
+    station.approve(deployment)
+    assert settings_of(station, "tide") != before
+
+    settings.PRATIQUE = {**settings.PRATIQUE, "ALLOWED_NETWORKS": []}  # the registry cannot be reached any more
+    deployment.refresh_from_db()
+    services.rollback_deployment(by=station.people["rita"], deployment=deployment, revision=1, via="browser")
+    station.work()
+    request = station.latest(deployment)
+    assert (request.purpose, request.state) == ("rollback", "in_review"), request.problem
+    assert request.content == Revision.objects.get(deployment=deployment, number=1).content
+    report = request.reports.get()
+    assert report.actions["update"] >= 1
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    assert settings_of(station, "tide") == before
+    states = list(Revision.objects.filter(deployment=deployment).order_by("number").values_list("number", "state"))
+    assert states == [(1, "replaced"), (2, "replaced"), (3, "active")]
+
+    station.look_after(deployment)
+    conditions = {it["type"]: it for it in station.get("bd", "tide")["status"]["conditions"]}
+    assert (conditions["UpToDate"]["status"], conditions["UpToDate"]["reason"]) == ("False", "RolledBack")
+    assert "back to revision 1" in conditions["UpToDate"]["message"]
+    assert station.get("bdr", "tide-3")["spec"]["toRevision"] == 1
+
+    station.wish("tide", bundles.image(registry, "tide", bundles.app("tide", "3"), "3"))
+    station.work()
+    assert (station.latest(deployment).number, station.latest(deployment).problem_code) == (4, "forbidden-address")

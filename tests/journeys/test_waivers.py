@@ -1,0 +1,118 @@
+"""A guard, a waiver and the right to override on a real API server, from the report to the apply."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.cache import cache
+
+from approvals import services
+from approvals.errors import NotAllowed
+from approvals.ledger import pivots
+from approvals.models import BundleDeployment, Policy, Request
+from approvals.services.waivers import why_not
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys import station as built
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+OVERRIDE = built._binding("journey-override", "pratique-override", built._group("platform"))
+BINDING = ObjectRef.of(OVERRIDE)
+
+
+def guarded(here: Station, registry: Registry, name: str, expression: str = "rules.size() == 0") -> BundleDeployment:
+    """A deployment in review whose findings a guard does not like."""
+    if here.api.get(BINDING):
+        here.api.delete(BINDING)
+    services.save_policy(
+        by=here.people["alice"],
+        name="calm",
+        kind="guard",
+        mode="enforce",
+        cluster=here.cluster,
+        names=[name],
+        labels={},
+        expression=expression,
+        message="",
+        is_active=True,
+        via="browser",
+    )
+    deployment = here.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    here.work()
+    return deployment
+
+
+def waive_all(here: Station, deployment: BundleDeployment) -> Request:
+    request = here.latest(deployment)
+    found = request.reports.get(round=request.round).body["findings"]
+    assert found
+    assert [one for one in found if why_not(one)] == []
+    services.review(
+        by=here.people["alice"],
+        request_id=request.pk,
+        decision="Approve",
+        subject_digest=request.subject_digest,
+        reason="read it",
+        channel="rest",
+        waives=[services.Waiver(one["fingerprint"], "as in the last release") for one in found],
+    )
+    here.work()
+    request.refresh_from_db()
+    return request
+
+
+def pause(here: Station, deployment: BundleDeployment, *, is_paused: bool) -> None:
+    services.pause_deployment(
+        by=here.people["rita"], deployment=deployment, is_paused=is_paused, reason="", via="browser"
+    )
+
+
+def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Station, registry: Registry) -> None:
+    deployment = guarded(station, registry, "guarded")
+    with pytest.raises(NotAllowed, match="more than approving"):
+        waive_all(station, deployment)
+    station.api.apply(OVERRIDE, field_manager="journey")
+    pause(station, deployment, is_paused=True)
+    request = waive_all(station, deployment)
+    assert (request.state, request.problem_code) == ("approved", "waiting"), request.problem
+    station.look_after(deployment)
+    shown = station.get("bdr", "guarded-1")["status"]["reviewsSummary"]
+    assert shown == {"approvals": 1, "waivers": len(request.reviews.get().waives)}
+
+    station.api.delete(BINDING)
+    pause(station, deployment, is_paused=False)
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert "what alice accepted no longer counts" in request.problem
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "guarded")) is None
+
+    station.api.apply(OVERRIDE, field_manager="journey")
+    cache.clear()
+    Request.objects.update(look_again_at=None)
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem
+
+
+def test_a_guard_that_is_changed_after_the_approval_stops_the_apply(station: Station, registry: Registry) -> None:
+    deployment = guarded(station, registry, "thawed", "true")
+    pause(station, deployment, is_paused=True)
+    station.approve(deployment)
+    Policy.objects.update(expression="false", version=2, message="frozen until Monday")
+    pause(station, deployment, is_paused=False)
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert "frozen until Monday" in request.problem
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "thawed")) is None
+
+
+def test_S14_a_label_put_on_with_kubectl_is_reported_and_reviewed_again(station: Station, registry: Registry) -> None:
+    deployment = guarded(station, registry, "labelled", "true")
+    station.ctl("label", "bd", "labelled", "tier=prod")
+    pivots.see(cluster=station.cluster, obj=station.get("bd", "labelled"), writer=None)
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.round, request.labels) == ("in_review", 2, {"tier": "prod"})
+    assert station.approve(deployment).state == "applied"

@@ -1,0 +1,79 @@
+"""Ranges of versions, as OLM's bundles write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioner.errors import InvalidRange
+from provisioner.versions import range_of, release_of, version_of
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        pytest.param("1.2.3", ["1.2.3", "v1.2.3", "1.2.3+build"], ["1.2.4", "1.2.3-rc.1"], id="exactly"),
+        pytest.param("==1.2.3", ["1.2.3"], ["1.2.2"], id="two equals signs"),
+        pytest.param("!=1.2.3", ["1.2.4"], ["1.2.3"], id="not"),
+        pytest.param("!1.2.3", ["1.2.4"], ["1.2.3"], id="not, short"),
+        pytest.param(">=1.2.0 <2.0.0", ["1.2.0", "1.9.9"], ["2.0.0", "1.1.9"], id="and by a space"),
+        pytest.param(">=1.2.0,<2.0.0", ["1.2.0"], ["2.0.0"], id="and by a comma"),
+        pytest.param(">=1.2.0<2.0.0", ["1.2.0"], ["2.0.0"], id="and by nothing"),
+        pytest.param(">= 1.2 < 2", ["1.2.0"], ["2.0.0"], id="spaces after the operator, short versions"),
+        pytest.param("<1.0.0 || >3.0.0", ["0.9.0", "3.0.1"], ["1.0.0", "3.0.0"], id="or"),
+        pytest.param("1.x", ["1.0.0", "1.99.9"], ["2.0.0", "0.9.0"], id="any minor"),
+        pytest.param("1.2.x", ["1.2.0", "1.2.9"], ["1.3.0"], id="any patch"),
+        pytest.param(">1.2.x", ["1.3.0"], ["1.2.9"], id="after a wildcard"),
+        pytest.param("<1.2.x", ["1.1.9"], ["1.2.0"], id="before a wildcard"),
+        pytest.param("<=1.2.x", ["1.2.9"], ["1.3.0"], id="up to a wildcard"),
+        pytest.param(">=1.x <3.x", ["2.9.9"], ["3.0.0", "0.9.9"], id="two wildcards"),
+        pytest.param("*", ["0.0.0", "99.0.0"], [], id="anything"),
+        pytest.param(">*", [], ["0.0.0", "1.0.0"], id="more than anything"),
+        pytest.param(">1.0.0-alpha", ["1.0.0-beta", "1.0.0"], ["1.0.0-alpha"], id="before a release"),
+        pytest.param(">1.0.0-rc.9", ["1.0.0-rc.10"], ["1.0.0-rc.8"], id="numbers are compared as numbers"),
+    ],
+)
+def test_a_range_holds_what_it_says(text: str, inside: list[str], outside: list[str]) -> None:
+    wanted = range_of(text)
+    assert [one for one in inside if version_of(one) not in wanted] == []
+    assert [one for one in outside if version_of(one) in wanted] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "||",
+        ">=1.0.0 ||",
+        ">",
+        "a.b.c",
+        ">=1.0.0 and",
+        "1.2.3.4",
+        "-1",
+        "1.x.3",
+        "!=1.x",
+        "~1.2",
+        "^1.2",
+        "٣.0.0",
+    ],
+)
+def test_what_is_no_range_is_said(text: str) -> None:
+    with pytest.raises(InvalidRange):
+        range_of(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1.2.3.4", "1..2", "1" * 40, "1.2.3-", "01.2.3-01", "9" * 600], ids=lambda it: it[:12]
+)
+def test_what_is_no_version_is_said(text: str) -> None:
+    with pytest.raises(InvalidRange):
+        version_of(text)
+
+
+def test_a_range_of_any_length_is_refused_before_it_is_read() -> None:
+    with pytest.raises(InvalidRange, match="at most"):
+        range_of(">=1.0.0 " * 100_000)
+
+
+def test_a_vendors_kubernetes_has_all_that_the_release_has() -> None:
+    assert release_of(version_of("v1.36.3-gke.100")) in range_of(">=1.36.3")
