@@ -133,6 +133,22 @@ def test_S25_a_changed_wish_is_decided_first(any_station: Station, registry: Reg
     assert "its request comes first" in it.drift().problem
 
 
+def test_after_going_back_the_old_content_is_what_is_put_back(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    any_station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
+    any_station.work()
+    any_station.approve(it.deployment)
+    it.deployment.refresh_from_db()
+    services.rollback_deployment(by=any_station.people["rita"], deployment=it.deployment, revision=1, via="browser")
+    any_station.work()
+    assert any_station.approve(it.deployment).state == "applied"
+    it.look()
+    assert it.live()["data"] == {"version": "1"}
+    it.edit(lambda live: live["data"].update(version="2"))
+    it.look()
+    assert (it.live()["data"], it.drift().state) == ({"version": "1"}, "corrected")
+
+
 def test_S07_an_installer_that_was_made_again_writes_nothing(any_station: Station, registry: Registry) -> None:
     it = Running(any_station, registry)
     account = ObjectRef("", "v1", "ServiceAccount", any_station.namespace, "installer")
