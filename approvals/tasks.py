@@ -11,9 +11,11 @@ from django.utils import timezone
 
 from approvals import wake
 from approvals.chat import inbox, outbox
+from approvals.ledger import drifts
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
+from approvals.steps.correct import correct
 from approvals.steps.mirror import look_after
 from provisioner.errors import PratiqueError
 
@@ -38,6 +40,11 @@ def look_after_deployment(deployment_id: int) -> None:
         logger.warning("could not look after", extra={"deployment_id": deployment_id, "error": str(exc)})
 
 
+@shared_task(name="approvals.correct")
+def correct_deployment(deployment_id: int) -> None:
+    correct(deployment_id)
+
+
 @shared_task(name="approvals.tell")
 def tell(request_id: int, occasion: str) -> None:
     outbox.tell(request_id, occasion)
@@ -59,6 +66,8 @@ def sweep() -> None:
     undecided = Request.objects.filter(free, state=State.IN_REVIEW, reviews__round=F("round"))
     for pk in (due | expired | undecided).values_list("pk", flat=True).distinct():
         wake.request(pk)
+    for pk in drifts.due(now).values_list("deployment_id", flat=True).distinct():
+        wake.drift(pk)
     for pk in inbox.overdue(now):
         act_on_delivery.delay(pk)
     stale_since = now - timedelta(seconds=LOOK_AFTER_SECONDS)

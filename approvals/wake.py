@@ -21,6 +21,11 @@ def deployment(deployment_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.look_after", deployment_id))
 
 
+def drift(deployment_id: int) -> None:
+    """Have a worker compare what is due of this deployment with what was approved."""
+    transaction.on_commit(lambda: _send("approvals.correct", deployment_id))
+
+
 def notice(request_id: int, occasion: str) -> None:
     """Have a worker tell the chat tools: occasion is "needs_you" or "decided"."""
     transaction.on_commit(lambda: _send("approvals.tell", request_id, occasion))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from approvals.models import AuditEntry, BundleDeployment, Cluster, Outcome, Policy, Request, Review, Revision
+from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Outcome, Policy, Request, Review, Revision
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS
 
 
@@ -43,10 +44,58 @@ class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
             "is_paused",
             "health",
             "health_message",
+            "drift_problem",
             "active_revision",
             "deletion_requested_at",
             "seen_at",
         ]
+
+
+class DriftFieldSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    change = serializers.CharField(help_text="changed, removed or added")
+    manager = serializers.CharField(help_text="who wrote it last, by the name that they gave themselves")
+    at = serializers.CharField(help_text="when, as the API server noted it")
+    expected = serializers.CharField(help_text="as approved, cut short; empty where the value is hidden from you")
+    found = serializers.CharField()
+
+
+class DriftSerializer(serializers.ModelSerializer[Drift]):
+    """`changes` hold values only where the caller may get the object; of a Secret never."""
+
+    object = serializers.CharField(source="item")
+    revision = serializers.IntegerField(source="revision.number")
+    kind = serializers.CharField(help_text="remade, gone, going, changed or added")
+    state = serializers.CharField(help_text="open, corrected or over")
+    is_hidden = serializers.SerializerMethodField()
+    changes = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Drift
+        fields = [
+            "object",
+            "revision",
+            "kind",
+            "state",
+            "message",
+            "problem",
+            "is_fight",
+            "rival",
+            "strikes",
+            "corrected_at",
+            "found_at",
+            "changed_at",
+            "is_hidden",
+            "changes",
+        ]
+
+    def get_is_hidden(self, row: Drift) -> bool:
+        return not self.context["may_see"](row)
+
+    @extend_schema_field(DriftFieldSerializer(many=True))
+    def get_changes(self, row: Drift) -> list[dict[str, Any]]:
+        hidden = {"expected": "", "found": ""} if self.get_is_hidden(row) else {}
+        return [{**field, **hidden} for field in row.fields]
 
 
 class DeploymentInput(serializers.Serializer[Any]):

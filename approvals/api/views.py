@@ -9,6 +9,7 @@ from django.core.exceptions import MultipleObjectsReturned
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpResponse
 from django.middleware.http import ConditionalGetMiddleware
+from django.utils import timezone
 from django.utils.cache import set_response_etag
 from django.utils.decorators import decorator_from_middleware, method_decorator
 from django.utils.functional import cached_property
@@ -26,21 +27,23 @@ from rest_framework.views import APIView
 
 from approvals import access, services
 from approvals.access import Permission
+from approvals.access.sight import Sight
 from approvals.api import filters
 from approvals.api import serializers as shapes
 from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
 from approvals.api.problems import Ambiguous
 from approvals.api.report_parts import part_of
-from approvals.api.sight import visible_report
+from approvals.api.sight import MAX_ASKED, visible_report
 from approvals.errors import CouldNotAsk, NotAsExpected
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
+from approvals.selectors import drift
 
 VIA = "rest"
 # These change what a GET of the same address shows, and take If-Match.
 CONDITIONAL = ("update", "destroy")
 # The actions that answer with a page of rows.
-PAGED = ("list", "revisions", "outcomes")
+PAGED = ("list", "revisions", "drift", "outcomes")
 
 
 def person(http: Http) -> User:
@@ -215,6 +218,16 @@ class DeploymentViewSet(Readable):
     def revisions(self, request: Http, **_: Any) -> Response:
         rows = Revision.objects.filter(deployment=self.get_object()).select_related("request")
         return self.paged(rows, shapes.RevisionSerializer)
+
+    @extend_schema(responses=shapes.DriftSerializer(many=True))
+    @action(detail=True)
+    def drift(self, request: Http, **_: Any) -> Response:
+        """What differs from what was approved, or did in the last day: who, which fields, and what was put back."""
+        deployment = self.get_object()
+        rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=timezone.now()))
+        sight = Sight(person(request), deployment.cluster, limit=MAX_ASKED)
+        context = {"may_see": lambda row: not row.fields or sight.may_see(drift.ref_of(row))}
+        return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 
 
 class RequestViewSet(Readable):

@@ -1,4 +1,4 @@
-"""Claims that lapse: one worker at a time on a request, one watcher at a time on a cluster."""
+"""Claims that lapse: one worker at a time on a request or a deployment, one watcher at a time on a cluster."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 import socket
 import uuid
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from approvals.lifecycle import WORKABLE
-from approvals.models import Cluster, Request
+from approvals.models import BundleDeployment, Cluster, Request
 
 # A watcher holds on to its clusters several times within this; a dead one's clusters are free afterwards.
 WATCH_CLAIM_SECONDS = 20
@@ -28,26 +29,30 @@ def claim(request_id: int, worker: str) -> bool:
     Where somebody does, the row is marked as woken and they look once more before going (`release`): what changed
     while a step was at work is acted on at once, not at the next sweep.
     """
-    workable = Request.objects.filter(pk=request_id, state__in=WORKABLE)
-    now = timezone.now()
-    held = Q(claimed_until__gte=now)
-    while not workable.exclude(held).update(claimed_by=worker, claimed_until=_until(now), is_woken=False):
-        if workable.filter(held).update(is_woken=True) or not workable.exists():
-            return False
-    return True
+    return _claim(Request.objects.filter(pk=request_id, state__in=WORKABLE), worker)
 
 
 def renew(request_id: int, worker: str) -> bool:
     """Hold on for another CLAIM_SECONDS; False where the claim has passed to somebody else: stop at once."""
-    kept = Request.objects.filter(pk=request_id, claimed_by=worker).update(claimed_until=_until(timezone.now()))
-    return kept == 1
+    return _renew(Request.objects.filter(pk=request_id, claimed_by=worker))
 
 
 def release(request_id: int, worker: str) -> bool:
     """Give the request back; True where it was woken meanwhile, so that another look is due."""
-    own = Request.objects.filter(pk=request_id, claimed_by=worker)
-    free = {"claimed_by": "", "claimed_until": None}
-    return not own.filter(is_woken=False).update(**free) and own.update(**free) == 1
+    return _release(Request.objects.filter(pk=request_id, claimed_by=worker))
+
+
+def claim_deployment(deployment_id: int, worker: str) -> bool:
+    """Take the deployment to look for drift, as `claim` takes a request."""
+    return _claim(BundleDeployment.objects.filter(pk=deployment_id), worker)
+
+
+def renew_deployment(deployment_id: int, worker: str) -> bool:
+    return _renew(BundleDeployment.objects.filter(pk=deployment_id, claimed_by=worker))
+
+
+def release_deployment(deployment_id: int, worker: str) -> bool:
+    return _release(BundleDeployment.objects.filter(pk=deployment_id, claimed_by=worker))
 
 
 def hold_watch(cluster_id: int, watcher: str) -> bool:
@@ -61,6 +66,24 @@ def hold_watch(cluster_id: int, watcher: str) -> bool:
 
 def let_go_of_watches(watcher: str) -> None:
     Cluster.objects.filter(watched_by=watcher).update(watched_by="", watched_until=None)
+
+
+def _claim(rows: QuerySet[Any], worker: str) -> bool:
+    now = timezone.now()
+    held = Q(claimed_until__gte=now)
+    while not rows.exclude(held).update(claimed_by=worker, claimed_until=_until(now), is_woken=False):
+        if rows.filter(held).update(is_woken=True) or not rows.exists():
+            return False
+    return True
+
+
+def _renew(own: QuerySet[Any]) -> bool:
+    return own.update(claimed_until=_until(timezone.now())) == 1
+
+
+def _release(own: QuerySet[Any]) -> bool:
+    free = {"claimed_by": "", "claimed_until": None}
+    return not own.filter(is_woken=False).update(**free) and own.update(**free) == 1
 
 
 def _until(now: datetime) -> datetime:

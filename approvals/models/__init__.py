@@ -3,6 +3,7 @@
 from approvals.models.audit import AuditEntry
 from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
 from approvals.models.deployment import BundleDeployment, Cluster, InventoryItem, OwnWrite, Revision, SpecWrite
+from approvals.models.drift import Drift
 from approvals.models.identity import ApiToken, KubernetesIdentity
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, Finding, Outcome, Report, Request, Review, Verdict
@@ -15,6 +16,7 @@ __all__ = [
     "ChatDelivery",
     "Cluster",
     "Content",
+    "Drift",
     "Finding",
     "InventoryItem",
     "KubernetesIdentity",

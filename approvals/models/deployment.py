@@ -50,6 +50,11 @@ class BundleDeployment(models.Model):
     looked_after_at = models.DateTimeField(null=True, blank=True)
     deletion_requested_at = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
+    drift_problem = models.TextField(blank=True, help_text="why nobody can tell whether something drifted")
+    # Who looks for drift and puts it back: one worker at a time (ledger.claims).
+    claimed_by = models.CharField(max_length=100, blank=True)
+    claimed_until = models.DateTimeField(null=True, blank=True)
+    is_woken = models.BooleanField(default=False, help_text="a wake came while somebody held the claim")
     active_revision = models.ForeignKey(
         "approvals.Revision", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -155,9 +160,15 @@ class InventoryItem(models.Model):
     uid = models.CharField(max_length=63, blank=True)
     health = models.CharField(max_length=20, blank=True)
     health_message = models.TextField(blank=True)
+    fingerprint = models.CharField(max_length=64, blank=True, help_text="as it was last compared: cluster.drift")
+    look_at = models.DateTimeField(null=True, blank=True, help_text="when to compare it again; null: nothing happened")
 
     class Meta:
         ordering = ["kind", "namespace", "name"]
+        indexes = [
+            models.Index(fields=["look_at"], condition=models.Q(look_at__isnull=False), name="inventory_due"),
+            models.Index(fields=["group", "kind"], name="inventory_kind"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["deployment", "group", "kind", "namespace", "name"], name="object_once_per_deployment"

@@ -8,6 +8,7 @@ from typing import Any
 
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict
+from approvals.selectors.drift import DriftSummary
 
 MAX_MESSAGE = 8000
 HEALTHY = "Current"
@@ -23,11 +24,12 @@ class Condition:
     reason: str
     message: str
     since: datetime
+    is_unknown: bool = False
 
     def record(self, *, generation: int = 0) -> dict[str, Any]:
         shown: dict[str, Any] = {
             "type": self.type,
-            "status": "True" if self.is_true else "False",
+            "status": "Unknown" if self.is_unknown else "True" if self.is_true else "False",
             "reason": self.reason or "Unknown",
             "message": self.message[:MAX_MESSAGE],
             "lastTransitionTime": instant(self.since),
@@ -54,6 +56,16 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
         Condition("Healthy", deployment.health == HEALTHY, _health_reason(deployment, active), health, since),
         Condition("Paused", deployment.is_paused, "Paused" if deployment.is_paused else "Running", paused, since),
     ]
+
+
+def of_drift(deployment: BundleDeployment, drift: DriftSummary) -> Condition:
+    """Drifted: which objects are not as approved; Unknown where nobody can tell (promise 4)."""
+    since = drift.since or deployment.seen_at
+    if deployment.drift_problem:
+        return Condition("Drifted", False, "CouldNotCompare", deployment.drift_problem, since, is_unknown=True)
+    if not drift.open:
+        return Condition("Drifted", False, "AsApproved", "", since)
+    return Condition("Drifted", True, "Fight" if drift.fights else "Changed", drift.words, since)
 
 
 def of_request(request: Request, verdict: Verdict | None, revision: Revision | None) -> list[Condition]:

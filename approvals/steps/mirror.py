@@ -14,7 +14,7 @@ from approvals.access.port import connect
 from approvals.ledger import pivots
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision
-from approvals.selectors import lists
+from approvals.selectors import drift, lists
 from approvals.steps import conditions
 from approvals.steps.observe import observe
 from provisioner.cluster.api import Cluster as Api
@@ -71,6 +71,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
     shown = conditions.of_deployment(
         deployment, latest, _stands(deployment, latest), lists.pause_words(deployment=deployment)
     )
+    shown.append(conditions.of_drift(deployment, drift.summary(deployment=deployment)))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],

@@ -1,5 +1,7 @@
 """List, then watch, one thread a cluster. Every event only copies the object; what follows from it is in the rows.
 
+The objects of bundles are watched beside it, by informers.py.
+
 One process watches a cluster at a time, by a claim on the cluster's row. While a slow watcher does not know yet that it
 has lost its claim, two are harmless: what they see is written under the deployment's lock, by generation.
 """
@@ -16,6 +18,7 @@ from django.utils import timezone
 from approvals.access.port import connect
 from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
+from approvals.watch.informers import Informers
 from provisioner.cluster.answers import WatchType
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.discovery import Resource
@@ -62,6 +65,8 @@ class Watches:
 
 def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:
     """See every BundleDeployment of the cluster until `stop` is set; failures are kept with the cluster and retried."""
+    informers = threading.Thread(target=Informers(cluster).run, args=(stop,), daemon=True, name=f"{cluster.name} drift")
+    informers.start()
     wait = 1.0
     while not stop.is_set():
         close_old_connections()

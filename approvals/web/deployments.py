@@ -15,6 +15,7 @@ from approvals.models import BundleDeployment
 from approvals.selectors import lists
 from approvals.web.deployment_form import NewForm, SpecForm, initial_of
 from approvals.web.doors import of_deployment, person, readable, signed_in
+from approvals.web.drifts import shown_drifts
 from approvals.web.rendering import page
 
 ROWS = 50
@@ -156,6 +157,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "search": search,
         "wanted_health": wanted_health,
         "rights": rights,
+        "drifts": shown_drifts(person(http), deployment),
         "paused": lists.pause_words(deployment=deployment),
         "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
         "restorable": set(lists.restorable(deployment=deployment).values_list("number", flat=True)),

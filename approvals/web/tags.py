@@ -22,7 +22,8 @@ register = template.Library()
 
 # A severity is a word and a shape, never a colour alone.
 SHAPES = {"critical": "◆", "breaking": "■", "unknown": "?", "dangerous": "▲", "notable": "●", "safe": "○"}
-STATE_WORDS = {"in_review": "in review"}
+STATE_WORDS = {"in_review": "in review", "open": "differs", "corrected": "put back"}
+DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was made again by somebody else"}
 HEALTH_WORDS = {
     "": "not looked at yet",
     "Current": "healthy",
@@ -49,6 +50,8 @@ TONES = {
     "restoring": "warn",
     "approved": "good",
     "applied": "good",
+    "corrected": "good",
+    "open": "bad",
     "active": "good",
     "Current": "good",
     "done": "good",
@@ -194,6 +197,12 @@ def source_words(source: Mapping[str, Any]) -> str:
 def health_words(health: str) -> str:
     """What a health of the cluster means, for people."""
     return HEALTH_WORDS.get(health, health)
+
+
+@register.filter
+def drift_words(kind: str) -> str:
+    """What happened to an object, for people."""
+    return DRIFT_WORDS.get(kind, "was changed" if kind == "changed" else "got fields of others")
 
 
 @register.filter

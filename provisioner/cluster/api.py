@@ -186,6 +186,12 @@ class Cluster:
         pages = tuple(self._pages(resource, namespace, query, False))
         return Snapshot(tuple(obj for objects, _ in pages for obj in objects), pages[-1][1])
 
+    def pages(
+        self, resource: Resource, *, namespace: str = "", metadata_only: bool = False
+    ) -> Iterator[tuple[tuple[dict[str, Any], ...], str]]:
+        """Every object, a page at a time, with the page's resourceVersion; watch from the first one's."""
+        return self._pages(resource, namespace, {"limit": str(PAGE)}, metadata_only)
+
     def excerpt(  # noqa: PLR0913 -- each by its name
         self,
         resource: Resource,
@@ -242,7 +248,13 @@ class Cluster:
         return self._send(Call("GET", resource.path(namespace), doing, asked, accept=accept)).body
 
     def watch(
-        self, resource: Resource, *, namespace: str = "", resource_version: str = "", timeout_seconds: float = 300.0
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        resource_version: str = "",
+        timeout_seconds: float = 300.0,
+        metadata_only: bool = False,
     ) -> Watch:
         """Changes after `resource_version`, with bookmarks, until the server ends the watch.
 
@@ -255,7 +267,8 @@ class Cluster:
             **({"resourceVersion": resource_version} if resource_version else {}),
         }
         doing = _doing_all("watch", resource)
-        call = Call("GET", resource.path(namespace), doing, query)
+        accept = _METADATA if metadata_only else "application/json"
+        call = Call("GET", resource.path(namespace), doing, query, accept=accept)
         read_seconds = timeout_seconds + _WATCH_GRACE_SECONDS
         return Watch(self._transport.stream(call, self.identity, read_seconds=read_seconds), resource, doing)
 
@@ -276,8 +289,18 @@ class Cluster:
         query = _write_query(field_manager, dry_run)
         return named(self._send(Call("PUT", _path(resource, ref), _doing("replace", ref), query, obj)).body, resource)
 
-    def apply(self, obj: JsonObject, *, field_manager: str, dry_run: bool = False, subresource: str = "") -> Applied:
-        """Server-side apply, never forced, strictly validated.
+    def apply(
+        self,
+        obj: JsonObject,
+        *,
+        field_manager: str,
+        dry_run: bool = False,
+        subresource: str = "",
+        force: bool = False,
+    ) -> Applied:
+        """Server-side apply, strictly validated.
+
+        `force` takes the fields of `obj`, and no others, from whoever owns them: for correct.py only.
 
         Preconditions travel in the object: `metadata.resourceVersion` of MUST_NOT_EXIST creates only (AlreadyExists),
         `metadata.uid` and any other resourceVersion must be the live ones (PreconditionFailed). Raises FieldConflict
@@ -285,7 +308,7 @@ class Cluster:
         """
         ref = ObjectRef.of(obj)
         resource = self._resource(ref)
-        query = {**_write_query(field_manager, dry_run), "force": "false"}
+        query = {**_write_query(field_manager, dry_run), "force": "true" if force else "false"}
         path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
         call = Call("PATCH", path, _doing("apply", ref), query, obj, APPLY)
         try:

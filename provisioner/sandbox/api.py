@@ -157,6 +157,8 @@ class Api:
                 else event
                 for event in events
             )
+        elif "as=PartialObjectMetadata;" in call.header("accept"):
+            events = ({**event, "object": self._one(call, target.kind, event["object"])} for event in events)
         return Answer(200, stream=events)
 
     def _shown(self, kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:

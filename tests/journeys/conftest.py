@@ -20,16 +20,26 @@ _numbers = itertools.count(1)
 @pytest.fixture
 def station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     """The service meets the cluster as user `pratique`, with exactly the rights of deploy/rbac.yaml."""
+    return _station(controlplane, tmp_path, settings, worker_id)
+
+
+@pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])
+def any_station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+    """The same on either API server; on the sandbox without kubectl."""
+    return _station(request.getfixturevalue(request.param), tmp_path, settings, worker_id)
+
+
+def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     cache.clear()
     built.open_to_loopback(settings)
     content = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": tmp_path / "content"}}
     settings.STORAGES = {**settings.STORAGES, "content": content}
-    api = Api.connect(controlplane.kubeconfig("admin"), timeout_seconds=20)
+    api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20)
     namespace = f"journey-{worker_id}-{next(_numbers)}"
     built.prepare(api, namespace)
     kubeconfig = tmp_path / "kubeconfig"
-    controlplane.write(kubeconfig)
-    cluster = built.register(controlplane.kubeconfig("pratique"))
-    made = Station(cluster, api, namespace, controlplane.kubectl, kubeconfig)
+    endpoint.write(kubeconfig)
+    cluster = built.register(endpoint.kubeconfig("pratique"))
+    made = Station(cluster, api, namespace, endpoint.kubectl, kubeconfig)
     made.people = {name: built.user(name, cluster) for name in built.PEOPLE}
     return made

@@ -29,6 +29,7 @@ CLOSED = {
     "api-deployment-ask-again": "deployments/{deployment}/ask-again",
     "api-deployment-rollback": "deployments/{deployment}/rollback",
     "api-deployment-revisions": "deployments/{deployment}/revisions",
+    "api-deployment-drift": "deployments/{deployment}/drift",
     "api-request-detail": "requests/{request}",
     "api-request-report": "requests/{request}/report",
     "api-request-planned": "requests/{request}/report/objects/0",

@@ -16,6 +16,7 @@ from approvals.models import (
     BundleDeployment,
     Cluster,
     Content,
+    Drift,
     Finding,
     InventoryItem,
     Outcome,
@@ -177,3 +178,19 @@ def audit_row(request: Request) -> None:
         audit.record(
             verb="request.moved", actor=Actor("pratique", "machine"), request=request, facts={"to": "in_review"}
         )
+
+
+def drifted(deployment: BundleDeployment, name: str = "berth-0", **more: Any) -> Drift:
+    """One object of a running deployment that somebody has edited."""
+    now = timezone.now()
+    field = {
+        "path": "data.depth",
+        "change": "changed",
+        "manager": "kubectl-edit",
+        "at": "2026-11-21T12:00:00Z",
+        "expected": "ten fathoms",
+        "found": "two feet",
+    }
+    told = {"state": "open", "kind": "changed", "fields": [field], "found_at": now, "changed_at": now, **more}
+    item = InventoryItem.objects.get(deployment=deployment, name=name)
+    return Drift.objects.create(item=item, revision=deployment.active_revision, **told)

@@ -1,0 +1,56 @@
+"""What differs from what was approved, and what was put back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q, QuerySet
+
+from approvals.models import BundleDeployment, Drift
+from provisioner.values import ObjectRef
+
+# What was put back, or went by itself, is shown for this long.
+RECENT = timedelta(hours=24)
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DriftSummary:
+    """How many objects differ now, how many are fought over, and both in words; `since` is the last change of it."""
+
+    open: int
+    fights: int
+    words: str
+    since: datetime | None
+
+
+def drifts(*, deployment: BundleDeployment, now: datetime) -> QuerySet[Drift]:
+    """What differs now and what did lately, fights first, then the open ones."""
+    is_recent = Q(changed_at__gte=now - RECENT)
+    found = Drift.objects.filter(item__deployment=deployment).filter(is_recent | Q(state=Drift.State.OPEN))
+    return found.select_related("item", "revision").order_by("-is_fight", "-state", "-changed_at", "-pk")
+
+
+def ref_of(row: Drift) -> ObjectRef:
+    item = row.item
+    return ObjectRef(item.group, item.version, item.kind, item.namespace, item.name)
+
+
+def summary(*, deployment: BundleDeployment) -> DriftSummary:
+    rows = Drift.objects.filter(item__deployment=deployment, state=Drift.State.OPEN).select_related("item")
+    found = list(rows.order_by("-is_fight", "item__kind", "item__name", "pk")[: NAMED + 1])
+    if not found:
+        last = Drift.objects.filter(item__deployment=deployment).order_by("-changed_at").first()
+        return DriftSummary(0, 0, "", last.changed_at if last else None)
+    count = rows.count()
+    fights = rows.filter(is_fight=True).count()
+    named = ", ".join(_words(row) for row in found[:NAMED])
+    more = f" and {count - NAMED} more" if count > NAMED else ""
+    return DriftSummary(count, fights, f"{named}{more}", max(row.changed_at for row in found))
+
+
+def _words(row: Drift) -> str:
+    managers = sorted({str(field["manager"]) for field in row.fields if field["manager"]})
+    by = f" by {', '.join(managers[:NAMED])}" if managers else ""
+    return f"{row.item} is {row.kind}{by}"

@@ -1,0 +1,226 @@
+"""Drift: compare what others touched with what was approved, and put exactly that back.
+
+Only the objects that are due are looked at: what comes next stands in their rows (`look_at`), written by the watch.
+Every write is the approved content of the running revision, hashed again, as its installer, after all that S25 names.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from approvals import store
+from approvals.access.port import connect
+from approvals.ledger import claims, drifts
+from approvals.models import BundleDeployment, InventoryItem, Revision
+from approvals.steps.inventory import DatabaseInventory, installer_of, ref_of
+from approvals.steps.prepare import check_cluster
+from approvals.steps.standing import NotNow, check_running, check_standing
+from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.apply import recover
+from provisioner.cluster.correct import IsScaled, Look, has_replicas, look_at, put_back, scaled_by
+from provisioner.cluster.drift import CORRECTABLE, Change, Held
+from provisioner.cluster.fight import PEACE
+from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.order import phases
+from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed
+from provisioner.pipeline import FIELD_MANAGER
+from provisioner.values import Manifest
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 200
+# What stands in the way passes by itself or by people: asked again after this long.
+AGAIN_SECONDS = 15
+SOON_SECONDS = 1
+REPORT = "Report"
+
+
+class LostClaim(NotNow):
+    """Another worker has taken the deployment over: this one stops at once."""
+
+    code = "lost-claim"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A running revision and how to reach it: as the service, and as the account that installed it."""
+
+    deployment: BundleDeployment
+    revision: Revision
+    service: Api
+    installer: Api
+    worker: str
+    now: datetime
+
+
+def correct(deployment_id: int) -> None:
+    """Compare all that is due of a deployment; returns at once where another worker is at it."""
+    worker = claims.new_holder_name()
+    is_due = True
+    while is_due and claims.claim_deployment(deployment_id, worker):
+        try:
+            is_due = _take_some(deployment_id, worker)
+        finally:
+            is_due = claims.release_deployment(deployment_id, worker) or is_due
+
+
+def _take_some(deployment_id: int, worker: str) -> bool:
+    """Work on some of what is due; True where there may be more."""
+    now = timezone.now()
+    deployment = BundleDeployment.objects.select_related("cluster").get(pk=deployment_id)
+    revision = (
+        Revision.objects.filter(deployment=deployment, pk=deployment.active_revision_id or 0)
+        .select_related("content", "request__deployment__cluster")
+        .first()
+    )
+    if revision is None or deployment.gone_at or deployment.deletion_requested_at:
+        drifts.forget(deployment)
+        return False
+    items = list(drifts.due(now).filter(deployment=deployment).select_related("deployment__cluster")[:AT_ONCE])
+    if not items:
+        return False
+    try:
+        check_running(revision)
+        service = connect(deployment.cluster)
+        installer = service.acting_as(installer_of(revision.request.spec))
+        _work(Case(deployment, revision, service, installer, worker, now), items)
+    except LostClaim:
+        return False
+    except NotNow:
+        drifts.postpone(items, _after(now, AGAIN_SECONDS))
+    except PratiqueError as exc:
+        logger.warning("could not look for drift", extra={"deployment_id": deployment_id, "error": str(exc)})
+        drifts.note_problem(deployment_id, str(exc))
+        drifts.postpone(items, _after(now, AGAIN_SECONDS))
+    return len(items) == AT_ONCE
+
+
+def _work(case: Case, items: list[InventoryItem]) -> None:
+    check_cluster(case.revision.request, case.service)
+    content = store.get(case.revision.content)
+    manifests = {one.ref.identity: one for one in content.manifests}
+    for item in items:
+        if ref_of(item).identity not in manifests:
+            drifts.drop(item)
+    items = _recovered(case, [item for item in items if ref_of(item).identity in manifests])
+    held = [Held(manifests[ref_of(item).identity], item.uid, item.nonce) for item in items]
+    is_scaled = scaled_by(case.service, {one.manifest.ref.namespace for one in held if has_replicas(one.manifest)})
+    looks = look_at(case.installer, held, manager=FIELD_MANAGER, is_scaled=is_scaled)
+    found = {look.ref.identity: (item, look) for item, look in zip(items, looks, strict=True)}
+    _note_unknown(case, found.values())
+    to_correct = {key: pair for key, pair in found.items() if _note(case, *pair)}
+    if to_correct:
+        _put_all_back(case, to_correct, is_scaled)
+
+
+def _recovered(case: Case, items: list[InventoryItem]) -> list[InventoryItem]:
+    """What a crash left between the intent to create an object and its uid is settled first (S20)."""
+    if all(item.uid for item in items):
+        return items
+    recover(case.installer, DatabaseInventory(case.deployment, case.revision))
+    uids = dict(InventoryItem.objects.filter(pk__in=[item.pk for item in items]).values_list("pk", "uid"))
+    for item in items:
+        item.uid = uids.get(item.pk, "")
+    return items
+
+
+def _note_unknown(case: Case, found: Iterable[tuple[InventoryItem, Look]]) -> None:
+    """What could not be compared is said, and never taken for fine (promise 4)."""
+    unknown = [(item, look) for item, look in found if look.problem]
+    drifts.postpone([item for item, _ in unknown], _after(case.now, AGAIN_SECONDS))
+    words = "; ".join(f"{look.ref}: {look.problem}" for _, look in unknown[:5])
+    drifts.note_problem(case.deployment.pk, words)
+
+
+def _note(case: Case, item: InventoryItem, look: Look) -> bool:
+    """Record what a look found; True where it is to be put back now."""
+    if look.problem:
+        return False
+    strikes = drifts.strikes_of(item)
+    if look.drift is None:
+        drifts.note_end(item=item, revision=case.revision, now=case.now)
+        rest = strikes.last + strikes.pause + PEACE if strikes.last and strikes.is_fight else None
+        drifts.settle(item, look.fingerprint, again_at=rest if rest and rest > case.now else None)
+        return False
+    is_wished = case.revision.request.spec.get("drift") != REPORT
+    may_at = strikes.may_correct_at(case.now)
+    is_resting = is_wished and look.is_correctable and may_at > case.now
+    problem = f"somebody changes it back again and again: put back after {may_at:%H:%M:%S} UTC" if is_resting else ""
+    known = strikes if not strikes.is_peace(case.now) else type(strikes)()
+    drifts.note(item=item, revision=case.revision, drift=look.drift, problem=problem, strikes=known, now=case.now)
+    if is_resting:
+        drifts.postpone([item], may_at)
+        return False
+    if not (is_wished and look.is_correctable):
+        drifts.settle(item, look.fingerprint)
+        return False
+    return True
+
+
+def _put_all_back(
+    case: Case, to_correct: Mapping[ObjectIdentity, tuple[InventoryItem, Look]], is_scaled: IsScaled
+) -> None:
+    """In the order of an apply; before each phase everything is asked again (S25)."""
+    wished: list[Manifest] = [look.held.manifest for _, look in to_correct.values()]
+    for phase in phases(wished):
+        pairs = [to_correct[manifest.ref.identity] for manifest in phase.manifests]
+        try:
+            check_standing(case.revision, case.service)
+        except PratiqueError as exc:
+            _keep_waiting(case, pairs, exc)
+            continue
+        for item, look in pairs:
+            if not claims.renew_deployment(case.deployment.pk, case.worker):
+                raise LostClaim("the claim has passed to another worker")
+            try:
+                _put_back(case, item, look, is_scaled)
+            except (PreconditionFailed, AlreadyExists, FieldConflict):
+                drifts.postpone([item], _after(case.now, SOON_SECONDS))
+            except PratiqueError as exc:
+                _keep_waiting(case, [(item, look)], exc)
+
+
+def _put_back(case: Case, item: InventoryItem, look: Look, is_scaled: IsScaled) -> None:
+    check_running(case.revision)
+    drift = look.drift
+    assert drift is not None  # nothing else is to be put back
+    nonce = item.nonce
+    inventory = DatabaseInventory(case.deployment, case.revision)
+    if look.live is None:
+        # A pending nonce is used again: a write of it may still be on its way from a worker that was thought dead.
+        nonce = item.nonce if not item.uid else secrets.token_hex(16)
+        inventory.intend(look.ref, nonce)
+        look = replace(look, held=replace(look.held, nonce=nonce))
+    corrected = put_back(case.installer, look, manager=FIELD_MANAGER, is_scaled=is_scaled)
+    inventory.confirm(look.ref, nonce, corrected.uid)
+    drifts.note_correction(
+        item=item, revision=case.revision, drift=drift, altered=corrected.altered, now=timezone.now()
+    )
+    # What somebody added beside what they changed still stands there, and is told of by another look.
+    is_left = any(field.change == Change.ADDED for field in drift.fields)
+    drifts.settle(item, corrected.fingerprint, again_at=timezone.now() if is_left else None)
+
+
+def _keep_waiting(case: Case, pairs: Iterable[tuple[InventoryItem, Look]], error: PratiqueError) -> None:
+    for item, look in pairs:
+        if look.drift is not None and look.drift.kind in CORRECTABLE:
+            strikes = drifts.strikes_of(item)
+            drifts.note(
+                item=item,
+                revision=case.revision,
+                drift=look.drift,
+                problem=str(error),
+                strikes=strikes,
+                now=case.now,
+            )
+        drifts.postpone([item], _after(case.now, AGAIN_SECONDS))
+
+
+def _after(now: datetime, seconds: float) -> datetime:
+    return now + timedelta(seconds=seconds)

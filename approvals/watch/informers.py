@@ -1,0 +1,264 @@
+"""See within a second what happens to the objects that are ours: one watch a kind and cluster, of metadata only.
+
+A watch costs no list calls while nothing happens; it is carried on from its last bookmark, and only where that is too
+old is the list taken again. What is kept in memory is the name and a fingerprint of each managed object. An event only
+marks the object's row and wakes a worker (steps.correct): whether it means anything is found out there.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.db import OperationalError, close_old_connections
+from django.utils import timezone
+
+from approvals import wake
+from approvals.access.port import connect
+from approvals.ledger import drifts
+from approvals.models import Cluster, InventoryItem
+from approvals.watch.scopes import Row, Scope, managed, scopes_of, state_of
+from provisioner.cluster.answers import Watch, WatchType
+from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.discovery import Resource
+from provisioner.cluster.drift import fingerprint
+from provisioner.errors import Expired, Forbidden, PratiqueError
+from provisioner.values import JsonObject
+
+logger = logging.getLogger(__name__)
+
+# How often the inventories are looked at for kinds and objects that are new.
+REFRESH_SECONDS = 1.0
+WATCH_SECONDS = 240.0
+# After a 410 every watch of a cluster lists again: not all of them at the same moment.
+MOST_JITTER_SECONDS = 5.0
+LONGEST_WAIT_SECONDS = 60.0
+# Objects of a kind that nobody may watch are compared this often instead, and their watch is tried again.
+POLL_SECONDS = 60.0
+# A kind that we may not watch in the whole cluster is watched as its installers, for this long.
+REFUSAL_SECONDS = 3600.0
+GONE = ""
+UNSEEN = b"?"
+
+Name = tuple[str, str]
+
+
+@dataclass
+class Book:
+    """The managed objects of one scope: by namespace and name the row's id and the fingerprint last seen."""
+
+    objects: dict[Name, tuple[int, bytes]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def refresh(self, rows: Iterable[Row]) -> None:
+        """Take over what the inventories hold; what is known of an object that stays is kept."""
+        with self.lock:
+            known = self.objects
+            self.objects = {
+                name: known.get(name, (row.pk, _short(row.fingerprint) or UNSEEN))
+                for row in rows
+                for name in [(row.namespace, row.name)]
+            }
+
+    def doubt(self) -> None:
+        """What was noted may not have been told: everything is news again."""
+        with self.lock:
+            self.objects = {name: (pk, UNSEEN) for name, (pk, _) in self.objects.items()}
+
+    def note(self, name: Name, seen: str) -> int | None:
+        """The row to compare where this is news; None where it is not, or not ours. "" is an object that is gone."""
+        with self.lock:
+            known = self.objects.get(name)
+            if known is None or known[1] == _short(seen):
+                return None
+            self.objects[name] = (known[0], _short(seen))
+            return known[0]
+
+    def absent(self, there: set[Name]) -> list[Name]:
+        with self.lock:
+            return [name for name in self.objects if name not in there]
+
+
+@dataclass
+class Informer:
+    """The watch of one scope, and the thread that keeps it."""
+
+    cluster: Cluster
+    scope: Scope
+    book: Book = field(default_factory=Book)
+    stop: threading.Event = field(default_factory=threading.Event)
+    version: str = ""
+    is_refused: bool = False
+    lists: int = 0
+    _watch: Watch | None = None
+    _thread: threading.Thread | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        name = f"{self.cluster.name} {self.scope.kind} {self.scope.namespace}"
+        self._thread = threading.Thread(target=self.run, daemon=True, name=name)
+        self._thread.start()
+
+    def end(self) -> None:
+        self.stop.set()
+        if self._watch:
+            self._watch.close()
+
+    def run(self) -> None:
+        """Watch until told to stop; whatever goes wrong is tried again, more and more rarely."""
+        wait = 1.0
+        while not self.stop.is_set():
+            close_old_connections()
+            try:
+                self._watch_once()
+                wait = 1.0
+            except Expired:
+                self.version = ""
+                self.stop.wait(random.uniform(0, MOST_JITTER_SECONDS))  # noqa: S311 - spreads load, keeps no secret
+            except Forbidden as exc:
+                logger.info("may not watch", extra={"scope": str(self.scope), "error": str(exc)})
+                self.is_refused = True
+                break
+            except (PratiqueError, OperationalError) as exc:
+                logger.warning("a watch broke off", extra={"scope": str(self.scope), "error": str(exc)})
+                if isinstance(exc, OperationalError):
+                    self.book.doubt()
+                    self.version = ""
+                self.stop.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
+                wait = min(wait * 2, LONGEST_WAIT_SECONDS)
+        close_old_connections()
+
+    def _watch_once(self) -> None:
+        api = self.scope.seen_by(connect(self.cluster))
+        resource = self.scope.resource(api)
+        self.version = self.version or self.take_list(api, resource)
+        self.follow(api, resource)
+
+    def take_list(self, api: Api, resource: Resource) -> str:
+        """Compare what is there with what was seen last; the resourceVersion to watch from, that of the first page."""
+        self.lists += 1
+        version = ""
+        there: set[Name] = set()
+        for objects, at in api.pages(resource, namespace=self.scope.namespace, metadata_only=True):
+            version = version or at
+            there.update(map(_name, objects))
+            self.tell([(_name(obj), fingerprint(obj)) for obj in objects])
+        self.tell([(name, GONE) for name in self.book.absent(there)])
+        return version
+
+    def follow(self, api: Api, resource: Resource) -> None:
+        """Watch once, from `version` on; it moves on with every event that was told."""
+        watch = api.watch(
+            resource,
+            namespace=self.scope.namespace,
+            resource_version=self.version,
+            timeout_seconds=WATCH_SECONDS,
+            metadata_only=True,
+        )
+        self._watch = watch
+        if self.stop.is_set():
+            watch.close()
+        try:
+            for event in watch:
+                if event.type is not WatchType.BOOKMARK:
+                    is_gone = event.type is WatchType.DELETED
+                    self.tell([(_name(event.object), GONE if is_gone else fingerprint(event.object))])
+                self.version = event.resource_version or self.version
+        finally:
+            watch.close()
+
+    def tell(self, seen: Iterable[tuple[Name, str]]) -> None:
+        """Mark and wake what is news, also to the row itself: what a worker wrote, it has compared."""
+        news = {pk: mark for name, mark in seen if (pk := self.book.note(name, mark)) is not None}
+        if not news:
+            return
+        rows = InventoryItem.objects.filter(pk__in=news).values_list("pk", "deployment_id", "fingerprint")
+        marked = [(pk, deployment) for pk, deployment, known in rows if not known or known != news[pk]]
+        mark_and_wake(marked)
+
+
+@dataclass
+class Informers:
+    """All watches of one cluster, as its inventories ask for them."""
+
+    cluster: Cluster
+    running: dict[Scope, Informer] = field(default_factory=dict)
+    _state: object = None
+    _refused: dict[Scope, float] = field(default_factory=dict)
+
+    def run(self, stop: threading.Event) -> None:
+        """A thread's work, until `stop`."""
+        while not stop.is_set():
+            close_old_connections()
+            try:
+                self.look(time.monotonic())
+            except OperationalError as exc:
+                logger.warning("the database does not answer", extra={"error": str(exc)})
+            stop.wait(REFRESH_SECONDS)
+        for informer in self.running.values():
+            informer.end()
+        close_old_connections()
+
+    def look(self, now: float) -> None:
+        """Start what is missing, end what nobody needs, and tell the watches of what is new in the inventories."""
+        self._note_refused(now)
+        state = (state_of(self.cluster), frozenset(self._refused))
+        if state == self._state:
+            return
+        wanted = scopes_of(self.cluster, self._refused)
+        for scope in self.running.keys() - wanted.keys():
+            self.running.pop(scope).end()
+        for scope, rows in wanted.items():
+            if scope in self._refused:
+                mark_and_wake(managed(self.cluster).filter(pk__in=[row.pk for row in rows]).values_list(*_MARKED))
+            elif scope in self.running:
+                self.running[scope].book.refresh(rows)
+            else:
+                self._start(scope, rows)
+        # What was never compared may have changed before anybody watched it.
+        mark_and_wake(managed(self.cluster).filter(fingerprint="", look_at__isnull=True).values_list(*_MARKED))
+        self._state = state
+
+    def _start(self, scope: Scope, rows: list[Row]) -> None:
+        informer = Informer(self.cluster, scope)
+        informer.book.refresh(rows)
+        self.running[scope] = informer
+        informer.start()
+
+    def _note_refused(self, now: float) -> None:
+        """A refused watch is tried again; its objects are compared anew whenever it is refused."""
+        for scope in [scope for scope, until in self._refused.items() if until <= now]:
+            del self._refused[scope]
+        for scope, informer in [(scope, one) for scope, one in self.running.items() if not one.is_alive]:
+            del self.running[scope]
+            self._state = None
+            if informer.is_refused:
+                self._refused[scope] = now + (POLL_SECONDS if scope.installer else REFUSAL_SECONDS)
+
+
+_MARKED = ("pk", "deployment_id")
+
+
+def mark_and_wake(marked: Iterable[tuple[int, int]]) -> None:
+    """Have these objects, by (row, deployment), compared now."""
+    rows = dict(marked)
+    drifts.mark(rows, timezone.now())
+    for deployment in sorted(set(rows.values())):
+        wake.drift(deployment)
+
+
+def _name(obj: JsonObject) -> Name:
+    meta = obj.get("metadata") or {}
+    return (str(meta.get("namespace") or ""), str(meta.get("name") or ""))
+
+
+def _short(mark: str) -> bytes:
+    """Half of a fingerprint, as bytes: enough to tell two states of one object apart."""
+    return bytes.fromhex(mark[:16])

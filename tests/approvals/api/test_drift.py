@@ -1,0 +1,57 @@
+"""Drift over REST."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.approvals.api.conftest import Call
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+
+
+def drift(call: Call, here: World, afternoon: dict[str, Any]) -> list[dict[str, Any]]:
+    answer = call(here.ada, "get", f"deployments/{afternoon['deployment'].uid}/drift")
+    assert answer.status_code == 200, answer.content
+    found: list[dict[str, Any]] = json.loads(answer.content)["results"]
+    return found
+
+
+def test_drift_says_who_changed_what_and_when(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    scene.drifted(afternoon["deployment"])
+    (row,) = drift(call, here, afternoon)
+    assert (row["object"], row["kind"], row["state"], row["is_hidden"]) == (
+        "ConfigMap harbour/berth-0",
+        "changed",
+        "open",
+        False,
+    )
+    assert row["changes"] == [
+        {
+            "path": "data.depth",
+            "change": "changed",
+            "manager": "kubectl-edit",
+            "at": "2026-11-21T12:00:00Z",
+            "expected": "ten fathoms",
+            "found": "two feet",
+        }
+    ]
+
+
+def test_S09_values_are_hidden_from_who_may_not_get_the_object(
+    here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    scene.drifted(afternoon["deployment"])
+    here.kubernetes.closed.add("configmaps")
+    (row,) = drift(call, here, afternoon)
+    assert row["is_hidden"]
+    assert "two feet" not in json.dumps(row)
+    assert row["changes"][0]["path"] == "data.depth"
+
+
+def test_a_page_of_drift_is_bounded(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    for number in range(12):
+        scene.drifted(afternoon["deployment"], f"berth-{number}")
+    answer = call(here.ada, "get", f"deployments/{afternoon['deployment'].uid}/drift?page_size=5")
+    found = json.loads(answer.content)
+    assert (found["count"], len(found["results"])) == (12, 5)

@@ -1,0 +1,106 @@
+"""The drift that the deployment's page shows, and the condition that the cluster shows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from approvals.models import BundleDeployment
+from approvals.selectors import drift as selectors
+from approvals.steps import conditions
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+
+PAGE = "/deployments/prod/lighthouse"
+
+
+def page(browse: Any, person: User) -> str:
+    answer = browse(person).get(PAGE)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def test_without_drift_the_page_says_nothing_of_it(here: World, afternoon: dict[str, Any], browse: Any) -> None:
+    assert 'id="drift"' not in page(browse, here.ada)
+
+
+def test_the_page_names_object_field_manager_and_both_values(
+    here: World, afternoon: dict[str, Any], browse: Any
+) -> None:
+    scene.drifted(afternoon["deployment"], problem="harbour is paused", is_fight=True, strikes=4, rival="flux")
+    shown = page(browse, here.ada)
+    for words in ("berth-0", "data.depth", "kubectl-edit", "ten fathoms", "two feet", "harbour is paused", "4 times"):
+        assert words in shown
+
+
+def test_S09_who_may_not_get_the_object_sees_who_and_where_but_no_value(
+    here: World, afternoon: dict[str, Any], browse: Any
+) -> None:
+    scene.drifted(afternoon["deployment"])
+    here.kubernetes.closed.add("configmaps")
+    shown = page(browse, here.ada)
+    assert "data.depth" in shown
+    assert "kubectl-edit" in shown
+    assert "two feet" not in shown
+    assert "ten fathoms" not in shown
+
+
+def test_S24_names_that_others_chose_are_text(here: World, afternoon: dict[str, Any], browse: Any) -> None:
+    field = {"path": "<b>", "change": "changed", "manager": "<script>alert(1)</script>\u202e", "at": ""}
+    scene.drifted(afternoon["deployment"], fields=[{**field, "expected": "", "found": ""}], rival="<i>", is_fight=True)
+    shown = page(browse, here.ada)
+    assert "<script>alert" not in shown
+    assert "\u202e" not in shown
+
+
+def test_what_was_put_back_is_shown_for_a_day(here: World, afternoon: dict[str, Any], browse: Any) -> None:
+    row = scene.drifted(afternoon["deployment"], state="corrected")
+    assert "put back" in page(browse, here.ada)
+    type(row).objects.update(changed_at=timezone.now() - timedelta(hours=25))
+    assert 'id="drift"' not in page(browse, here.ada)
+
+
+def test_the_page_costs_the_same_however_much_drifted(
+    here: World, afternoon: dict[str, Any], browse: Any, django_assert_num_queries: Any
+) -> None:
+    scene.drifted(afternoon["deployment"], "berth-0")
+    client = browse(here.ada)
+    client.get(PAGE)
+    with CaptureQueriesContext(connection) as few:
+        client.get(PAGE)
+    count = len(few)
+    for number in range(1, 9):
+        scene.drifted(afternoon["deployment"], f"berth-{number}")
+    client.get(PAGE)
+    with django_assert_num_queries(count):
+        client.get(PAGE)
+
+
+@pytest.mark.parametrize(
+    ("problem", "drifts", "expected"),
+    [
+        ("", [], ("False", "AsApproved")),
+        ("", [{"state": "corrected"}], ("False", "AsApproved")),
+        ("", [{}], ("True", "Changed")),
+        ("", [{"is_fight": True}], ("True", "Fight")),
+        ("the API server is down", [{}], ("Unknown", "CouldNotCompare")),
+    ],
+    ids=["nothing", "put back", "edited", "fight", "could not find out"],
+)
+def test_the_condition_drifted(
+    here: World, afternoon: dict[str, Any], problem: str, drifts: list[dict[str, Any]], expected: tuple[str, str]
+) -> None:
+    deployment: BundleDeployment = afternoon["deployment"]
+    deployment.drift_problem = problem
+    for more in drifts:
+        scene.drifted(deployment, **more)
+    record = conditions.of_drift(deployment, selectors.summary(deployment=deployment)).record(generation=1)
+    assert (record["type"], record["status"], record["reason"]) == ("Drifted", *expected)
+    if expected[0] == "True":
+        assert "berth-0 is changed by kubectl-edit" in record["message"]

@@ -1,0 +1,65 @@
+"""A deployment whose first revision runs, and the people who touch its objects."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from django.utils import timezone
+
+from approvals.ledger import drifts
+from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem
+from approvals.steps.correct import correct
+from provisioner.errors import PreconditionFailed
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+EDITOR = "kubectl-edit"
+_names = (f"drift-{number}" for number in itertools.count(1))
+
+
+class Running:
+    def __init__(self, station: Station, registry: Registry, **options: Any):
+        self.station = station
+        self.name = next(_names)
+        source = bundles.image(registry, self.name, bundles.app(self.name, "1"))
+        wished = station.wish(self.name, source, **options)
+        station.work()
+        assert station.approve(wished).state == "applied"
+        self.deployment = BundleDeployment.objects.get(pk=wished.pk)
+        self.look()
+
+    def ref(self, kind: str = "ConfigMap") -> ObjectRef:
+        group = {"Deployment": "apps"}.get(kind, "")
+        return ObjectRef(group, "v1", kind, self.station.namespace, self.name)
+
+    def live(self, kind: str = "ConfigMap") -> Any:
+        return self.station.api.get(self.ref(kind))
+
+    def edit(self, change: Callable[[Any], object], kind: str = "ConfigMap", manager: str = EDITOR) -> None:
+        for _ in range(10):
+            live = self.live(kind)
+            change(live)
+            with contextlib.suppress(PreconditionFailed):
+                self.station.api.replace(live, field_manager=manager)
+                return
+        raise AssertionError("the object is never still")
+
+    def look(self) -> None:
+        """What the watch and a worker do after something has happened."""
+        drifts.mark(
+            InventoryItem.objects.filter(deployment=self.deployment).values_list("pk", flat=True), timezone.now()
+        )
+        correct(self.deployment.pk)
+        self.deployment.refresh_from_db()
+
+    def drift(self, kind: str = "ConfigMap") -> Drift:
+        return Drift.objects.get(item__deployment=self.deployment, item__kind=kind)
+
+    def audited(self) -> list[str]:
+        rows = AuditEntry.objects.filter(deployment_uid=self.deployment.uid, verb__startswith="drift.")
+        return list(rows.order_by("number").values_list("verb", flat=True))

@@ -1,0 +1,312 @@
+"""What others do to a running revision is told and, where that is wished, undone with exactly the approved bytes."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals import services, tasks
+from approvals.audit import verify_chain
+from approvals.ledger import claims, drifts
+from approvals.models import BundleDeployment, Drift, InventoryItem, Request, Revision
+from approvals.steps import correct as step
+from approvals.steps.correct import correct
+from provisioner.values import JsonObject, ObjectRef
+from tests.journeys import bundles
+from tests.journeys.running import EDITOR, Running
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+
+def test_nothing_happened_nothing_is_said(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    assert (Drift.objects.count(), it.audited(), it.deployment.drift_problem) == (0, [], "")
+    items = InventoryItem.objects.filter(deployment=it.deployment)
+    assert all(item.fingerprint and item.look_at is None for item in items)
+
+
+def test_an_edit_is_undone_with_the_approved_value_as_the_installer(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    it.edit(lambda live: live["data"].update(version="mallory"))
+    it.look()
+    assert it.live()["data"] == {"version": "1"}
+    row = it.drift()
+    assert (row.state, row.kind, row.strikes, row.problem) == ("corrected", "changed", 1, "")
+    assert [(one["path"], one["manager"], one["found"]) for one in row.fields] == [("data.version", EDITOR, "mallory")]
+    assert it.audited() == ["drift.found", "drift.corrected"]
+    assert verify_chain().is_whole
+
+
+def test_a_deleted_object_comes_back_and_its_new_uid_is_ours(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    uid = it.live()["metadata"]["uid"]
+    any_station.api.delete(it.ref())
+    it.look()
+    live = it.live()
+    assert live["data"] == {"version": "1"}
+    assert live["metadata"]["uid"] != uid
+    assert InventoryItem.objects.get(deployment=it.deployment, kind="ConfigMap").uid == live["metadata"]["uid"]
+    it.look()
+    assert (it.drift().state, it.audited()) == ("corrected", ["drift.found", "drift.corrected"])
+
+
+def test_report_tells_who_changed_what_and_writes_nothing(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry, drift="Report")
+    it.edit(lambda live: live["data"].update(version="2"))
+    it.look()
+    it.look()
+    assert it.live()["data"] == {"version": "2"}
+    assert (it.drift().state, it.audited()) == ("open", ["drift.found"])
+    it.edit(lambda live: live["data"].update(version="1"))
+    it.look()
+    assert it.drift().state == "over"
+    assert it.audited() == ["drift.found", "drift.over"]
+
+
+def test_a_label_of_others_is_told_and_stays(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    it.edit(lambda live: live["metadata"].update(labels={"owner": "blue"}))
+    it.look()
+    assert it.live()["metadata"]["labels"] == {"owner": "blue"}
+    assert (it.drift().state, it.drift().kind) == ("open", "added")
+
+
+def test_what_was_added_beside_an_edit_is_told_after_the_edit_is_undone(
+    any_station: Station, registry: Registry
+) -> None:
+    it = Running(any_station, registry)
+    foreign = {"name": "miner", "image": "example.com/miner:1"}
+
+    def change(live: Any) -> None:
+        live["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/evil:9"
+        live["spec"]["template"]["spec"]["initContainers"] = [foreign]
+
+    it.edit(change, "Deployment")
+    it.look()
+    correct(it.deployment.pk)
+    assert "evil" not in json.dumps(it.live("Deployment")["spec"])
+    row = it.drift("Deployment")
+    assert (row.state, row.kind) == ("open", "added")
+    assert "initContainers" in row.fields[0]["path"]
+
+
+def test_S20_an_object_made_again_by_somebody_else_is_told_and_never_touched(
+    any_station: Station, registry: Registry
+) -> None:
+    it = Running(any_station, registry)
+    any_station.api.delete(it.ref())
+    meta = {"name": it.name, "namespace": any_station.namespace}
+    any_station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"mine": "yes"}})
+    version = it.live()["metadata"]["resourceVersion"]
+    it.look()
+    assert (it.drift().state, it.drift().kind) == ("open", "remade")
+    assert it.live()["metadata"]["resourceVersion"] == version
+
+
+def test_S25_while_it_is_paused_drift_is_told_and_nothing_written_until_somebody_resumes(
+    any_station: Station, registry: Registry
+) -> None:
+    it = Running(any_station, registry)
+    rita = any_station.people["rita"]
+    services.pause_deployment(by=rita, deployment=it.deployment, is_paused=True, reason="a look at it", via="browser")
+    it.edit(lambda live: live["data"].update(version="2"))
+    it.look()
+    assert it.live()["data"] == {"version": "2"}
+    assert "paused" in it.drift().problem
+    it.deployment.refresh_from_db()
+    services.pause_deployment(by=rita, deployment=it.deployment, is_paused=False, reason="", via="browser")
+    it.look()
+    assert (it.live()["data"], it.drift().state) == ({"version": "1"}, "corrected")
+
+
+def test_S25_a_changed_wish_is_decided_first(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    next_one = bundles.image(registry, it.name, bundles.app(it.name, "2"), "2")
+    any_station.wish(it.name, next_one)
+    it.edit(lambda live: live["data"].update(version="3"))
+    it.look()
+    assert it.live()["data"] == {"version": "3"}
+    assert "its request comes first" in it.drift().problem
+
+
+def test_after_going_back_the_old_content_is_what_is_put_back(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    any_station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
+    any_station.work()
+    any_station.approve(it.deployment)
+    it.deployment.refresh_from_db()
+    services.rollback_deployment(by=any_station.people["rita"], deployment=it.deployment, revision=1, via="browser")
+    any_station.work()
+    assert any_station.approve(it.deployment).state == "applied"
+    it.look()
+    assert it.live()["data"] == {"version": "1"}
+    it.edit(lambda live: live["data"].update(version="2"))
+    it.look()
+    assert (it.live()["data"], it.drift().state) == ({"version": "1"}, "corrected")
+
+
+def test_S07_an_installer_that_was_made_again_writes_nothing(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    account = ObjectRef("", "v1", "ServiceAccount", any_station.namespace, "installer")
+    any_station.api.delete(account)
+    any_station.api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": account.name, "namespace": account.namespace},
+        }
+    )
+    it.edit(lambda live: live["data"].update(version="2"))
+    it.look()
+    assert it.live()["data"] == {"version": "2"}
+    assert "made again" in it.drift().problem
+
+
+def test_promise_2_without_its_verdict_nothing_is_written(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    Request.objects.filter(deployment=it.deployment).update(plan_digest="sha256:another")
+    it.edit(lambda live: live["data"].update(version="2"))
+    it.look()
+    assert it.live()["data"] == {"version": "2"}
+    assert "no Approved verdict" in it.drift().problem
+
+
+def test_promise_1_bytes_that_changed_in_the_store_are_never_put_back(
+    any_station: Station, registry: Registry, settings: Any
+) -> None:
+    it = Running(any_station, registry)
+    root = settings.STORAGES["content"]["OPTIONS"]["location"]
+    for path in root.glob("sha256/*/*"):
+        path.write_bytes(path.read_bytes().replace(b'"version":"1"', b'"version":"mallory"'))
+    it.edit(lambda live: live["data"].update(version="2"))
+    it.look()
+    assert it.live()["data"] == {"version": "2"}
+    assert "was changed in the content store" in it.deployment.drift_problem
+
+
+def test_while_a_newer_revision_is_applied_or_failed_nothing_is_compared(
+    any_station: Station, registry: Registry
+) -> None:
+    it = Running(any_station, registry)
+    newer = any_station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
+    any_station.work()
+    Revision.objects.create(
+        deployment=newer,
+        number=2,
+        request=any_station.latest(newer),
+        content=it.deployment.active_revision.content,
+        state="failed",
+        started_at=timezone.now(),
+    )
+    it.edit(lambda live: live["data"].update(version="2"))
+    it.look()
+    assert (it.live()["data"], Drift.objects.count()) == ({"version": "2"}, 0)
+
+
+def test_who_fights_is_named_and_answered_more_and_more_rarely(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    for number in range(6):
+        it.edit(lambda live, number=number: live["data"].update(version=f"mine {number}"), manager="other-tool")  # type: ignore[misc]  # a default binds the number
+        it.look()
+    row = it.drift()
+    assert (row.state, row.is_fight, row.rival, row.strikes) == ("open", True, "other-tool", 3)
+    assert it.live()["data"]["version"].startswith("mine")
+    assert (it.audited().count("drift.corrected"), it.audited().count("drift.fight")) == (3, 1)
+    due_at = InventoryItem.objects.get(pk=row.item_id).look_at
+    assert due_at is not None
+    assert timedelta(0) < due_at - timezone.now() <= timedelta(seconds=10)
+    Drift.objects.filter(pk=row.pk).update(corrected_at=timezone.now() - timedelta(seconds=11))
+    InventoryItem.objects.filter(pk=row.item_id).update(look_at=timezone.now())
+    correct(it.deployment.pk)
+    assert it.live()["data"] == {"version": "1"}
+    assert it.drift().strikes == 4
+
+
+def test_doubled_wakes_and_two_workers_correct_once(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    it.edit(lambda live: live["data"].update(version="2"))
+    assert claims.claim_deployment(it.deployment.pk, "another worker")
+    it.look()
+    assert it.live()["data"] == {"version": "2"}
+    assert claims.release_deployment(it.deployment.pk, "another worker"), "it was woken meanwhile"
+    for _ in range(3):
+        tasks.correct_deployment(it.deployment.pk)
+    assert it.audited() == ["drift.found", "drift.corrected"]
+
+
+def test_a_lost_message_is_swept(any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Running(any_station, registry)
+    it.edit(lambda live: live["data"].update(version="2"))
+    drifts.mark([InventoryItem.objects.get(deployment=it.deployment, kind="ConfigMap").pk], timezone.now())
+    woken: list[int] = []
+    monkeypatch.setattr(tasks.wake, "drift", woken.append)
+    tasks.sweep()
+    assert woken == [it.deployment.pk]
+
+
+class Killed(BaseException):
+    """kill -9: nothing after this moment happens, not even a handler."""
+
+
+@pytest.mark.parametrize("moment", ["before the write", "after the write"])
+@pytest.mark.parametrize("what", ["edited", "deleted"])
+def test_a_worker_killed_between_compare_and_record_neither_loses_nor_doubles(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str, what: str
+) -> None:
+    it = Running(any_station, registry)
+    real = step.put_back
+
+    def dies(*args: Any, **options: Any) -> Any:
+        if moment == "after the write":
+            real(*args, **options)
+        raise Killed
+
+    if what == "edited":
+        it.edit(lambda live: live["data"].update(version="2"))
+    else:
+        any_station.api.delete(it.ref())
+    monkeypatch.setattr(step, "put_back", dies)
+    with pytest.raises(Killed):
+        it.look()
+    BundleDeployment.objects.update(claimed_by="the dead one", claimed_until=timezone.now() - timedelta(seconds=1))
+    monkeypatch.setattr(step, "put_back", real)
+    assert it.deployment.pk in drifts.due(timezone.now()).values_list("deployment_id", flat=True)
+    correct(it.deployment.pk)
+    live = it.live()
+    assert live["data"] == {"version": "1"}
+    assert InventoryItem.objects.get(deployment=it.deployment, kind="ConfigMap").uid == live["metadata"]["uid"]
+    assert not InventoryItem.objects.filter(deployment=it.deployment, uid="").exists()
+    assert it.drift().state in ("corrected", "over")
+    assert it.audited().count("drift.found") == 1
+
+
+def test_kubectl_edit_delete_and_scale_on_a_real_cluster(station: Station, registry: Registry) -> None:
+    it = Running(station, registry)
+    place = ("-n", station.namespace)
+    station.ctl("set", "image", f"deployment/{it.name}", f"{it.name}=example.com/evil:9", *place)
+    station.ctl("scale", f"deployment/{it.name}", "--replicas=3", *place)
+    station.ctl("delete", "configmap", it.name, *place)
+    it.look()
+    live = it.live("Deployment")
+    assert live["spec"]["replicas"] == 1
+    assert "evil" not in json.dumps(live["spec"])
+    assert it.live()["data"] == {"version": "1"}
+    assert {one["manager"] for one in it.drift("Deployment").fields} >= {"kubectl-set"}
+
+
+def test_an_autoscaler_on_a_real_cluster_keeps_its_replicas(station: Station, registry: Registry) -> None:
+    it = Running(station, registry)
+    place = ("-n", station.namespace)
+    station.ctl("autoscale", f"deployment/{it.name}", "--min=2", "--max=9", *place)
+    station.ctl("scale", f"deployment/{it.name}", "--replicas=4", *place)
+    it.look()
+    assert not Drift.objects.filter(item__deployment=it.deployment, item__kind="Deployment").exists()
+    station.ctl("set", "image", f"deployment/{it.name}", f"{it.name}=example.com/evil:9", *place)
+    it.look()
+    spec: JsonObject = it.live("Deployment")["spec"]
+    assert spec["replicas"] == 4
+    assert "evil" not in json.dumps(spec)

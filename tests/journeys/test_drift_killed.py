@@ -1,0 +1,116 @@
+"""Others edit and delete what runs while workers are killed (-9): the watch sees it, and all is as approved in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from approvals.management.demo.bundles import pack
+from tests.controlplane.endpoint import Endpoint
+from tests.journeys.test_killed_workers import CHAIN, ROOT, SEED_SECONDS, Machine, machine
+from tests.services.process import free_port
+
+__all__ = ["machine"]
+
+SETTLE_SECONDS = 90
+NAMESPACE = "harbour-system"
+APPROVE = """
+from django.contrib.auth.models import User
+from approvals import services
+from approvals.models import Request
+for request in Request.objects.filter(state="in_review", deployment__name="tugboat"):
+    services.review(by=User.objects.get(username="ada"), request_id=request.pk, decision="Approve", channel="browser",
+        subject_digest=request.subject_digest, reason="", acknowledges=services.to_acknowledge(request))
+"""
+PATHS = {
+    "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
+    "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+}
+FIELDS = ("rules", "spec", "subjects", "roleRef")
+
+
+def state_of(machine: Machine) -> list[tuple[object, ...]]:
+    return machine.rows(
+        "SELECT r.number, r.state FROM approvals_request r JOIN approvals_bundledeployment d ON d.id = r.deployment_id"
+        " WHERE d.name = 'tugboat' ORDER BY r.number"
+    )
+
+
+def wait_until(machine: Machine, is_so: Any, seconds: float, words: str) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, words + (machine.folder / "log").read_text()[-3000:]
+        time.sleep(0.3)
+
+
+def approved_fields(endpoint: Endpoint, path: str) -> dict[str, Any] | None:
+    found = [
+        one for one in endpoint.ask("GET", path.rpartition("/")[0])["items"] if path.endswith(one["metadata"]["name"])
+    ]
+    return {key: found[0].get(key) for key in FIELDS} if found else None
+
+
+def spoil(endpoint: Endpoint, path: str, is_deleted: bool) -> None:
+    if is_deleted:
+        endpoint.ask("DELETE", path)
+        return
+    live = endpoint.ask("GET", path)
+    if "rules" in live:
+        live["rules"] = [*live["rules"], {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+    elif "subjects" in live:
+        live["subjects"] = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}]
+    else:
+        live["spec"]["replicas"] = 7
+    endpoint.ask("PUT", path, live)
+
+
+def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
+    machine: Machine, sandbox: Endpoint, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(sandbox.kubeconfig("admin"))
+    port = free_port()
+    pack(ROOT / "deploy/demo/bundles", tmp_path / "bundles")
+    machine.start("-m", "http.server", port, "--bind", "127.0.0.1", "--directory", tmp_path / "bundles")
+    machine.run("manage.py", "migrate", "--verbosity", "0")
+    worker = machine.worker()
+    machine.start("manage.py", "watch")
+    machine.run("manage.py", "demo_seed", "--kubeconfig", kubeconfig, "--bundles", f"http://127.0.0.1:{port}")
+    machine.run("manage.py", "shell", "--verbosity", "0", "-c", APPROVE)
+    wait_until(machine, lambda: "applied" in [row[1] for row in state_of(machine)][1:], SEED_SECONDS, "not applied")
+    query = (
+        "SELECT i.kind, i.name FROM approvals_inventoryitem i JOIN approvals_bundledeployment d"
+        " ON d.id = i.deployment_id WHERE d.name = 'tugboat' AND i.uid != ''"
+    )
+    paths = [f"{PATHS[str(kind)]}/{name}" for kind, name in machine.rows(query) if kind in PATHS]
+    assert len(paths) >= 4
+    nothing_due = f"{query} AND (i.look_at IS NOT NULL OR i.fingerprint = '')"
+    wait_until(machine, lambda: not machine.rows(nothing_due), SETTLE_SECONDS, "not compared")
+    approved = {path: approved_fields(sandbox, path) for path in paths}
+
+    moments = random.Random(20261121)
+    for path in paths:
+        spoil(sandbox, path, is_deleted="serviceaccounts" in path or moments.random() < 0.4)
+        time.sleep(moments.uniform(0.2, 1.5))
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+        worker = machine.worker()
+        time.sleep(moments.uniform(0.5, 4.0))
+
+    def is_as_approved() -> bool:
+        return all(approved_fields(sandbox, path) == fields for path, fields in approved.items())
+
+    wait_until(machine, is_as_approved, SETTLE_SECONDS, "not put back: ")
+    wait_until(machine, lambda: not machine.rows(nothing_due), SETTLE_SECONDS, "not compared in the end: ")
+    assert machine.rows("SELECT count(*) FROM approvals_inventoryitem WHERE uid = ''") == [(0,)]
+    assert machine.rows("SELECT count(*) FROM approvals_drift WHERE state = 'open' AND kind != 'added'") == [(0,)]
+    (found,) = machine.rows("SELECT count(*) FROM approvals_auditentry WHERE verb = 'drift.found'")
+    assert found[0] == len(paths), json.dumps(paths)
+    assert machine.run("manage.py", "shell", "--verbosity", "0", "-c", CHAIN).strip().endswith("True")

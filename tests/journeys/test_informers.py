@@ -1,0 +1,226 @@
+"""The watches of managed objects: what is seen, what is not worth a look, and what it costs."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals.ledger import drifts
+from approvals.models import BundleDeployment, InventoryItem
+from approvals.steps.correct import correct
+from approvals.watch import informers, loop
+from approvals.watch.informers import Informer, Informers
+from approvals.watch.scopes import Scope, scopes_of
+from provisioner.errors import Expired, Forbidden
+from tests.journeys.running import Running
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+CONFIG_MAPS = Scope("", "ConfigMap")
+
+
+@pytest.fixture(autouse=True)
+def _short_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(informers, "WATCH_SECONDS", 1.0)
+
+
+def informer_of(it: Running, scope: Scope = CONFIG_MAPS) -> Informer:
+    """An informer that the test itself moves on, in its own thread, as the cluster's admin sees it."""
+    made = Informer(it.station.cluster, scope)
+    made.book.refresh(scopes_of(it.station.cluster, ())[scope])
+    return made
+
+
+def listed(informer: Informer, it: Running) -> Informer:
+    resource = informer.scope.resource(it.station.api)
+    informer.version = informer.take_list(it.station.api, resource)
+    return informer
+
+
+def follow(informer: Informer, it: Running) -> None:
+    informer.follow(it.station.api, informer.scope.resource(it.station.api))
+
+
+def due(it: Running) -> list[str]:
+    found = drifts.due(timezone.now()).filter(deployment=it.deployment)
+    return sorted(found.values_list("kind", flat=True))
+
+
+def test_a_list_of_what_was_compared_already_wakes_nobody(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    listed(informer_of(it), it)
+    assert due(it) == []
+
+
+def test_what_changed_or_went_while_nobody_watched_is_found_by_the_list(
+    any_station: Station, registry: Registry
+) -> None:
+    it, other = Running(any_station, registry), Running(any_station, registry)
+    it.edit(lambda live: live["data"].update(version="2"))
+    any_station.api.delete(other.ref())
+    listed(informer_of(it), it)
+    assert (due(it), due(other)) == (["ConfigMap"], ["ConfigMap"])
+
+
+@pytest.mark.parametrize("what", ["edited", "labelled", "deleted", "made again"])
+def test_the_watch_sees_what_others_do_and_a_worker_knows_what_it_did_itself(
+    any_station: Station, registry: Registry, what: str
+) -> None:
+    it = Running(any_station, registry)
+    informer = listed(informer_of(it), it)
+    if what == "edited":
+        it.edit(lambda live: live["data"].update(version="2"))
+    elif what == "labelled":
+        it.edit(lambda live: live["metadata"].update(labels={"a": "b"}))
+    else:
+        any_station.api.delete(it.ref())
+    if what == "made again":
+        meta = {"name": it.name, "namespace": any_station.namespace}
+        any_station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+    follow(informer, it)
+    assert due(it) == ["ConfigMap"]
+    correct(it.deployment.pk)
+    assert due(it) == []
+    follow(informer, it)
+    assert due(it) == [], "what the worker wrote is no news"
+
+
+def test_a_status_that_is_written_is_no_news(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    informer = listed(informer_of(it, Scope("apps", "Deployment")), it)
+    live = it.live("Deployment")
+    status = {"observedGeneration": 1, "replicas": 1, "conditions": []}
+    meta = {"name": it.name, "namespace": any_station.namespace}
+    about = {"apiVersion": live["apiVersion"], "kind": "Deployment", "metadata": meta}
+    any_station.api.apply({**about, "status": status}, field_manager="kubelet", subresource="status", force=True)
+    follow(informer, it)
+    assert due(it) == []
+
+
+def test_a_watch_carries_on_from_its_last_version_without_a_list(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    informer = listed(informer_of(it), it)
+    before = informer.version
+    it.edit(lambda live: live["data"].update(version="2"))
+    follow(informer, it)
+    follow(informer, it)
+    assert int(informer.version) > int(before)
+    assert informer.lists == 1
+
+
+def test_an_object_that_was_never_seen_before_it_was_deleted_is_told(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    InventoryItem.objects.filter(deployment=it.deployment).update(fingerprint="")
+    informer = informer_of(it)
+    informer.tell([((any_station.namespace, it.name), informers.GONE)])
+    assert due(it) == ["ConfigMap"]
+
+
+def test_objects_of_others_are_not_remembered(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    informer = listed(informer_of(it), it)
+    assert set(informer.book.objects) == {(any_station.namespace, it.name)}
+
+
+def test_after_a_410_the_list_is_taken_again(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = Running(any_station, registry)
+    informer = informer_of(it)
+    answers = iter(["too old", "the end"])
+
+    def follow(*_: Any) -> None:
+        if next(answers) == "too old":
+            raise Expired("too old resource version", status=410)
+        informer.stop.set()
+
+    monkeypatch.setattr(informers, "MOST_JITTER_SECONDS", 0.01)
+    monkeypatch.setattr(informer, "follow", follow)
+    informer.scope = Scope("", "ConfigMap", any_station.namespace, (any_station.namespace, "installer"))
+    informer.run()
+    assert informer.lists == 2
+
+
+class Still(Informer):
+    """An informer that does not start by itself."""
+
+    def start(self) -> None:
+        self.started = True
+
+    @property
+    def is_alive(self) -> bool:
+        return not self.is_refused
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(informers, "Informer", Still)
+
+
+def test_one_watch_a_kind_of_the_active_inventories_and_none_for_what_is_gone(
+    any_station: Station, registry: Registry, still: None
+) -> None:
+    all_of_it = Informers(any_station.cluster)
+    all_of_it.look(0.0)
+    assert all_of_it.running == {}
+    it, other = Running(any_station, registry), Running(any_station, registry)
+    all_of_it.look(1.0)
+    assert set(all_of_it.running) == {CONFIG_MAPS, Scope("apps", "Deployment"), Scope("", "ServiceAccount")}
+    assert len(all_of_it.running[CONFIG_MAPS].book.objects) == 2
+    for deployment in (it.deployment, other.deployment):
+        BundleDeployment.objects.filter(pk=deployment.pk).update(gone_at=timezone.now())
+    all_of_it.look(2.0)
+    assert all_of_it.running == {}
+
+
+def test_what_we_may_not_watch_is_watched_as_the_installer_and_else_compared_every_minute(
+    any_station: Station, registry: Registry, still: None
+) -> None:
+    it = Running(any_station, registry)
+    all_of_it = Informers(any_station.cluster)
+    all_of_it.look(0.0)
+    all_of_it.running[CONFIG_MAPS].is_refused = True
+    all_of_it.look(1.0)
+    own = Scope("", "ConfigMap", any_station.namespace, (any_station.namespace, "installer"))
+    assert own in all_of_it.running
+    assert CONFIG_MAPS not in all_of_it.running
+    all_of_it.running[own].is_refused = True
+    all_of_it.look(2.0)
+    assert due(it) == ["ConfigMap"]
+
+
+def test_the_installer_may_watch_what_the_service_may_not(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    service = loop.connect(any_station.cluster)
+    wide = informer_of(it)
+    with pytest.raises(Forbidden):
+        wide.take_list(service, wide.scope.resource(service))
+    own = Scope("", "ConfigMap", any_station.namespace, (any_station.namespace, "installer"))
+    narrow = Informer(any_station.cluster, own, wide.book)
+    assert narrow.take_list(own.seen_by(service), own.resource(service))
+
+
+def test_a_thread_that_is_told_to_end_ends_though_it_waits_for_events(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(informers, "WATCH_SECONDS", 60.0)
+    it = Running(any_station, registry)
+    informer = listed(informer_of(it), it)
+    monkeypatch.setattr(informer, "tell", lambda _: None)
+    thread = threading.Thread(target=follow, args=(informer, it), daemon=True)
+    thread.start()
+    thread.join(1.0)
+    assert thread.is_alive()
+    informer.end()
+    thread.join(5.0)
+    assert not thread.is_alive()
+
+
+def test_never_compared_objects_are_due(any_station: Station, registry: Registry, still: None) -> None:
+    it = Running(any_station, registry)
+    InventoryItem.objects.filter(deployment=it.deployment, kind="ConfigMap").update(fingerprint="")
+    Informers(any_station.cluster).look(0.0)
+    assert due(it) == ["ConfigMap"]
