@@ -73,6 +73,8 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
         errors.NotOpen,
         errors.AlreadyReviewed,
         errors.Unacknowledged,
+        errors.UnknownFinding,
+        errors.NotWaivable,
         errors.InvalidInput,
     ),
     ("api-request", "withdraw"): (errors.NotAllowed, errors.NotOpen),

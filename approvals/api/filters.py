@@ -10,6 +10,7 @@ from django.db.models import F, QuerySet
 from django.http import QueryDict
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.request import Request as Http
+from rest_framework.serializers import Serializer
 
 from approvals.errors import Refused
 from approvals.lifecycle import State
@@ -25,6 +26,14 @@ class InvalidQuery(Refused):
 
     code = "invalid-query"
     status = 400
+
+
+def query_of(shape: Serializer[Any]) -> dict[str, Any]:
+    """The parameters as the shape reads them; raises InvalidQuery naming the first that it cannot."""
+    if not shape.is_valid():
+        name, words = next(iter(shape.errors.items()))
+        raise InvalidQuery(f"{name}: {' '.join(map(str, words))}", parameter=name)
+    return dict(shape.validated_data)
 
 
 def check_names(query: QueryDict, known: Collection[str]) -> None:

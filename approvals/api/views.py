@@ -65,6 +65,7 @@ class Readable(viewsets.GenericViewSet[Any]):
         super().initial(request, *args, **kwargs)
         narrowing = self.filterset_class if self.action == "list" else self.object_filterset_class
         known = [*narrowing.base_filters] if narrowing and self.action != "create" else []
+        known += shapes.ReportPart().fields if self.action == "report" else []
         if self.action not in CONDITIONAL and request.method not in SAFE_METHODS and "If-Match" in request.headers:
             raise NotAsExpected("If-Match is for PUT and DELETE of what has an ETag; nothing is looked at here")
         filters.check_names(request.query_params, [*known, *(Pages.names if self.action in PAGED else ())])
@@ -252,7 +253,7 @@ class RequestViewSet(Readable):
 
         A large one comes in parts, each with all counts: `parts` says where the next one starts.
         """
-        wish = _valid(shapes.ReportPart(data=request.query_params))
+        wish = filters.query_of(shapes.ReportPart(data=request.query_params))
         shown = self._shown(request)
         if wish["finding"]:
             found = [one for one in shown["findings"] if one["fingerprint"] == wish["finding"]]

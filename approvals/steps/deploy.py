@@ -289,7 +289,8 @@ def _finish(request: Request, failed: list[Done]) -> None:
     deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
     revision = row.revision
     is_removal = row.purpose == Request.Purpose.DELETE
-    move(row, Event.FINISH, actor=MACHINE, facts={"revision": revision.number, "at": timezone.now().isoformat()})
+    facts = {"revision": revision.number, "at": timezone.now().isoformat()}
+    move(row, Event.FINISH, actor=MACHINE, facts=facts, problem="", problem_code="")
     deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
     _close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
     deployment.active_revision = None if is_removal else revision

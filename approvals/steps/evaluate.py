@@ -262,8 +262,9 @@ def _settle(request_id: int, round_number: int, held_by: Mapping[str, str]) -> N
 
 
 def _say(row: Request, obstacle: str) -> None:
-    """Why enough approvals are not enough; "" takes back what was said before."""
-    if row.problem != obstacle:
+    """Why enough approvals are not enough; "" takes back what was said of that before, and nothing else."""
+    is_ours = row.problem_code in ("", HELD_BACK)
+    if row.problem != obstacle and (obstacle or is_ours):
         row.problem, row.problem_code = obstacle, HELD_BACK if obstacle else ""
         row.save(update_fields=["problem", "problem_code"])
 

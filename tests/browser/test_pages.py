@@ -104,8 +104,9 @@ def test_the_lines_of_an_object_are_fetched_where_it_is_opened(
     page = sign_in(here.ada)
     heard = listen(page)
     page.goto(site["request"])
-    page.locator("summary", has_text="Deployment.apps shop/app").click()
-    pw.expect(page.locator(".line-plus").first).to_be_visible()
+    row = page.locator("details", has=page.locator("summary", has_text="Deployment.apps shop/app")).last
+    row.locator("summary").click()
+    pw.expect(row.locator(".line-plus").first).to_be_visible()
     assert heard == []
 
 

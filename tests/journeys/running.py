@@ -19,13 +19,14 @@ from tests.journeys.station import Station
 from tests.services.registry import Registry
 
 EDITOR = "kubectl-edit"
-_names = (f"drift-{number}" for number in itertools.count(1))
+_numbers = itertools.count(1)
 
 
 class Running:
     def __init__(self, station: Station, registry: Registry, **options: Any):
         self.station = station
-        self.name = next(_names)
+        # BundleDeployments have no namespace: the station's own name keeps workers apart.
+        self.name = f"{station.namespace}-drift-{next(_numbers)}"
         source = bundles.image(registry, self.name, bundles.app(self.name, "1"))
         wished = station.wish(self.name, source, **options)
         station.work()

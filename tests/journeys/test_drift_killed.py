@@ -72,10 +72,10 @@ def spoil(endpoint: Endpoint, path: str, is_deleted: bool) -> None:
 
 
 def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
-    machine: Machine, sandbox: Endpoint, tmp_path: Path
+    machine: Machine, own_sandbox: Endpoint, tmp_path: Path
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(sandbox.kubeconfig("admin"))
+    kubeconfig.write_text(own_sandbox.kubeconfig("admin"))
     port = free_port()
     pack(ROOT / "deploy/demo/bundles", tmp_path / "bundles")
     machine.start("-m", "http.server", port, "--bind", "127.0.0.1", "--directory", tmp_path / "bundles")
@@ -93,11 +93,11 @@ def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
     assert len(paths) >= 4
     nothing_due = f"{query} AND (i.look_at IS NOT NULL OR i.fingerprint = '')"
     wait_until(machine, lambda: not machine.rows(nothing_due), SETTLE_SECONDS, "not compared")
-    approved = {path: approved_fields(sandbox, path) for path in paths}
+    approved = {path: approved_fields(own_sandbox, path) for path in paths}
 
     moments = random.Random(20261121)
     for path in paths:
-        spoil(sandbox, path, is_deleted="serviceaccounts" in path or moments.random() < 0.4)
+        spoil(own_sandbox, path, is_deleted="serviceaccounts" in path or moments.random() < 0.4)
         time.sleep(moments.uniform(0.2, 1.5))
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
@@ -105,7 +105,7 @@ def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
         time.sleep(moments.uniform(0.5, 4.0))
 
     def is_as_approved() -> bool:
-        return all(approved_fields(sandbox, path) == fields for path, fields in approved.items())
+        return all(approved_fields(own_sandbox, path) == fields for path, fields in approved.items())
 
     wait_until(machine, is_as_approved, SETTLE_SECONDS, "not put back: ")
     wait_until(machine, lambda: not machine.rows(nothing_due), SETTLE_SECONDS, "not compared in the end: ")

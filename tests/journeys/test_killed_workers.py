@@ -104,10 +104,10 @@ def machine(tmp_path: Path, redis: str) -> Iterator[Machine]:
 
 
 def test_kill_9_of_the_worker_between_any_two_steps_loses_and_doubles_nothing(
-    machine: Machine, sandbox: Endpoint, tmp_path: Path
+    machine: Machine, own_sandbox: Endpoint, tmp_path: Path
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(sandbox.kubeconfig("admin"))
+    kubeconfig.write_text(own_sandbox.kubeconfig("admin"))
     port = free_port()
     pack(ROOT / "deploy/demo/bundles", tmp_path / "bundles")
     machine.start("-m", "http.server", port, "--bind", "127.0.0.1", "--directory", tmp_path / "bundles")
@@ -142,5 +142,5 @@ def test_kill_9_of_the_worker_between_any_two_steps_loses_and_doubles_nothing(
     assert machine.rows("SELECT count(*) FROM approvals_inventoryitem WHERE uid = ''") == [(0,)]
     assert machine.run("manage.py", "shell", "--verbosity", "0", "-c", CHAIN).strip().endswith("True")
     for name in ("harbour", "tugboat"):
-        live = sandbox.ask("GET", f"/apis/apps/v1/namespaces/harbour-system/deployments/{name}")
+        live = own_sandbox.ask("GET", f"/apis/apps/v1/namespaces/harbour-system/deployments/{name}")
         assert live["metadata"]["generation"] == 1, json.dumps(live["metadata"])

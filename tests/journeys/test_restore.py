@@ -169,11 +169,15 @@ def test_S16_what_holds_data_or_other_objects_is_never_deleted_to_put_something_
 def test_a_first_revision_that_fails_has_nothing_to_put_back(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment = station.wish("first", bundles.image(registry, "first", bundles.app("first", "1")), **RESTORE)
+    deployment = station.wish(
+        "firstling", bundles.image(registry, "firstling", bundles.app("firstling", "1")), **RESTORE
+    )
     station.work()
     after_the_first(
         monkeypatch,
-        lambda: station.ctl("create", "deployment", "first", "-n", station.namespace, "--image=registry.example.com/x"),
+        lambda: station.ctl(
+            "create", "deployment", "firstling", "-n", station.namespace, "--image=registry.example.com/x"
+        ),
     )
     request = station.approve(deployment)
     assert (request.state, Revision.objects.get(request=request).state) == ("failed", "failed")

@@ -52,11 +52,24 @@ DEFINITIONS: dict[str, Explanation] = {
         "Nothing, mostly.",
         _CRD,
     ),
+    "CRD-07": Explanation(
+        "A kind, plural or short name of the definition is taken by another one.",
+        "The API server accepts the object and sets NamesAccepted to False: the kind, or that name of it, is not served.",
+        "Find out which of the two is meant to have the name, and remove or rename the other one first.",
+        f"{_CRD}, names and the condition NamesAccepted",
+    ),
     "CRD-08": Explanation(
         "The definition leaves the bundle, so it is deleted.",
         "With it goes every object of the kind, in all namespaces, those of other people too.",
         "Look at the count. If the kind moves to another bundle, its objects do not survive the move by themselves.",
         _CRD,
+    ),
+    "CRD-09": Explanation(
+        "Another tool or bundle has applied this definition, by its labels or by who owns its fields.",
+        "Two owners write it in turn: what one of them drops the other one brings back, and whoever is removed first"
+        " may delete it, with every object of the kind.",
+        "Agree on one owner. Take the definition out of the other bundle, keeping the object, before it is taken here.",
+        "https://kubernetes.io/docs/reference/using-api/server-side-apply/#conflicts",
     ),
     "CRD-10": Explanation(
         "A version goes in which objects are still stored, by status.storedVersions.",

@@ -103,4 +103,4 @@ def test_an_object_that_is_not_planned_is_not_found(
 
 
 def test_a_part_that_cannot_be_is_refused(here: World, afternoon: dict[str, Any], call: Call) -> None:
-    assert call(here.ada, "get", f"requests/{afternoon['serious'].uid}/report?findings_from=-1").status_code == 422
+    assert call(here.ada, "get", f"requests/{afternoon['serious'].uid}/report?findings_from=-1").status_code == 400
