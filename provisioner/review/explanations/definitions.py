@@ -54,7 +54,7 @@ DEFINITIONS: dict[str, Explanation] = {
     ),
     "CRD-07": Explanation(
         "A kind, plural or short name of the definition is taken by another one.",
-        "The API server accepts the object and sets NamesAccepted to False: the kind, or that name of it, is not served.",
+        "The API server accepts the object and sets NamesAccepted to False: the kind or that name is not served.",
         "Find out which of the two is meant to have the name, and remove or rename the other one first.",
         f"{_CRD}, names and the condition NamesAccepted",
     ),
