@@ -14,9 +14,16 @@ from django.utils import timezone
 
 from approvals.lifecycle import WORKABLE
 from approvals.models import BundleDeployment, Cluster, Request
+from provisioner.errors import TryLater
 
 # A watcher holds on to its clusters several times within this; a dead one's clusters are free afterwards.
 WATCH_CLAIM_SECONDS = 20
+
+
+class LostClaim(TryLater):
+    """Another worker has taken over what this one was working on: it stops at once, and writes nothing any more."""
+
+    code = "lost-claim"
 
 
 def new_holder_name() -> str:
@@ -37,6 +44,14 @@ def renew(request_id: int, worker: str) -> bool:
     return _renew(Request.objects.filter(pk=request_id, claimed_by=worker))
 
 
+def check_held(request_id: int, worker: str) -> None:
+    """Raise LostClaim where the claim has passed to somebody else; in a transaction, and until its end nobody takes it.
+
+    For what must not be written by a worker that stood still for too long: `renew` before it would say less.
+    """
+    _check_held(Request.objects.filter(pk=request_id, claimed_by=worker))
+
+
 def release(request_id: int, worker: str) -> bool:
     """Give the request back; True where it was woken meanwhile, so that another look is due."""
     return _release(Request.objects.filter(pk=request_id, claimed_by=worker))
@@ -53,6 +68,10 @@ def renew_deployment(deployment_id: int, worker: str) -> bool:
 
 def release_deployment(deployment_id: int, worker: str) -> bool:
     return _release(BundleDeployment.objects.filter(pk=deployment_id, claimed_by=worker))
+
+
+def check_held_deployment(deployment_id: int, worker: str) -> None:
+    _check_held(BundleDeployment.objects.filter(pk=deployment_id, claimed_by=worker))
 
 
 def hold_watch(cluster_id: int, watcher: str) -> bool:
@@ -79,6 +98,11 @@ def _claim(rows: QuerySet[Any], worker: str) -> bool:
 
 def _renew(own: QuerySet[Any]) -> bool:
     return own.update(claimed_until=_until(timezone.now())) == 1
+
+
+def _check_held(own: QuerySet[Any]) -> None:
+    if own.select_for_update(of=("self",)).first() is None:
+        raise LostClaim("the claim has passed to another worker")
 
 
 def _release(own: QuerySet[Any]) -> bool:

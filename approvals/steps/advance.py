@@ -75,6 +75,9 @@ def _take_step(request: Request, worker: str) -> None:
         return
     try:
         STEPS[request.state](request, worker)
+    except claims.LostClaim:
+        # The row is another worker's: nothing is written down about it here.
+        logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
     except TryLater as exc:
         _try_later(request, exc)
     except PratiqueError as exc:

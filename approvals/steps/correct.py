@@ -11,12 +11,14 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.utils import timezone
 
 from approvals import store
 from approvals.access.port import connect
 from approvals.ledger import claims, drifts
+from approvals.ledger.claims import LostClaim
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps.inventory import DatabaseInventory, installer_of, ref_of
 from approvals.steps.prepare import check_cluster
@@ -39,12 +41,6 @@ AT_ONCE = 200
 AGAIN_SECONDS = 15
 SOON_SECONDS = 1
 REPORT = "Report"
-
-
-class LostClaim(NotNow):
-    """Another worker has taken the deployment over: this one stops at once."""
-
-    code = "lost-claim"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +115,16 @@ def _work(case: Case, items: list[InventoryItem]) -> None:
         _put_all_back(case, to_correct, is_scaled)
 
 
+def _inventory(case: Case) -> DatabaseInventory:
+    check_held = partial(claims.check_held_deployment, case.deployment.pk, case.worker)
+    return DatabaseInventory(case.deployment, case.revision, check_held)
+
+
 def _recovered(case: Case, items: list[InventoryItem]) -> list[InventoryItem]:
     """What a crash left between the intent to create an object and its uid is settled first (S20)."""
     if all(item.uid for item in items):
         return items
-    recover(case.installer, DatabaseInventory(case.deployment, case.revision))
+    recover(case.installer, _inventory(case))
     uids = dict(InventoryItem.objects.filter(pk__in=[item.pk for item in items]).values_list("pk", "uid"))
     for item in items:
         item.uid = uids.get(item.pk, "")
@@ -180,6 +181,8 @@ def _put_all_back(
                 raise LostClaim("the claim has passed to another worker")
             try:
                 _put_back(case, item, look, is_scaled)
+            except LostClaim:
+                raise
             except (PreconditionFailed, AlreadyExists, FieldConflict):
                 drifts.postpone([item], _after(case.now, SOON_SECONDS))
             except PratiqueError as exc:
@@ -191,7 +194,7 @@ def _put_back(case: Case, item: InventoryItem, look: Look, is_scaled: IsScaled) 
     drift = look.drift
     assert drift is not None  # nothing else is to be put back
     nonce = item.nonce
-    inventory = DatabaseInventory(case.deployment, case.revision)
+    inventory = _inventory(case)
     if look.live is None:
         # A pending nonce is used again: a write of it may still be on its way from a worker that was thought dead.
         nonce = item.nonce if not item.uid else secrets.token_hex(16)

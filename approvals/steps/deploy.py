@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from approvals import access, audit, policy, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.ledger import claims, pivots
+from approvals.ledger.claims import LostClaim
 from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
@@ -28,7 +30,7 @@ from approvals.steps.reviewers import Waived, is_still_reviewer, waived
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
-from provisioner.errors import DigestMismatch, PratiqueError, TryLater
+from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.review.record import from_record
 from provisioner.values import Content, ObjectRef, OutcomeState, Plan
 from provisioner.values import Outcome as Done
@@ -41,12 +43,6 @@ class NoLongerWished(PratiqueError):
     """The BundleDeployment asks for something else by now, or is being deleted; another request is about that."""
 
     code = "no-longer-wished"
-
-
-class LostClaim(TryLater):
-    """Another worker has taken the request over: this one stops at once."""
-
-    code = "lost-claim"
 
 
 def run(request: Request, worker: str) -> None:
@@ -232,7 +228,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         api.acting_as(installer_of(request.spec)),
         content,
         plan,
-        inventory=DatabaseInventory(request.deployment, revision),
+        inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check_again(request, api, worker),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -16,11 +16,17 @@ from provisioner.values import InventoryItem as Item
 
 
 class DatabaseInventory:
-    """Each call is one short transaction of its own, so that a crash between two writes leaves the intents behind."""
+    """Each call is one short transaction of its own, so that a crash between two writes leaves the intents behind.
 
-    def __init__(self, deployment: BundleDeployment, revision: Revision | None) -> None:
+    `check_held` raises where the claim is another worker's by now; it is asked in the transaction that records an
+    intent. Without it a worker that stood still would put its nonces in the place of its successor's, and then neither
+    of them would know the objects as its own.
+    """
+
+    def __init__(self, deployment: BundleDeployment, revision: Revision | None, check_held: Callable[[], None]) -> None:
         self.deployment = deployment
         self.revision = revision
+        self._check_held = check_held
 
     def items(self) -> dict[ObjectIdentity, Item]:
         rows = InventoryItem.objects.filter(deployment=self.deployment).order_by("pk")
@@ -31,6 +37,7 @@ class DatabaseInventory:
 
     @transaction.atomic(durable=True)
     def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
+        self._check_held()
         for ref, nonce in intents:
             self._intend(ref, nonce)
 

@@ -8,6 +8,7 @@ data or other objects (security.md S16).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -17,10 +18,11 @@ from approvals import audit, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.ledger import claims, pivots
+from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Revision
-from approvals.steps.deploy import LostClaim, NoLongerWished, check_reviewers, note
+from approvals.steps.deploy import NoLongerWished, check_reviewers, note
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.obstacles import Paused
 from approvals.steps.prepare import account_uid_of, check_cluster
@@ -108,7 +110,9 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         api.acting_as(installer_of(target.revision.request.spec)),
         target.content,
         plan,
-        inventory=DatabaseInventory(request.deployment, target.revision),
+        inventory=DatabaseInventory(
+            request.deployment, target.revision, partial(claims.check_held, request.pk, worker)
+        ),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check(request, target, api, worker),
     )
