@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -223,7 +224,6 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
     """
     check_cluster(request, api)
     revision = request.revision
-    failed: list[Done] = []
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(request.spec)),
         content,
@@ -232,13 +232,19 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check_again(request, api, worker),
     )
+    _finish(request, carry_out(request, outcomes, worker))
+
+
+def carry_out(request: Request, outcomes: Iterable[Done], worker: str, step: str = Outcome.Step.APPLY) -> list[Done]:
+    """Do what `outcomes` does, keeping each as it comes and the claim with it; returns what failed or was not tried."""
+    failed: list[Done] = []
     for outcome in outcomes:
         if not claims.renew(request.pk, worker):
             raise LostClaim("the claim has passed to another worker")
-        note(request, outcome)
+        note(request, outcome, step)
         if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
             failed.append(outcome)
-    _finish(request, failed)
+    return failed
 
 
 def _check_again(request: Request, api: Api, worker: str) -> None:
@@ -255,7 +261,7 @@ def _check_again(request: Request, api: Api, worker: str) -> None:
     check_reviewers(request)
 
 
-def note(request: Request, outcome: Done, step: str = Outcome.Step.APPLY) -> None:
+def note(request: Request, outcome: Done, step: str) -> None:
     """Keep what was done to one object; the last try of a step counts."""
     found = {
         "action": outcome.action,

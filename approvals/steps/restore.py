@@ -22,7 +22,7 @@ from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Revision
-from approvals.steps.deploy import NoLongerWished, check_reviewers, note
+from approvals.steps.deploy import NoLongerWished, carry_out, check_reviewers
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.obstacles import Paused
 from approvals.steps.prepare import account_uid_of, check_cluster
@@ -30,7 +30,7 @@ from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError, PreconditionFailed
-from provisioner.values import Action, Content, GroupKind, ObjectRef, OutcomeState, Plan
+from provisioner.values import Action, Content, GroupKind, ObjectRef, Plan
 from provisioner.values import Outcome as Done
 
 # With these go objects or data that the revision to be put back never knew.
@@ -105,7 +105,6 @@ def _plan(request: Request, target: Target, api: Api) -> Plan:
 
 def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) -> list[Done]:
     """What failed of it, if anything."""
-    failed: list[Done] = []
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(target.revision.request.spec)),
         target.content,
@@ -116,13 +115,7 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check(request, target, api, worker),
     )
-    for outcome in outcomes:
-        if not claims.renew(request.pk, worker):
-            raise LostClaim("the claim has passed to another worker")
-        note(request, outcome, Outcome.Step.RESTORE)
-        if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
-            failed.append(outcome)
-    return failed
+    return carry_out(request, outcomes, worker, Outcome.Step.RESTORE)
 
 
 def _check(request: Request, target: Target, api: Api, worker: str) -> None:

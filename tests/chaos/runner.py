@@ -25,22 +25,22 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 django.setup()
 
-from django.core.cache import cache  # noqa: E402 -- these need the settings above
-from django.db import connections  # noqa: E402
+from django.core.cache import cache  # noqa: E402 -- needs the settings above
+from django.db import connections  # noqa: E402 -- needs the settings above
 
-from approvals.access import port  # noqa: E402
-from approvals.audit import verify_chain  # noqa: E402
-from approvals.lifecycle import WORKABLE, State  # noqa: E402
-from approvals.models import AuditEntry, BundleDeployment, Request  # noqa: E402
+from approvals.access import port  # noqa: E402 -- needs the settings above
+from approvals.audit import verify_chain  # noqa: E402 -- needs the settings above
+from approvals.lifecycle import WORKABLE, State  # noqa: E402 -- needs the settings above
+from approvals.models import AuditEntry, BundleDeployment, Request  # noqa: E402 -- needs the settings above
 from approvals.project import celery  # noqa: E402, F401 -- sets the app that wakes are sent with
-from approvals.steps.advance import advance  # noqa: E402
-from approvals.steps.inventory import ref_of  # noqa: E402
-from provisioner.cluster.api import Cluster as Api  # noqa: E402
-from provisioner.values import ObjectRef  # noqa: E402
-from tests.chaos.harms import Harm, Hurting, Kind  # noqa: E402
-from tests.controlplane.endpoint import USERS, Endpoint  # noqa: E402
-from tests.journeys import station as built  # noqa: E402
-from tests.journeys.station import Station  # noqa: E402
+from approvals.steps.advance import advance  # noqa: E402 -- needs the settings above
+from approvals.steps.inventory import ref_of  # noqa: E402 -- needs the settings above
+from provisioner.cluster.api import Cluster as Api  # noqa: E402 -- needs the settings above
+from provisioner.values import ObjectRef  # noqa: E402 -- needs the settings above
+from tests.chaos.harms import Harm, Hurting, Kind  # noqa: E402 -- needs the settings above
+from tests.controlplane.endpoint import USERS, Endpoint  # noqa: E402 -- needs the settings above
+from tests.journeys import station as built  # noqa: E402 -- needs the settings above
+from tests.journeys.station import Station  # noqa: E402 -- needs the settings above
 
 MAX_WORKERS = 12
 SETTLE_SECONDS = 60.0

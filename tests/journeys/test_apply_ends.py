@@ -20,8 +20,8 @@ def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], objec
     noted = deploy.note
     seen: list[object] = []
 
-    def note(request: Request, outcome: object) -> None:
-        noted(request, outcome)  # type: ignore[arg-type]  # passed on as it came
+    def note(request: Request, outcome: object, step: str) -> None:
+        noted(request, outcome, step)  # type: ignore[arg-type]  # passed on as it came
         seen.append(outcome)
         if len(seen) == 1:
             happens()

@@ -216,8 +216,8 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
     noted = deploy.note
     seen: list[object] = []
 
-    def pause_after_the_first(request: Request, outcome: object) -> None:
-        noted(request, outcome)  # type: ignore[arg-type]  # passed on as it came
+    def pause_after_the_first(request: Request, outcome: object, step: str) -> None:
+        noted(request, outcome, step)  # type: ignore[arg-type]  # passed on as it came
         seen.append(outcome)
         if len(seen) == 1:
             services.pause_deployment(
@@ -252,10 +252,10 @@ def test_S07_an_account_that_is_made_again_in_the_middle_stops_before_the_next_p
     station.work()
     noted = deploy.note
 
-    def make_again_after_the_first(request: Request, outcome: object) -> None:
+    def make_again_after_the_first(request: Request, outcome: object, step: str) -> None:
         if not request.outcomes.exists():
             make_account_again(station)
-        noted(request, outcome)  # type: ignore[arg-type]  # passed on as it came
+        noted(request, outcome, step)  # type: ignore[arg-type]  # passed on as it came
 
     monkeypatch.setattr(deploy, "note", make_again_after_the_first)
     request = station.approve(deployment)
