@@ -35,8 +35,8 @@ test: lint ## everything, as continuous integration does it; installs and builds
 	$(BIN)/python tests/controlplane/build
 	$(PYTEST)
 
-quick: .venv/installed-dev ## the tests that need neither Kubernetes nor other services nor a browser
-	$(PYTEST) -m "not controlplane and not services and not browser"
+quick: .venv/installed-dev ## in 90 s, without Kubernetes, other services, a browser and what is thorough
+	$(PYTEST) -m "not controlplane and not services and not browser and not thorough"
 
 lint: .venv/installed-dev ## style, types, imports, templates, migrations
 	$(BIN)/ruff check . $(SCRIPTS)

@@ -95,6 +95,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 # An image has its files collected, hashed and compressed; a checkout serves them from where they lie.
 IS_COLLECTED = (STATIC_ROOT / "staticfiles.json").exists() or "collectstatic" in sys.argv
 WHITENOISE_USE_FINDERS = not IS_COLLECTED
+# Every client of a test starts the middleware anew; it would list all files each time.
+WHITENOISE_AUTOREFRESH = DEBUG or IS_TEST
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "content": {

@@ -8,10 +8,17 @@ from typing import Any
 from django import forms
 
 from approvals.models import Cluster
-from approvals.web.fields import LabelsField, mono
+from approvals.web.fields import LabelsField, YamlField, mono
 
 KINDS = [("image", "OCI image"), ("git", "Git repository"), ("http", "Archive over HTTP"), ("configMap", "ConfigMap")]
 GIT_REFS = [("tag", "tag"), ("branch", "branch"), ("commit", "commit")]
+DRIFTS = [("Correct", "put back what was approved"), ("Report", "only say what differs")]
+FAILURES = [("Stop", "stop, and leave what was written"), ("RestorePrevious", "put the running revision back")]
+COLLISIONS = [("Prevent", "refuse what is already there"), ("IfNoController", "take over what nobody controls")]
+CHOSEN = {"drift": "drift", "on_failure": "onFailure", "collisions": "collisionProtection"}
+FURTHER = (*CHOSEN, "deadline", "rest")
+# What the form asks for by itself, and what has a door of its own.
+ASKED = {"installNamespace", "serviceAccountName", "sources", "progressDeadlineMinutes", "paused", *CHOSEN.values()}
 NEEDED = {"image": ("image",), "git": ("repository", "git_name"), "http": ("url",), "configMap": ("config_map",)}
 
 
@@ -35,6 +42,20 @@ class SpecForm(forms.Form):
     checksum = _text("Checksum", "sha256:… of the archive")
     config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace; each of its keys is a file")
     secret = _text("Secret", "of a private source: namespace/name, or a name in the install namespace; read as you")
+    drift = forms.ChoiceField(label="When an object is changed by others", choices=DRIFTS, required=False)
+    on_failure = forms.ChoiceField(label="When applying fails", choices=FAILURES, required=False)
+    collisions = forms.ChoiceField(label="When an object exists already", choices=COLLISIONS, required=False)
+    deadline = forms.IntegerField(
+        label="Progress deadline",
+        help_text="Minutes within which a revision shall be healthy; empty: as the service is set.",
+        required=False,
+        min_value=1,
+        max_value=1440,
+    )
+    rest = YamlField(
+        label="The rest of the spec",
+        help_text="As YAML: constraints, healthChecks, config, format and what else the CRD describes.",
+    )
     generation = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
@@ -45,14 +66,27 @@ class SpecForm(forms.Form):
         for name in ("config_map", "secret"):
             if (cleaned.get(name) or "").count("/") > 1:
                 self.add_error(name, f"{cleaned[name]} is no namespace/name")
+        for key in sorted(ASKED & (cleaned.get("rest") or {}).keys()):
+            words = "is paused and resumed on the deployment's page" if key == "paused" else "has a field of its own"
+            self.add_error("rest", f"{key} {words}")
         if cleaned.get("secret") and cleaned.get("kind") == "configMap":
             self.add_error("secret", "a ConfigMap is read as you and needs no Secret")
         return cleaned
 
+    def first(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name not in FURTHER]
+
+    def further(self) -> list[forms.BoundField]:
+        """What has an answer that suits most, so that it is shown on demand."""
+        return [self[name] for name in FURTHER]
+
+    def is_further_wrong(self) -> bool:
+        return any(name in self.errors for name in FURTHER)
+
     def spec(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The spec that the form asks for: `base` with the form's fields and its first source put in their place."""
         given = self.cleaned_data
-        before = dict(base or {})
+        before = self._kept(base or {})
         sources = list(before.get("sources") or [{}])
         first = sources[0]
         auth = {"secret": _reference(given["secret"])} if given["secret"] else None
@@ -64,7 +98,17 @@ class SpecForm(forms.Form):
             "installNamespace": given["install_namespace"],
             "serviceAccountName": given["service_account"],
             "sources": [made, *sources[1:]],
+            **{key: given[name] for name, key in CHOSEN.items() if given[name]},
+            **({"progressDeadlineMinutes": given["deadline"]} if given["deadline"] else {}),
         }
+
+    def _kept(self, base: Mapping[str, Any]) -> dict[str, Any]:
+        """The spec without what the form was given; what it was not even asked for stays."""
+        dropped = {"progressDeadlineMinutes"} if "deadline" in self.data else set()
+        if "rest" not in self.data:
+            return {key: value for key, value in base.items() if key not in dropped}
+        asked = {key: value for key, value in base.items() if key in ASKED - dropped}
+        return {**asked, **self.cleaned_data["rest"]}
 
     def _source(self) -> dict[str, Any]:
         given = self.cleaned_data
@@ -120,5 +164,8 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
         "checksum": body.get("checksum", ""),
         "config_map": _words(body) if kind == "configMap" else "",
         "secret": _words((body.get("auth") or {}).get("secret") or {}),
+        **{name: spec.get(key, "") for name, key in CHOSEN.items()},
+        "deadline": spec.get("progressDeadlineMinutes"),
+        "rest": {key: value for key, value in spec.items() if key not in ASKED},
         "generation": generation,
     }

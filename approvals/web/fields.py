@@ -1,11 +1,15 @@
-"""Form fields for the lists and maps of a spec, one entry a line."""
+"""Form fields for the lists and maps of a spec, one entry a line, and for what has no field of its own, as YAML."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
 from django import forms
+
+from provisioner.errors import PratiqueError
+from provisioner.render import load_all
 
 
 def mono(**attrs: Any) -> dict[str, Any]:
@@ -46,3 +50,24 @@ class LabelsField(forms.CharField):
             if "=" not in line:
                 raise forms.ValidationError(f"{line!r} has no =; expected key=value")
         return {key.strip(): one.strip() for key, _, one in (line.partition("=") for line in lines)}
+
+
+class YamlField(forms.CharField):
+    """A map as YAML, read as kubectl reads it."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(max_length=100_000, required=False, widget=forms.Textarea(attrs=mono(rows=8)), **more)
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True) if value else ""
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        try:
+            documents = load_all(super().clean(value), name=str(self.label))
+        except PratiqueError as refusal:
+            raise forms.ValidationError(str(refusal)) from refusal
+        if len(documents) > 1 or not all(isinstance(document, dict) for document in documents):
+            raise forms.ValidationError("expected one map, such as `constraints: {kubernetesVersionRange: …}`")
+        return documents[0] if documents else {}

@@ -158,7 +158,7 @@ def test_cel_is_evaluated_in_a_process_of_its_own_with_the_same_answers() -> Non
 
 
 def test_a_check_that_takes_forever_is_ended_and_never_healthy() -> None:
-    clause = "!(a + b + a + b).matches('(x*)*(y|x)*z')"
+    clause = "!a.matches('(x*)*(y|x)*z')"
     slow = check(**cel(f"status.texts.all(a, status.texts.all(b, {' && '.join([clause] * 40)}))"))
     (found,) = probing.evaluated([(slow, widget({"texts": ["x" * 9000] * 99}))], timeout_seconds=1.0)
     assert (found.state, found.message) == (UNKNOWN, "not evaluated: the CEL checks took longer than 1 s")

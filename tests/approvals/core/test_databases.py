@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.thorough
 ROOT = Path(__file__).resolve().parents[3]
 GUARANTEES = """
 from django.db import DatabaseError, IntegrityError, transaction

@@ -213,6 +213,57 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
     assert changed["sources"][1] == spec["sources"][1]
 
 
+def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Browse) -> None:
+    before: dict[str, Any] = {"constraints": {"kubernetesVersionRange": ">=1.30"}, "progressDeadlineMinutes": 5, "paused": True}
+    spec = world.spec(drift="Correct", **before)
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    client = browse(here.ada)
+    page = text_of(client.get("/deployments/prod/barge/edit"))
+    assert ("kubernetesVersionRange: &#x27;&gt;=1.30&#x27;" in page, 'value="5"' in page) == (True, True)
+    form = {
+        **DEPLOYMENT,
+        "drift": "Report",
+        "on_failure": "RestorePrevious",
+        "collisions": "IfNoController",
+        "deadline": "",
+        "rest": "constraints:\n  requiredAPIs: [{group: example.com, version: v1, kind: Buoy}]\nconfig: {a: on}\n",
+        "generation": live["metadata"]["generation"],
+    }
+    assert client.post("/deployments/prod/barge/edit", form).status_code == 302
+    changed = here.kubernetes.objects["barge"]["spec"]
+    del changed["sources"], changed["installNamespace"], changed["serviceAccountName"]
+    assert changed == {
+        "paused": True,
+        "drift": "Report",
+        "onFailure": "RestorePrevious",
+        "collisionProtection": "IfNoController",
+        "constraints": {"requiredAPIs": [{"group": "example.com", "version": "v1", "kind": "Buoy"}]},
+        "config": {"a": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        pytest.param("sources: []", "sources has a field of its own", id="a field of the form"),
+        pytest.param("paused: true", "paused is paused and resumed on the deployment", id="paused"),
+        pytest.param("- a", "expected one map", id="a list"),
+        pytest.param("a: 1\n---\nb: 1", "expected one map", id="two documents"),
+        pytest.param("a: [", "The rest of the spec", id="no YAML"),
+        pytest.param("a: 1\na: 2", "The rest of the spec", id="a key twice"),
+        pytest.param("a: &x [1]\nb: " + "[*x, *x]" * 9, "The rest of the spec", id="anchors that are no YAML"),
+    ],
+)
+def test_the_rest_of_a_spec_that_is_no_map_of_other_fields_is_refused_in_words(
+    rest: str, words: str, here: World, browse: Browse
+) -> None:
+    response = browse(here.ada).post("/deployments/new", {**DEPLOYMENT, "rest": rest})
+    assert response.status_code == 422
+    assert words in text_of(response)
+    assert not here.kubernetes.objects
+
+
 def test_a_deployment_that_moved_meanwhile_is_not_overwritten(here: World, browse: Browse) -> None:
     live = here.kubernetes.create(
         here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")

@@ -15,6 +15,7 @@ from provisioner.values import Action, CollisionProtection, InventoryItem, Objec
 from tests.provisioner.cluster.mortal import KILLED, FileInventory, Work, run_and_die
 from tests.provisioner.cluster.scene import MANAGER, Scene, content, failures
 
+pytestmark = pytest.mark.thorough
 UNDISTURBED: dict[str, Any] = {}
 IF_NO_CONTROLLER = CollisionProtection.IF_NO_CONTROLLER
 MOVING = ("clusterIP", "clusterIPs")

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from provisioner.rbac import PolicyRule, allows, breakdown, compact, covers, minimal
 from provisioner.values import AccessRequest
 
+pytestmark = pytest.mark.thorough
 VERBS = st.sampled_from(["get", "list", "create", "*"])
 GROUPS = st.sampled_from(["", "apps", "*"])
 RESOURCES = st.sampled_from(["pods", "pods/exec", "*/exec", "pods/*", "secrets", "*"])

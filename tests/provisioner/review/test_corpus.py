@@ -53,9 +53,9 @@ def content_of(folder: Path) -> Content:
 @pytest.mark.parametrize(("old", "new"), PAIRS, ids=[f"{old.parent.name} {old.name} {new.name}" for old, new in PAIRS])
 def test_a_pair_of_real_bundles_gives_a_report_in_which_nothing_crashed(old: Path, new: Path) -> None:
     before, after = content_of(old), content_of(new)
-    began = time.monotonic()
+    began = time.process_time()
     report = look_offline(after, before)
-    assert time.monotonic() - began < 20.0
+    assert time.process_time() - began < 20.0
     assert not [one.message for one in report.findings if one.rule == "CRASHED"]
     assert 1 < len(report.headline) <= 5
     assert json.loads(json.dumps(to_record(report)))["totals"]

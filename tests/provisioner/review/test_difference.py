@@ -96,12 +96,12 @@ def test_a_secret_of_a_strange_shape_is_masked_too() -> None:
 def test_ten_thousand_changed_lines_take_no_more_than_a_moment() -> None:
     before = {"spec": {f"key{number}": {"type": "string", "list": list(range(20))} for number in range(2000)}}
     after = {"spec": {f"key{number}": {"type": "integer", "list": list(range(1, 21))} for number in range(2000)}}
-    began = time.monotonic()
+    began = time.process_time()
     assert diff_lines(before, after)
-    assert time.monotonic() - began < 5.0
+    assert time.process_time() - began < 5.0
 
 
 def test_long_lists_of_unlike_items_do_not_explode() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert diff_lines({"a": [f"x{n % 7}" for n in range(9000)]}, {"a": [f"x{n % 5}" for n in range(9000)]})
-    assert time.monotonic() - began < 5.0
+    assert time.process_time() - began < 5.0

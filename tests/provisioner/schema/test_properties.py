@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from provisioner.schema import admit, compare, default, prune, validate
 from provisioner.values import Severity
 from tests.provisioner.schema.shapes import ROOTS, SCHEMAS, THINGS, JsonDict, crd, root, thing, values_of, version
 
+pytestmark = pytest.mark.thorough
 STEADY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 MUTABLE = {"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties"}
 SHORTENED = {"enum", "required", "anyOf", "allOf", "oneOf"}
