@@ -1,5 +1,5 @@
-"""What else in the cluster counts on a CRD (LIV-05): autoscalers and disruption budgets on its scale, webhooks and roles
-that name it, and what belongs to its objects."""
+"""What else in the cluster counts on a CRD (LIV-05): autoscalers and disruption budgets on its scale, webhooks
+and roles that name it, and what belongs to its objects."""
 
 from __future__ import annotations
 
