@@ -67,7 +67,8 @@ def kinds(cluster: Cluster, own_namespace: str) -> Surroundings:
     """What the cluster serves, in which version it runs, and where Pratique itself lives."""
     served = cluster.served()
     found = tuple(
-        Kind(one.group, one.version, one.kind, one.plural, one.verbs, one.is_namespaced) for one in served.resources
+        Kind(one.group, one.version, one.kind, one.plural, one.verbs, one.is_namespaced, one.other_names)
+        for one in served.resources
     )
     unanswered = frozenset(group for group, _ in served.unknown)
     return Surroundings(found, unanswered, own_namespace=own_namespace, version=cluster.version())

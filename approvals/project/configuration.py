@@ -66,6 +66,12 @@ SETTINGS = (
     Setting("MAX_OPEN_REQUESTS", "200", "open requests that one cluster may have", int),
     Setting("ALLOWED_NETWORKS", "", "non-public networks that sources may be fetched from (CIDR)", words),
     Setting("ALLOWED_SOURCE_HOSTS", "", "hosts that sources may redirect to or take tokens from", words),
+    Setting(
+        "ALLOWED_IMAGES",
+        "",
+        "registries and beginnings of repositories that images may come from; empty: anywhere",
+        words,
+    ),
     Setting("PLAIN_HTTP", "false", "whether sources may be fetched without TLS", switch),
     Setting("MUTABLE_HTTP", "false", "whether an http source may lack a checksum", switch),
     Setting("TRUSTED_KUBECONFIGS", "", "clusters whose kubeconfig may name files and commands", words),

@@ -57,6 +57,7 @@ def run(request: Request, worker: str) -> None:
         previous=running_content(request),
         inventory=inventory.owned(request.deployment),
         as_account=inventory.installer_of(request.spec),
+        allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]),
         options=inventory.plan_options(request),
     )
     _record(request, Prepared(content, row, account_uid, report, unmet))

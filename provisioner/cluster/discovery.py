@@ -22,7 +22,8 @@ AGGREGATED = (
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind in one version as the API server serves it. `plural` is its word in URLs and in RBAC rules."""
+    """One kind in one version as the API server serves it. `plural` is its word in URLs and in RBAC rules,
+    `other_names` are its singular and its short names."""
 
     group: str
     version: str
@@ -32,6 +33,7 @@ class Resource:
     verbs: frozenset[str] = frozenset()
     subresources: frozenset[str] = frozenset()
     is_preferred: bool = False
+    other_names: frozenset[str] = frozenset()
 
     @property
     def api_version(self) -> str:
@@ -92,7 +94,12 @@ def _of_aggregated(group: str, version: str, entry: Mapping[str, Any]) -> Resour
         entry.get("scope") == "Namespaced",
         frozenset(entry.get("verbs") or ()),
         frozenset(str(sub.get("subresource")) for sub in entry.get("subresources") or []),
+        other_names=_other_names(entry, "singularResource"),
     )
+
+
+def _other_names(entry: Mapping[str, Any], singular: str) -> frozenset[str]:
+    return frozenset(str(name) for name in (entry.get(singular), *(entry.get("shortNames") or ())) if name)
 
 
 def from_legacy(lists: Iterable[Mapping[str, Any]], unknown: Iterable[tuple[str, str]] = ()) -> Served:
@@ -119,6 +126,7 @@ def _of_legacy(group: str, version: str, entries: list[Mapping[str, Any]]) -> li
             bool(entry.get("namespaced")),
             frozenset(entry.get("verbs") or ()),
             frozenset(subresources.get(str(entry["name"]), ())),
+            other_names=_other_names(entry, "singularName"),
         )
         for entry in entries
         if entry.get("name") and entry.get("kind") and "/" not in str(entry["name"])

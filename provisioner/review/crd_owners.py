@@ -44,12 +44,16 @@ def twice_taken(crds: Iterable[JsonObject]) -> Iterator[Finding]:
 def taken_in_cluster(crd: JsonObject, kinds: Iterable[Kind]) -> Iterator[Finding]:
     """Names that a kind of the cluster, one of another CRD or of the API server itself, has already."""
     new = Crd(crd)
-    own_kinds = {name for space, name in _names(new) if space == _KINDS}
-    plural = str(new.names.get("plural") or "")
-    rivals = {(one.kind, one.plural) for one in kinds if one.group == new.group and one.plural != plural}
-    for kind, other in sorted(rivals):
-        if kind in own_kinds:
-            yield _taken(ObjectRef.of(crd), f"kind {kind} of {new.group}", f"{other}.{new.group}")
+    plural, wanted = str(new.names.get("plural") or ""), _names(new)
+    rivals = {
+        (space, name, f"{one.plural}.{one.group}")
+        for one in kinds
+        if one.group == new.group and one.plural != plural
+        for space, name in ((_KINDS, one.kind), *((_RESOURCES, it) for it in (one.plural, *one.other_names)))
+    }
+    for space, name, other in sorted(rivals):
+        if (space, name) in wanted:
+            yield _taken(ObjectRef.of(crd), f"{space} {name} of {new.group}", other)
 
 
 def refused_names(crd: JsonObject) -> Iterator[Finding]:

@@ -75,7 +75,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind in one version as the cluster serves it; `plural` is its word in rules."""
+    """One kind in one version as the cluster serves it; `plural` is its word in rules, `other_names` are its singular
+    and its short names."""
 
     group: str
     version: str
@@ -83,6 +84,7 @@ class Kind:
     plural: str
     verbs: frozenset[str] = frozenset()
     is_namespaced: bool = True
+    other_names: frozenset[str] = frozenset()
 
     @property
     def group_kind(self) -> GroupKind:

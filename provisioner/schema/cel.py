@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,9 @@ OLD, OLD_GIVEN = "oldSelf", "oldSelfGiven"
 STRINGS = r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\''
 LONG_STRINGS = r'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\''
 TOKENS = re.compile(rf"{LONG_STRINGS}|{STRINGS}|//[^\n]*|[A-Za-z_][A-Za-z0-9_]*|\s+|.", re.DOTALL)
-KUBERNETES_ONLY = re.compile(r"\bformat\s*\.|\bjsonpatch\s*\.|\.\s*(lastI|i)ndexOf\s*\(|\.\s*validate\s*\(")
+KUBERNETES_ONLY = re.compile(
+    r"\b(format|jsonpatch|lists)\s*\.|\.\s*(lastIndexOf|indexOf|validate|slice|distinct|flatten|sort|sortBy|reverse)\s*\("
+)
 TWO_VARIABLES = re.compile(r"\.\s*(all|exists|existsOne|exists_one|transform\w+)\s*\(\s*\w+\s*,\s*\w+\s*,")
 CODE = re.compile(r"^[A-Z_]+: ")
 CODE_TAIL = re.compile(r" \[[A-Z_]+\]$")
@@ -134,13 +137,23 @@ def _type(signature: str) -> Any:
     return SIMPLE_TYPES.get(signature, cel.Type.DYN)
 
 
+def environment_of_rules(variables: Mapping[str, Any], descriptors: Any) -> Any:
+    """What rules of custom resources are compiled in, with these variables: nothing that the API server has not."""
+    extensions = [ext_strings.ExtStrings(), ext_optional.ExtOptional()]
+    return cel.NewEnv(descriptor_pool=descriptors, variables=variables, extensions=extensions, functions=declarations())
+
+
+def optional_old(name: str) -> str:
+    """The old value as an optional one, where it is held by the variable `name`."""
+    return f"({OLD_GIVEN} ? optional.of({name}) : optional.none())"
+
+
 def _with_optional_old(text: str) -> str:
-    wrapped = f"({OLD_GIVEN} ? optional.of({OLD}) : optional.none())"
-    return "".join(wrapped if token == OLD else token for token in TOKENS.findall(text))
+    return "".join(optional_old(OLD) if token == OLD else token for token in TOKENS.findall(text))
 
 
 def _is_beyond_us(text: str) -> bool:
-    """Whether the expression uses named formats, JSON patch keys, list positions or macros with two variables."""
+    """Whether the expression uses named formats, JSON patch keys, functions of lists or macros with two variables."""
     code = "".join('""' if token[:1] in ("'", '"') else token for token in TOKENS.findall(text))
     return KUBERNETES_ONLY.search(code) is not None or TWO_VARIABLES.search(code) is not None
 

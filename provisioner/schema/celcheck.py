@@ -9,6 +9,7 @@ from typing import Any
 
 from provisioner.schema import cel
 from provisioner.schema.celcost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate, misused_objects
+from provisioner.schema.celtypes import TypedRule, type_problems
 from provisioner.schema.celvalues import FIELD_CHAIN, ROOT_FIELDS, escaped, type_signature, typed_moments
 from provisioner.schema.fields import FieldError, Record, child, forbidden, index, invalid, key, required, unsupported
 from provisioner.schema.jsonpaths import leads_somewhere
@@ -39,6 +40,7 @@ class RuleCheck:
     errors: list[FieldError] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)
     costs: list[tuple[int, str]] = field(default_factory=list)
+    sound: dict[str, tuple[TypedRule, Record]] = field(default_factory=dict)
 
     def run(self, schema: Schema, path: str) -> list[FieldError]:
         for node in _nodes(_Node(schema, path, 1, None, True)):
@@ -46,6 +48,7 @@ class RuleCheck:
             for place, rule in enumerate(listed if isinstance(listed, list) else ()):
                 if isinstance(rule, Mapping):
                     self._check(rule, node, index(child(node.path, RULES), place))
+        self._check_types()
         self._check_total(path)
         return self.errors
 
@@ -65,15 +68,26 @@ class RuleCheck:
             else:
                 self.errors.append(invalid(at, _shown(rule), f"compilation failed: {exc}"))
             return
+        found = len(self.errors)
         if program.result_type not in ("bool", "dyn"):
             self.errors.append(invalid(at, _shown(rule), "cel expression must evaluate to a bool"))
         for problem in misused_objects(program.serialized, bound_of(node.schema, is_root=node.is_root)):
             self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: {problem}"))
         for name in unknown_fields(text, node.schema, is_root=node.is_root):
             self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: undefined field '{name}'"))
+        if len(self.errors) == found:
+            self.sound[at] = TypedRule(text, node.schema, node.is_root, is_optional), _shown(rule)
         self._check_cost(program, node, at)
         self._check_old_self(rule, node, path)
         self._check_words(rule, node, path)
+
+    def _check_types(self) -> None:
+        """What compiles as long as any field may be of any type."""
+        rules = [rule for rule, _ in self.sound.values()]
+        for (at, (_, shown)), problem in zip(self.sound.items(), type_problems(rules), strict=True):
+            if problem:
+                words = f"compilation failed: {problem}" if problem.startswith("ERROR") else problem
+                self.errors.append(invalid(at, shown, words))
 
     def _check_cost(self, program: cel.Program, node: _Node, at: str) -> None:
         each = estimate(program.serialized, bound_of(node.schema))

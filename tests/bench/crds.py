@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 WIDTH, DEPTH = 4, 6
+CRDS, ROLES = 40, 20
 WORDS = "says what this field is for, when it may be left out, and what is done where it is"
 LEAVES: tuple[dict[str, Any], ...] = (
     {"type": "string", "maxLength": 253, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
@@ -57,6 +58,31 @@ def nodes(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         node = waiting.pop()
         yield node
         waiting += [*node.get("properties", {}).values(), *([node["items"]] if "items" in node else [])]
+
+
+def versions(*, each: int = 4) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The objects of two versions of a bundle of 10 MB with 40 CRDs and their roles, every so many CRDs changed."""
+    before = [crd(f"widget{number}", depth=4 + (number % 3 == 0)) for number in range(CRDS)]
+    after = [reworded(body) if number % each == 0 else body for number, body in enumerate(before)]
+    rights = [it for number in range(ROLES) for it in _granted(number)]
+    return [*before, *rights[2:]], [*after, *rights]
+
+
+def _granted(number: int) -> list[dict[str, Any]]:
+    name, group = f"operator-{number}", "rbac.authorization.k8s.io"
+    rule = {"apiGroups": ["bench.example.com", ""], "resources": [f"widget{number}s", "secrets"], "verbs": ["*"]}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "bench"}
+    role_ref = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    return [
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": role_ref,
+            "subjects": [subject],
+        },
+    ]
 
 
 def _tree(depth: int) -> dict[str, Any]:

@@ -28,10 +28,9 @@ from provisioner.review.facts import Facts
 from provisioner.review.permission_report import permission_report
 from provisioner.review.record import to_record
 from provisioner.values import Content, Manifest
-from tests.bench.crds import crd, nodes, reworded
+from tests.bench.crds import CRDS, crd, nodes, reworded, versions
 
 ROUNDS, PEER_ROUNDS = 7, 3
-CRDS, ROLES = 40, 20
 PEER = Path(__file__).parent / "peers" / "crdify"
 BUILD_SECONDS = 900
 
@@ -94,35 +93,6 @@ def test_figures_of_a_large_crd_beside_crdify(tmp_path: Path) -> None:
     )
 
 
-def bundle() -> tuple[str, str]:
-    """Two versions of a bundle with 40 CRDs and their roles, as one YAML text each."""
-    before = [crd(f"widget{number}", depth=4 + (number % 3 == 0)) for number in range(CRDS)]
-    after = [reworded(body) if number % 4 == 0 else body for number, body in enumerate(before)]
-    rights = [it for number in range(ROLES) for it in granted(number)]
-    texts = [
-        yaml.dump_all([*bodies, *rights[skipped:]], Dumper=yaml.CSafeDumper)
-        for bodies, skipped in ((before, 2), (after, 0))
-    ]
-    return texts[0], texts[1]
-
-
-def granted(number: int) -> list[dict[str, Any]]:
-    name, group = f"operator-{number}", "rbac.authorization.k8s.io"
-    rule = {"apiGroups": ["bench.example.com", ""], "resources": [f"widget{number}s", "secrets"], "verbs": ["*"]}
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": "bench"}
-    role_ref = {"apiGroup": group, "kind": "ClusterRole", "name": name}
-    return [
-        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": name},
-            "roleRef": role_ref,
-            "subjects": [subject],
-        },
-    ]
-
-
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     """The median of some rounds, and the last result."""
     seconds, found = [], None
@@ -139,7 +109,7 @@ def content(text: str) -> Content:
 
 
 def test_figures_of_a_bundle_of_ten_megabytes() -> None:
-    old_text, new_text = bundle()
+    old_text, new_text = (yaml.dump_all(objects, Dumper=yaml.CSafeDumper) for objects in versions())
     old = content(old_text)
     parsing, new = timed(lambda: content(new_text))
     plan = pipeline.look_offline(new, old).plan

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from approvals import services
 from approvals.audit import verify_chain
 from approvals.errors import NotAllowed
-from approvals.models import AuditEntry, InventoryItem, Request, Review, Revision
+from approvals.models import AuditEntry, Finding, InventoryItem, Request, Review, Revision
 from approvals.steps import deploy
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
@@ -41,6 +43,21 @@ def test_a_bundle_goes_from_wish_to_healthy_revision(station: Station, registry:
     assert (deployment.health, deployment.active_revision.number) == ("Current", 1)
     assert InventoryItem.objects.filter(deployment=deployment).exclude(uid="").count() == 3
     assert verify_chain().is_whole
+
+
+def test_a_report_names_images_from_a_place_that_the_operator_does_not_list(
+    station: Station, registry: Registry, settings: Any
+) -> None:
+    rounds = {}
+    for name, places in (("listed", ["registry.example.com/listed"]), ("unlisted", ["registry.example.com/other"])):
+        settings.PRATIQUE = {**settings.PRATIQUE, "ALLOWED_IMAGES": places}
+        deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+        station.work()
+        rounds[name] = set(
+            Finding.objects.filter(report__request__deployment=deployment).values_list("rule", flat=True)
+        )
+    assert "IMG-07" not in rounds["listed"]
+    assert "IMG-07" in rounds["unlisted"]
 
 
 def test_kubectl_shows_the_deployment_and_its_request_with_conditions(station: Station, registry: Registry) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from provisioner.review.facts import Check, Facts, Listing
 from provisioner.review.live_findings import live_findings
 from provisioner.review.live_scene import changed, listings_of, scenes
-from provisioner.review.references import AUTOSCALERS, SEEKERS, deleted, of_deleted, of_references, scaled
+from provisioner.review.references import DEPENDENTS, deleted, goes, of_deleted, of_references, scaled
 from provisioner.review.settling import settled
 from provisioner.schema.crd import Crd
 from provisioner.values import Finding, Section
@@ -38,11 +38,18 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
 
 def _lists(facts: Facts) -> Iterator[Listing]:
     """The objects of every CRD that changes, and what may count on a version or a scale that goes."""
-    for _, old, new in changed(facts):
-        yield from listings_of(Crd(old), Crd(new))
-        yield from (*AUTOSCALERS, *SEEKERS)
+    for _, before, after in changed(facts):
+        old, new = Crd(before), Crd(after)
+        yield from listings_of(old, new)
+        if goes(old, new) or _loses_scale(old, new):
+            yield from DEPENDENTS
     if any(deleted(facts)):
-        yield from (*AUTOSCALERS, *SEEKERS)
+        yield from DEPENDENTS
+
+
+def _loses_scale(old: Crd, new: Crd) -> bool:
+    kept = {one.name for one in new.versions if one.scale is not None}
+    return any(one.scale is not None and one.name not in kept for one in old.versions)
 
 
 CHECK = Check("live", lists=_lists, settles=_settles)

@@ -29,7 +29,7 @@ from provisioner.values import (
     Severity,
 )
 
-MAX_CHANGES = 100
+MAX_CHANGES = 20
 Path = tuple[str | int, ...]
 
 _CREATED = Rule("OBJ-01", Section.OBJECTS, Severity.SAFE)
@@ -135,9 +135,10 @@ def _of_deletion(ref: ObjectRef) -> Finding:
 def _of_replacement(ref: ObjectRef, found: list[Change]) -> Finding:
     """Proved by dry-run: the server refused for nothing but fields that never change."""
     consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
-    fields = _fields(never_changing(ref.group_kind, found) or found)
+    stuck = never_changing(ref.group_kind, found)
+    fields = _fields(stuck or found)
     message = f"Deletes {said(ref)} and creates it again, because {fields} cannot be changed: {consequence}"
-    return _REPLACED.at(ref, message, evidence=_evidence(found))
+    return _REPLACED.at(ref, message, evidence=_evidence([*stuck, *(one for one in found if one not in stuck)]))
 
 
 def _of_stuck(ref: ObjectRef, stuck: list[Change]) -> Finding:
@@ -157,8 +158,15 @@ def _fields(found: list[Change]) -> str:
 
 
 def _evidence(found: list[Change]) -> dict[str, Any]:
-    shown = [{"path": list(one.path), "before": one.before, "after": one.after} for one in found[:MAX_CHANGES]]
+    """The first MAX_CHANGES, those of mere words last: a CRD has thousands, and the whole diff is the object's own."""
+    chosen = sorted(found, key=_is_of_words)[:MAX_CHANGES]
+    shown = [{"path": list(one.path), "before": one.before, "after": one.after} for one in chosen]
     return {"changes": shown, "left_out": max(0, len(found) - MAX_CHANGES)}
+
+
+def _is_of_words(change: Change) -> bool:
+    """A description of a schema; `properties.description` is a field that has that name."""
+    return change.path[-1:] == ("description",) and change.path[-2:-1] != ("properties",)
 
 
 _BY_CODE = {

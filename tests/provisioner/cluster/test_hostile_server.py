@@ -241,7 +241,8 @@ def test_a_group_whose_server_is_down_is_unknown_and_not_absent(server: Server, 
 
 def test_both_forms_of_discovery_say_the_same():
     resources = [
-        {"name": "widgets", "kind": "Widget", "namespaced": True, "verbs": ["get"]},
+        {"name": "widgets", "kind": "Widget", "namespaced": True, "verbs": ["get"], "singularName": "widget"}
+        | {"shortNames": ["wd"]},
         {"name": "widgets/status", "kind": "Widget", "namespaced": True, "verbs": ["get"]},
     ]
     legacy = from_legacy([{"groupVersion": "example.com/v1", "resources": resources}])
@@ -250,11 +251,14 @@ def test_both_forms_of_discovery_say_the_same():
         "responseKind": {"kind": "Widget"},
         "scope": "Namespaced",
         "verbs": ["get"],
+        "singularResource": "widget",
+        "shortNames": ["wd"],
         "subresources": [{"subresource": "status"}],
     }
     versions = [{"version": "v1", "resources": [entry], "freshness": "Current"}]
     aggregated = from_aggregated([{"items": [{"metadata": {"name": "example.com"}, "versions": versions}]}])
     assert legacy.resources == aggregated.resources
+    assert legacy.resources[0].other_names == {"widget", "wd"}
     assert aggregated.of_kind("example.com", "", "Widget") == legacy.of_kind("example.com", "v1", "Widget")
 
 

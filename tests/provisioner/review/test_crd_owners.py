@@ -58,6 +58,27 @@ def test_a_kind_that_the_cluster_serves_already_is_taken() -> None:
     assert (found.rule, found.severity, found.evidence["by"]) == ("CRD-07", BREAKING, "gadgets.example.com")
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param({"shortNames": ["gd"]}, "resource gd of example.com", id="a short name is another's short name"),
+        pytest.param({"shortNames": ["gadget"]}, "resource gadget", id="a short name is another's singular"),
+        pytest.param({"singular": "gadgets"}, "resource gadgets", id="a singular is another's plural"),
+        pytest.param({"shortNames": ["gg"]}, "", id="free"),
+        pytest.param({"shortNames": ["Thing"]}, "", id="kinds are a space of their own"),
+        pytest.param({"shortNames": "gd"}, "", id="names that are no list"),
+    ],
+)
+def test_short_names_and_singulars_that_the_cluster_serves_already_are_taken(names: JsonDict, expected: str) -> None:
+    rivals = [
+        Kind("example.com", "v1", "Gadget", "gadgets", other_names=frozenset({"gadget", "gd"})),
+        Kind("example.org", "v1", "Gadget", "gadgets", other_names=frozenset({"gg"})),
+    ]
+    found = list(taken_in_cluster(named("things", kind="Thing", **names), rivals))
+    assert [one.rule for one in found] == (["CRD-07"] if expected else [])
+    assert all(expected in one.message and one.evidence["by"] == "gadgets.example.com" for one in found)
+
+
 def test_names_that_the_api_server_did_not_accept_are_said() -> None:
     conditions = [{"type": "NamesAccepted", "status": "False", "message": '"Thing" is already in use'}]
     (found,) = refused_names({**THING, "status": {"conditions": conditions}})

@@ -12,7 +12,7 @@ from provisioner.review.checks import crds, live
 from provisioner.review.crd_diff import differences
 from provisioner.review.facts import Listed, Listing, Surroundings
 from provisioner.review.frame import report
-from provisioner.review.references import AUTOSCALERS, SEEKERS
+from provisioner.review.references import DEPENDENTS
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.provisioner.review.bundles import content_with, facts, planned
 from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, obj, root, thing, version
@@ -38,7 +38,7 @@ def reported(old: JsonDict, new: JsonDict, objects: list[JsonDict]) -> list[Find
     """As the report on a request judges, whose objects come from the cluster."""
     listing = Listing(new["spec"]["group"], "v1", new["spec"]["names"]["kind"])
     lists = {listing: Listed(tuple(objects), len(objects))}
-    lists |= {one: Listed() for one in (*AUTOSCALERS, *SEEKERS)}
+    lists |= {one: Listed() for one in DEPENDENTS}
     given = facts(
         planned(new, Action.UPDATE, before=old),
         content=content_with(new),

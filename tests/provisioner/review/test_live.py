@@ -10,6 +10,7 @@ import pytest
 from provisioner.review.checks import crds, live
 from provisioner.review.facts import Facts, Listed, Listing, Surroundings
 from provisioner.review.frame import listings, report
+from provisioner.review.references import DEPENDENTS
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.provisioner.review.bundles import an_object, content_with, facts, planned
 
@@ -52,7 +53,7 @@ def owned(manager: str, *fields: str, by: str = "v1") -> dict[str, Any]:
 def scene(old: dict[str, Any], new: dict[str, Any], *objects: dict[str, Any], **lists: Any) -> Facts:
     action = planned(new, Action.UPDATE, before=old)
     known: dict[Listing, Listed] = {Listing(GROUP, "v1", "Order"): Listed(objects, len(objects))}
-    known |= {listing: Listed() for listing in (*live.AUTOSCALERS, *live.SEEKERS)} | lists.get("lists", {})
+    known |= {listing: Listed() for listing in DEPENDENTS} | lists.get("lists", {})
     content = content_with({key: value for key, value in new.items() if key != "status"})
     return facts(action, content=content, live={ObjectRef.of(old).identity: old}, around=Surroundings(lists=known))
 

@@ -89,6 +89,59 @@ def test_a_change_lists_the_fields_with_both_values() -> None:
     assert found.evidence["changes"] == [{"path": ["data", "a"], "before": "1", "after": "2"}]
 
 
+def test_of_many_changed_fields_the_first_are_listed_and_the_rest_is_counted() -> None:
+    before, after = (config_map(**{f"k{number:03}": value for number in range(150)}) for value in ("1", "2"))
+    (found,) = found_by(planned(after, Action.UPDATE, before=before))
+    listed = [one["path"][-1] for one in found.evidence["changes"]]
+    assert listed == [f"k{number:03}" for number in range(20)]
+    assert found.evidence["left_out"] == 130
+    assert "and 147 more fields" in found.message
+
+
+def test_a_change_that_is_not_listed_still_asks_for_a_new_waiver() -> None:
+    before = config_map(**{f"k{number:03}": "1" for number in range(150)})
+    prints = []
+    for value in ("2", "3"):
+        after = config_map(**{f"k{number:03}": value if number == 149 else "2" for number in range(150)})
+        (found,) = found_by(planned(after, Action.UPDATE, before=before))
+        prints.append(found.fingerprint)
+    assert prints[0] != prints[1]
+
+
+def test_what_a_crd_says_of_its_fields_comes_after_what_it_accepts() -> None:
+    def crd(word: str, limit: int) -> dict[str, Any]:
+        fields = {f"a{number:02}": {"type": "string", "description": word} for number in range(40)}
+        fields |= {"description": {"type": "string", "maxLength": limit}, "z": {"type": "string", "maxLength": limit}}
+        schema = {"type": "object", "properties": fields}
+        versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]
+        spec = {"group": "g.example.com", "versions": versions}
+        return an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "ws.g.example.com", spec=spec)
+
+    found = next(
+        one for one in found_by(planned(crd("b", 2), Action.UPDATE, before=crd("a", 1))) if one.rule == "OBJ-02"
+    )
+    first = [tuple(one["path"][-2:]) for one in found.evidence["changes"]][:3]
+    assert first == [("description", "maxLength"), ("z", "maxLength"), ("a00", "description")]
+
+
+def test_a_replacement_lists_first_what_makes_it_necessary() -> None:
+    def deployment(word: str) -> dict[str, Any]:
+        labels = {f"l{number:02}": word for number in range(40)}
+        spec = {
+            "minReadySeconds": len(word),
+            "selector": {"matchLabels": {"z": word}},
+            "template": {"metadata": labels},
+        }
+        return an_object("apps/v1", "Deployment", "a", "shop", data=labels, spec=spec)
+
+    found = next(
+        one
+        for one in found_by(planned(deployment("b"), Action.REPLACE, before=deployment("a"), is_proved=False))
+        if one.rule == "IMM-01"
+    )
+    assert found.evidence["changes"][0]["path"] == ["spec", "selector", "matchLabels", "z"]
+
+
 def test_of_a_secret_only_key_names_are_said() -> None:
     before = an_object("v1", "Secret", "a", "shop", data={"k": "T2xkUGw0bnRlZA=="})
     after = an_object("v1", "Secret", "a", "shop", data={"k": "UGw0bnRlZA=="})

@@ -5,15 +5,18 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import yaml
 
 import provisioner.review
 from provisioner.errors import BadRecord
 from provisioner.pipeline import look_offline
 from provisioner.review.record import from_record, to_record
-from provisioner.values import Report
-from tests.provisioner.review.bundles import content_of, facts, planned
+from provisioner.values import Report, Severity
+from tests.bench.crds import versions
+from tests.provisioner.review.bundles import content_of, content_with, facts, planned
 from tests.provisioner.review.test_cases import CASES
 
+MAX_BYTES = 300_000
 SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())
 
 
@@ -61,3 +64,17 @@ def test_facts_of_a_plan_survive_the_record() -> None:
     action = planned(config_map(), Action.UPDATE, before={}, uid="u", resource_version="7", warnings=("old API",))
     found = report(facts(action))
     assert from_record(json.loads(json.dumps(to_record(found)))).plan == found.plan
+
+
+@pytest.mark.parametrize("each", [4, 1], ids=["every fourth CRD changes", "every CRD changes"])
+def test_the_report_of_a_bundle_of_ten_megabytes_is_small_and_says_all_that_matters(each: int) -> None:
+    old, new = versions(each=each)
+    assert len(yaml.dump_all(new, Dumper=yaml.CSafeDumper)) > 10_000_000
+    found = look_offline(content_with(*new), content_with(*old))
+    record = to_record(found)
+    record.pop("plan")
+    assert len(json.dumps(record, separators=(",", ":"))) <= MAX_BYTES
+    assert sum(record["totals"].values()) == len(record["findings"])
+    said = " ".join(one["message"] for one in record["findings"] if one["rule"] == "OBJ-02")
+    assert "more fields" in said
+    assert Severity.CRITICAL in {one.severity for one in found.findings}
