@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,10 +20,11 @@ from approvals.ledger.claims import LostClaim
 from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
-from approvals.models import BundleDeployment, Outcome, Request, Review, Revision
+from approvals.models import BundleDeployment, Request, Review, Revision
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, hold_back, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
+from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from approvals.steps.reviewers import Waived, is_still_reviewer, waived
@@ -33,7 +33,7 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.review.record import from_record
-from provisioner.values import Content, ObjectRef, OutcomeState, Plan
+from provisioner.values import Content, ObjectRef, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
@@ -218,12 +218,12 @@ def _start(request: Request, worker: str) -> Request:
 
 
 def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str) -> None:
-    """Apply as the installer, recording each outcome as it comes; the claim is renewed with every one.
+    """Apply as the installer; what is done is noted while it goes on, and the claim renewed with it.
 
     The deadline counts the time at work: while somebody pauses it, or the cluster does not answer, it does not run.
     """
     check_cluster(request, api)
-    revision = request.revision
+    revision, notes = request.revision, Notes(request, worker)
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(request.spec)),
         content,
@@ -231,20 +231,9 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check_again(request, api, worker),
+        before_wait=notes.write,
     )
-    _finish(request, carry_out(request, outcomes, worker))
-
-
-def carry_out(request: Request, outcomes: Iterable[Done], worker: str, step: str = Outcome.Step.APPLY) -> list[Done]:
-    """Do what `outcomes` does, keeping each as it comes and the claim with it; returns what failed or was not tried."""
-    failed: list[Done] = []
-    for outcome in outcomes:
-        if not claims.renew(request.pk, worker):
-            raise LostClaim("the claim has passed to another worker")
-        note(request, outcome, step)
-        if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
-            failed.append(outcome)
-    return failed
+    _finish(request, notes.keep(outcomes))
 
 
 def _check_again(request: Request, api: Api, worker: str) -> None:
@@ -259,24 +248,6 @@ def _check_again(request: Request, api: Api, worker: str) -> None:
     if _live_deployment(request, api).get("spec", {}).get("paused"):
         raise Paused(request.deployment, "what was begun goes on")
     check_reviewers(request)
-
-
-def note(request: Request, outcome: Done, step: str) -> None:
-    """Keep what was done to one object; the last try of a step counts."""
-    found = {
-        "action": outcome.action,
-        "state": outcome.state,
-        "message": outcome.message,
-        "warnings": list(outcome.warnings),
-        "at": timezone.now(),
-    }
-    Outcome.objects.update_or_create(
-        request=request,
-        step=step,
-        object=str(outcome.ref)[:600],
-        defaults=found,
-        create_defaults={**found, "position": request.outcomes.count()},
-    )
 
 
 @transaction.atomic(durable=True)

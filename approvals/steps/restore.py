@@ -22,8 +22,9 @@ from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Revision
-from approvals.steps.deploy import NoLongerWished, carry_out, check_reviewers
+from approvals.steps.deploy import NoLongerWished, check_reviewers
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
+from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused
 from approvals.steps.prepare import account_uid_of, check_cluster
 from provisioner import pipeline
@@ -105,6 +106,7 @@ def _plan(request: Request, target: Target, api: Api) -> Plan:
 
 def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) -> list[Done]:
     """What failed of it, if anything."""
+    notes = Notes(request, worker, Outcome.Step.RESTORE)
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(target.revision.request.spec)),
         target.content,
@@ -114,8 +116,9 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         ),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check(request, target, api, worker),
+        before_wait=notes.write,
     )
-    return carry_out(request, outcomes, worker, Outcome.Step.RESTORE)
+    return notes.keep(outcomes)
 
 
 def _check(request: Request, target: Target, api: Api, worker: str) -> None:

@@ -59,12 +59,17 @@ def _nothing(_: str) -> None:
     return None
 
 
+def _no_one() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How to apply. `observer` is who watches objects settle, by default the identity that writes.
 
     `before_phase` is called with the name of each phase before anything of it is touched; what it raises ends the apply
-    there (S25). The deletions are the phases "delete ...".
+    there (S25). The deletions are the phases "delete ...". `before_wait` is called before objects are watched until
+    they have settled, which may take minutes.
     """
 
     field_manager: str
@@ -72,6 +77,7 @@ class Terms:
     parallel: int = PARALLEL
     observer: Cluster | None = None
     before_phase: Callable[[str], None] = _nothing
+    before_wait: Callable[[], None] = _no_one
 
 
 def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, terms: Terms) -> Iterator[Outcome]:
@@ -252,6 +258,7 @@ class _Apply:
         if not refs:
             return ""
         observer = self._terms.observer or self._cluster
+        self._terms.before_wait()
         try:
             found = until_settled(observer, refs, timeout_seconds=self._left())
         except PratiqueError as exc:

@@ -13,6 +13,7 @@ from provisioner.rbac.effective import (
     is_aggregated,
     role_rules,
     subjects,
+    written_rules,
 )
 from provisioner.rbac.escalation import EscalationCheck, is_escalation, may_write_binding, may_write_role
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, plural_of
@@ -52,4 +53,5 @@ __all__ = [
     "risks",
     "role_rules",
     "subjects",
+    "written_rules",
 ]

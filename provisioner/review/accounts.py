@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from provisioner import rbac
 from provisioner.rbac import RbacObjects, Subject
@@ -28,6 +30,20 @@ _CLOUD_IDENTITIES = {
     "azure.workload.identity/client-id": "Azure client",
 }
 _DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class _WayIn:
+    """A service that lets the world in, to the pods of its namespace that have all of `selector`."""
+
+    namespace: str
+    selector: Mapping[str, Any]
+
+    def leads_to(self, pod: PodSpec) -> bool:
+        labels = pod.labels
+        return self.namespace == pod.ref.namespace and all(
+            labels.get(key) == value for key, value in self.selector.items()
+        )
 
 
 def account_ref(subject: Subject) -> ObjectRef:
@@ -128,8 +144,9 @@ def moved_bindings(facts: Facts) -> Iterator[Finding]:
 
 def exposed_accounts(state: State, roles: RbacObjects) -> Iterator[Finding]:
     """Pods that are easily taken over and run with an account that is worth it."""
+    ways_in = list(_ways_in(state.objects))
     for pod in pod_specs(state.objects):
-        reasons = sorted(_exposure(pod, state.objects))
+        reasons = sorted(_exposure(pod, ways_in))
         if not reasons or pod.body.get("automountServiceAccountToken") is False:
             continue
         name = str(pod.body.get("serviceAccountName") or _DEFAULT)
@@ -142,32 +159,23 @@ def exposed_accounts(state: State, roles: RbacObjects) -> Iterator[Finding]:
             yield _EXPOSED.at(pod.ref, message, path=pod.path, evidence=evidence, key=[reasons, str(subject)])
 
 
-def _exposure(pod: PodSpec, objects: tuple[JsonObject, ...]) -> Iterator[str]:
+def _exposure(pod: PodSpec, ways_in: list[_WayIn]) -> Iterator[str]:
     if pod.ref.kind == "DaemonSet":
         yield "runs on every node"
     if pod.body.get("hostNetwork") is True:
         yield "shares the node's network"
     if any(one.security.get("privileged") is True for one in pod.containers()):
         yield "is privileged"
-    if any(_reaches(service, pod, objects) for service in objects):
+    if any(one.leads_to(pod) for one in ways_in):
         yield "can be reached from outside"
 
 
-def _reaches(service: JsonObject, pod: PodSpec, objects: tuple[JsonObject, ...]) -> bool:
-    ref, spec = ObjectRef.of(service), mapping(service.get("spec"))
-    if ref.group_kind != _SERVICE or spec.get("type") not in ("LoadBalancer", "NodePort"):
-        return False
-    selector = mapping(spec.get("selector"))
-    labels = _labels(next((obj for obj in objects if ObjectRef.of(obj) == pod.ref), {}), pod)
-    return (
-        bool(selector)
-        and ref.namespace == pod.ref.namespace
-        and all(labels.get(key) == value for key, value in selector.items())
-    )
-
-
-def _labels(obj: JsonObject, pod: PodSpec) -> dict[str, object]:
-    """The labels of the pods that `obj` makes."""
-    for key in pod.path[:-1]:
-        obj = mapping(obj.get(str(key)))
-    return dict(mapping(mapping(obj.get("metadata")).get("labels")))
+def _ways_in(objects: tuple[JsonObject, ...]) -> Iterator[_WayIn]:
+    """Read once for all pods: a bundle may have hundreds of both."""
+    for obj in objects:
+        spec = mapping(obj.get("spec"))
+        if spec.get("type") not in ("LoadBalancer", "NodePort"):
+            continue
+        ref, selector = ObjectRef.of(obj), mapping(spec.get("selector"))
+        if ref.group_kind == _SERVICE and selector:
+            yield _WayIn(ref.namespace, selector)

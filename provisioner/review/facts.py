@@ -163,12 +163,18 @@ class Facts:
     is_offline: bool = False
     around: Surroundings = field(default_factory=Surroundings)
     installer: Installer | None = None
+    _state: State | None = field(default=None, init=False, repr=False, compare=False)
 
     def state(self) -> State:
         """What will be, as the cluster would store it where it could be asked: others' fields included (S11)."""
+        if self._state is None:
+            object.__setattr__(self, "_state", self._side(self._results()))
+        assert self._state is not None
+        return self._state
+
+    def _results(self) -> tuple[JsonObject, ...]:
         results = {one.ref.identity: one.after for one in self.plan.actions if one.after is not None}
-        objects = tuple(results.get(one.ref.identity) or one.body for one in self.content.manifests)
-        return self._side(objects)
+        return tuple(results.get(one.ref.identity) or one.body for one in self.content.manifests)
 
     def previous_state(self) -> State:
         """What was approved before; nothing for a first request."""

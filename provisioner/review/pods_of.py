@@ -21,6 +21,8 @@ _PLACES: dict[GroupKind, tuple[str, ...]] = {
     GroupKind("batch", "Job"): _TEMPLATE,
     GroupKind("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
 }
+# Read before the whole reference is: nine in ten objects of a bundle make no pods.
+_KINDS = frozenset(place.kind for place in _PLACES)
 _CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
@@ -44,12 +46,13 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class PodSpec:
-    """A pod spec of an object, or of its template, with the annotations of the pods."""
+    """A pod spec of an object, or of its template, with the annotations and the labels of the pods."""
 
     ref: ObjectRef
     path: tuple[str | int, ...]
     body: Mapping[str, Any]
     annotations: Mapping[str, Any]
+    labels: Mapping[str, Any]
 
     @property
     def security(self) -> Mapping[str, Any]:
@@ -69,6 +72,8 @@ def runs_pods(group_kind: GroupKind) -> bool:
 def pod_specs(objects: tuple[JsonObject, ...]) -> Iterator[PodSpec]:
     """The pod specs of built-in kinds among `objects`."""
     for obj in objects:
+        if str(obj.get("kind", "")) not in _KINDS:
+            continue
         ref = ObjectRef.of(obj)
         place = _PLACES.get(ref.group_kind)
         if place is None:
@@ -76,5 +81,6 @@ def pod_specs(objects: tuple[JsonObject, ...]) -> Iterator[PodSpec]:
         pod = mapping(obj)
         for key in place:
             pod = mapping(pod.get(key))
-        annotations = mapping(mapping(pod.get("metadata")).get("annotations"))
-        yield PodSpec(ref, (*place, "spec"), mapping(pod.get("spec")), annotations)
+        meta = mapping(pod.get("metadata"))
+        annotations, labels = mapping(meta.get("annotations")), mapping(meta.get("labels"))
+        yield PodSpec(ref, (*place, "spec"), mapping(pod.get("spec")), annotations, labels)

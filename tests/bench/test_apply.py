@@ -1,4 +1,4 @@
-"""500 mixed objects: first apply, all changed, 10 changed; against kubectl on the same API server in the same run.
+"""500 mixed objects: first apply, all changed, 10 changed; against other tools on the same API server in the same run.
 
 Run by `make bench`. Figures, no verdict: the median of the ratios of each round counts, because a machine is never
 equally busy twice. "gate" is the plan that is made again between approval and apply.
@@ -16,26 +16,36 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-import yaml
 
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.values import Content, OutcomeState, Plan
 from tests.bench.mixed import OBJECTS, content_of, objects
+from tests.bench.rivals import rivals
 from tests.controlplane.endpoint import Endpoint
 
 ROUNDS = 3
 FEW = 10
 # (what is written, version, how many of the objects are in that version)
 STAGES = (("first apply", 1, OBJECTS), ("all changed", 2, OBJECTS), ("back", 1, OBJECTS), (f"{FEW} changed", 2, FEW))
-# Ours over kubectl's, at most.
+PAIRS = (
+    ("review", "kubectl diff"),
+    ("gate", "kubectl"),
+    ("write", "kubectl"),
+    *(("apply", rival) for rival in ("kubectl", "kapp", "helm", "bare")),
+)
+# Ours over theirs, at most. The bare client makes no plan, has no preconditions and proves nothing.
 GOALS = {
-    ("apply", "first apply"): 0.9,
-    ("apply", "all changed"): 1.0,
-    ("apply", f"{FEW} changed"): 0.3,
-    ("review", "all changed"): 0.7,
-    ("review", f"{FEW} changed"): 0.25,
+    ("apply", "kubectl", "first apply"): 0.9,
+    ("apply", "kubectl", "all changed"): 1.0,
+    ("apply", "kubectl", f"{FEW} changed"): 0.3,
+    ("apply", "kapp", "all changed"): 0.5,
+    ("apply", "helm", "all changed"): 0.25,
+    ("apply", "bare", "first apply"): 1.33,
+    ("apply", "bare", "all changed"): 1.33,
+    ("review", "kubectl diff", "all changed"): 0.7,
+    ("review", "kubectl diff", f"{FEW} changed"): 0.25,
 }
 T = TypeVar("T")
 
@@ -53,16 +63,19 @@ class Clock:
         return done
 
     def lines(self) -> Iterator[str]:
-        for ours, theirs in (("review", "diff"), ("gate", "apply"), ("write", "apply"), ("apply", "apply")):
+        for ours, theirs in PAIRS:
             for stage, *_ in STAGES:
                 yield self._line(ours, theirs, stage)
 
     def _line(self, ours: str, theirs: str, stage: str) -> str:
-        own, other = self._of(ours, stage), self.seconds[f"kubectl {theirs}", stage]
+        own, other = self._of(ours, stage), self.seconds.get((theirs, stage))
+        goal = f", goal {GOALS[ours, theirs, stage]}" if (ours, theirs, stage) in GOALS else ""
+        head = f"{ours:>6} {stage:<11} {statistics.median(own):6.2f} s, {theirs:<13}"
+        if not other:
+            return f"{head} not measured{goal}"
         ratios = [mine / its for mine, its in zip(own, other, strict=True)]
-        goal = f", goal {GOALS[ours, stage]}" if (ours, stage) in GOALS else ""
         return (
-            f"{ours:>6} {stage:<11} {statistics.median(own):6.2f} s, kubectl {theirs:<5} {statistics.median(other):6.2f} s,"
+            f"{head} {statistics.median(other):6.2f} s,"
             f" ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}{goal})"
         )
 
@@ -104,7 +117,7 @@ class Ours:
 @pytest.mark.controlplane
 def test_figures_of_500_mixed_objects(controlplane: Endpoint, tmp_path: Path) -> None:
     cluster = Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=60)
-    kubeconfig, file = tmp_path / "kubeconfig", tmp_path / "objects.yaml"
+    kubeconfig = tmp_path / "kubeconfig"
     controlplane.write(kubeconfig)
     clock = Clock()
 
@@ -113,17 +126,21 @@ def test_figures_of_500_mixed_objects(controlplane: Endpoint, tmp_path: Path) ->
         done = subprocess.run(command, capture_output=True, check=False)
         assert done.returncode in ok, done.stderr.decode()
 
-    for _ in range(ROUNDS):
-        ours, theirs = (f"bench-{uuid.uuid4().hex[:8]}" for _ in range(2))
-        for namespace in (ours, theirs):
+    for number in range(ROUNDS):
+        tag = uuid.uuid4().hex[:8]
+        others = rivals(controlplane, kubeconfig, tmp_path / str(number), tag)
+        namespaces = [f"bench-{tag}", *(one.namespace for one in others)]
+        for namespace in namespaces:
             kubectl("create", "namespace", namespace)
-        own = Ours(cluster, clock, ours)
+        own = Ours(cluster, clock, namespaces[0])
         for stage, version, changed in STAGES:
             own.pass_through(stage, version, changed)
-            file.write_text(yaml.safe_dump_all(objects(theirs, version, changed=changed)))
-            words = ("--server-side", "-f", str(file))
-            clock.time("kubectl diff", stage, lambda: kubectl("diff", *words, ok=(0, 1)))  # noqa: B023 - called at once
-            clock.time("kubectl apply", stage, lambda: kubectl("apply", *words))  # noqa: B023 - called at once
-        for namespace in (ours, theirs):
+            for one in others:
+                one.ready(objects(one.namespace, version, changed=changed))
+            diff = ("diff", "--server-side", "-f", str(tmp_path / str(number) / "kubectl.yaml"))
+            clock.time("kubectl diff", stage, lambda: kubectl(*diff, ok=(0, 1)))  # noqa: B023 - called at once
+            for one in others:
+                clock.time(one.name, stage, one.apply)
+        for namespace in namespaces:
             kubectl("delete", "namespace", namespace, "--wait=false")
     print("", *clock.lines(), sep="\n")

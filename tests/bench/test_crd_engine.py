@@ -7,10 +7,7 @@ comparison added to it.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -28,27 +25,10 @@ from provisioner.review.facts import Facts
 from provisioner.review.permission_report import permission_report
 from provisioner.review.record import to_record
 from provisioner.values import Content, Manifest
+from tests.bench.built import built
 from tests.bench.crds import CRDS, crd, nodes, reworded, versions
 
 ROUNDS, PEER_ROUNDS = 7, 3
-PEER = Path(__file__).parent / "peers" / "crdify"
-BUILD_SECONDS = 900
-
-
-def crdify() -> Path | None:
-    """The peer's binary, built once into the user's cache; None where there is no Go."""
-    go = shutil.which("go")
-    if go is None:
-        return None
-    key = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(PEER.iterdir()))).hexdigest()[:16]
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pratique"
-    made = base / f"crdify-bench-{key}"
-    if not made.exists():
-        base.mkdir(parents=True, exist_ok=True)
-        env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
-        command = [go, "build", "-p", "2", "-trimpath", "-ldflags", "-s -w", "-o", str(made), "."]
-        subprocess.run(command, cwd=PEER, env=env, check=True, timeout=BUILD_SECONDS)
-    return made
 
 
 def measured(*command: str) -> dict[str, Any]:
@@ -72,7 +52,7 @@ def test_figures_of_a_large_crd_beside_crdify(tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in ("old.yaml", "new.yaml")]
     for file, body in zip(files, (old, new), strict=True):
         Path(file).write_text(yaml.dump(body, Dumper=yaml.CSafeDumper))
-    count, peer = sum(1 for _ in nodes(old)), crdify()
+    count, peer = sum(1 for _ in nodes(old)), built("crdify")
     print(f"\na CRD of {count:,} nodes, every description changed and 1 node in 40 narrowed or emptied:")
     ours, theirs = [], []
     for _ in range(PEER_ROUNDS):
@@ -81,7 +61,7 @@ def test_figures_of_a_large_crd_beside_crdify(tmp_path: Path) -> None:
             theirs.append(measured(str(peer), *files, "1"))
     print(spoken("pratique", ours))
     if not theirs:
-        print("  crdify    not measured: there is no Go here")
+        print("  crdify    not measured")
         return
     print(spoken("crdify", theirs))
     mine, its = (statistics.median(it for one in side for it in one["seconds"]) for side in (ours, theirs))

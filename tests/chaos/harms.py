@@ -22,7 +22,7 @@ import time_machine
 from django.db import connection
 
 from approvals.models import Request
-from approvals.steps import deploy, inventory
+from approvals.steps import deploy, inventory, notes
 from provisioner.cluster.api import Cluster
 from provisioner.errors import Unreachable
 
@@ -70,7 +70,7 @@ class Hurting:
             (inventory.DatabaseInventory, "intend_many"),
             (inventory.DatabaseInventory, "confirm_many"),
             (inventory.DatabaseInventory, "forget"),
-            (deploy, "note"),
+            (notes.Notes, "write"),
             (deploy, "_start"),
             (deploy, "_finish"),
         ):

@@ -103,7 +103,7 @@ def _of_role(ref: ObjectRef, role: JsonObject, state: State) -> Iterator[Finding
         yield from _of_aggregation(ref, role)
         return
     try:
-        rules = rbac.role_rules(state.objects, role)
+        rules = rbac.written_rules(role)
     except InvalidManifest:
         return  # what cannot be read is said by the check of permissions
     granted = [one for one in _DECISIONS if _grants(rules, one)]

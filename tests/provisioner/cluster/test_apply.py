@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from provisioner.cluster.apply import recover
+from provisioner.cluster.apply import Terms, apply, recover
 from provisioner.cluster.compare import NONCE
 from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.inventory import MemoryInventory
@@ -102,6 +102,23 @@ def test_outcomes_come_phase_by_phase_and_the_gate_is_asked_before_each(scene: S
     outcomes = scene.deploy(scene.deployment(replicas=0), scene.secret(), scene.service(), before_phase=asked.append)
     assert [one.ref.kind for one in outcomes] == ["Secret", "Service", "Deployment"]
     assert asked == ["configuration", "infrastructure", "deploy"]
+
+
+def test_whoever_asks_is_told_before_objects_are_given_time_to_settle(scene: Scene):
+    waits: list[list[str]] = []
+    seen: list[str] = []
+    wished = scene.content(scene.definition(), scene.widget())
+    outcomes = apply(
+        scene.cluster,
+        wished,
+        scene.plan(scene.definition(), scene.widget()),
+        scene.inventory,
+        Terms(MANAGER, timeout_seconds=30.0, before_wait=lambda: waits.append([*seen])),
+    )
+    while one := next(outcomes, None):
+        seen.append(one.ref.kind)
+    assert waits[0] == ["CustomResourceDefinition"]
+    assert seen == ["CustomResourceDefinition", "Widget"]
 
 
 def test_S25_a_gate_that_closes_ends_the_apply_before_its_phase(scene: Scene):

@@ -1,0 +1,87 @@
+"""What an apply did to each object, written down in small batches together with the claim.
+
+A batch that a dying worker did not write is no loss: whoever carries on goes through every object again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from approvals.ledger import claims
+from approvals.ledger.claims import LostClaim
+from approvals.models import Outcome, Request
+from provisioner.values import Outcome as Done
+from provisioner.values import OutcomeState
+
+BATCH = 64
+SECONDS = 1.0
+_LATER = ["action", "state", "message", "warnings", "at"]
+
+
+class Notes:
+    """The outcomes of one step of a request; `write` is called for the last ones, and before a wait."""
+
+    def __init__(self, request: Request, worker: str, step: str = Outcome.Step.APPLY):
+        self._request = request
+        self._worker = worker
+        self._step = step
+        self._waiting: dict[str, tuple[Done, datetime]] = {}
+        self._written_at = time.monotonic()
+
+    def keep(self, outcomes: Iterable[Done]) -> list[Done]:
+        """Do what `outcomes` does, keeping each, also where it ends by raising; what failed or was not tried.
+
+        Raises LostClaim, and nothing more is done, where the claim has passed to another worker.
+        """
+        failed: list[Done] = []
+        try:
+            for outcome in outcomes:
+                self._take(outcome)
+                if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
+                    failed.append(outcome)
+        finally:
+            self.write()
+        return failed
+
+    def _take(self, outcome: Done) -> None:
+        self._waiting[str(outcome.ref)[:600]] = (outcome, timezone.now())
+        if len(self._waiting) >= BATCH or time.monotonic() - self._written_at >= SECONDS:
+            self.write()
+
+    @transaction.atomic(durable=True)
+    def write(self) -> None:
+        """Write down what is waiting and hold on to the claim, or raise LostClaim and do neither."""
+        if not claims.renew(self._request.pk, self._worker):
+            raise LostClaim("the claim has passed to another worker")
+        rows = Outcome.objects.filter(request=self._request, step=self._step, object__in=self._waiting)
+        known = set(rows.values_list("object", flat=True))
+        position = self._request.outcomes.count()
+        new = [name for name in self._waiting if name not in known]
+        places = {name: position + number for number, name in enumerate(new)}
+        Outcome.objects.bulk_create(
+            [self._row(name, places.get(name, 0)) for name in self._waiting],
+            update_conflicts=True,
+            unique_fields=["request", "step", "object"],
+            update_fields=_LATER,
+        )
+        self._waiting.clear()
+        self._written_at = time.monotonic()
+
+    def _row(self, name: str, position: int) -> Outcome:
+        outcome, at = self._waiting[name]
+        return Outcome(
+            request=self._request,
+            step=self._step,
+            object=name,
+            position=position,
+            action=outcome.action,
+            state=outcome.state,
+            message=outcome.message,
+            warnings=list(outcome.warnings),
+            at=at,
+        )

@@ -1,0 +1,118 @@
+"""What an apply did is written in batches, with the claim, and nothing of it is lost by anything but a kill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from approvals.ledger import claims
+from approvals.models import Outcome, Request
+from approvals.steps import notes
+from approvals.steps.notes import Notes
+from provisioner.errors import TryLater
+from provisioner.values import Action, ObjectRef, OutcomeState
+from provisioner.values import Outcome as Done
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+WORKER = "at-work"
+
+
+@pytest.fixture
+def request_at_work(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    request = Request.objects.get()
+    assert claims.claim(request.pk, WORKER)
+    return request
+
+
+def done(number: int, state: OutcomeState = OutcomeState.DONE, message: str = "") -> Done:
+    return Done(ObjectRef("", "v1", "ConfigMap", "harbour", f"c{number}"), Action.CREATE, state, message)
+
+
+def written(request: Request) -> list[tuple[str, str, str]]:
+    return [(one.object.rpartition("/")[2], one.state, one.message) for one in request.outcomes.all()]
+
+
+def test_every_outcome_is_written_in_the_order_in_which_it_came(request_at_work: Request) -> None:
+    many = notes.BATCH * 2 + 3
+    assert Notes(request_at_work, WORKER).keep(done(number) for number in range(many)) == []
+    assert written(request_at_work) == [(f"c{number}", "done", "") for number in range(many)]
+    assert [one.position for one in request_at_work.outcomes.all()] == list(range(many))
+
+
+def test_what_failed_and_what_was_not_tried_is_handed_back(request_at_work: Request) -> None:
+    bad, left = done(1, OutcomeState.FAILED, "no"), done(2, OutcomeState.SKIPPED, "not tried")
+    assert Notes(request_at_work, WORKER).keep([done(0), bad, left]) == [bad, left]
+
+
+def test_the_last_try_counts_and_an_object_keeps_its_place(request_at_work: Request) -> None:
+    Notes(request_at_work, WORKER).keep([done(0, OutcomeState.FAILED, "refused"), done(1)])
+    Notes(request_at_work, WORKER).keep([done(0), done(2), done(1)])
+    assert written(request_at_work) == [("c0", "done", ""), ("c1", "done", ""), ("c2", "done", "")]
+
+
+def test_putting_back_is_told_apart_from_applying(request_at_work: Request) -> None:
+    Notes(request_at_work, WORKER).keep([done(0)])
+    Notes(request_at_work, WORKER, Outcome.Step.RESTORE).keep([done(0)])
+    assert [(one.step, one.position) for one in request_at_work.outcomes.all()] == [("apply", 0), ("restore", 1)]
+
+
+def test_what_came_before_an_error_is_written(request_at_work: Request) -> None:
+    def broken() -> Iterator[Done]:
+        yield done(0)
+        raise TryLater("the API server did not answer")
+
+    with pytest.raises(TryLater, match="did not answer"):
+        Notes(request_at_work, WORKER).keep(broken())
+    assert written(request_at_work) == [("c0", "done", "")]
+
+
+def test_before_a_wait_everything_so_far_can_be_seen(request_at_work: Request) -> None:
+    kept = Notes(request_at_work, WORKER)
+
+    def waiting() -> Iterator[Done]:
+        yield done(0)
+        assert written(request_at_work) == []
+        kept.write()
+        assert written(request_at_work) == [("c0", "done", "")]
+        yield done(1)
+
+    kept.keep(waiting())
+    assert len(written(request_at_work)) == 2
+
+
+def test_after_a_second_nothing_waits_any_longer(request_at_work: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes, "SECONDS", 0.0)
+
+    def slow() -> Iterator[Done]:
+        yield done(0)
+        assert written(request_at_work) == [("c0", "done", "")]
+
+    Notes(request_at_work, WORKER).keep(slow())
+
+
+def test_who_lost_the_claim_stops_and_writes_nothing(request_at_work: Request) -> None:
+    asked = []
+
+    def slow() -> Iterator[Done]:
+        for number in range(notes.BATCH * 3):
+            asked.append(number)
+            yield done(number)
+
+    Request.objects.update(claimed_by="next")
+    with pytest.raises(claims.LostClaim):
+        Notes(request_at_work, WORKER).keep(slow())
+    assert len(asked) == notes.BATCH
+    assert written(request_at_work) == []
+
+
+def test_a_batch_costs_a_handful_of_queries(request_at_work: Request) -> None:
+    with CaptureQueriesContext(
+        connection,
+    ) as counted:
+        Notes(request_at_work, WORKER).keep(done(number) for number in range(notes.BATCH - 1))
+    assert len(counted) <= 8
