@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 import threading
@@ -37,9 +38,10 @@ class Store:
         self._file.execute("PRAGMA synchronous=NORMAL")
         self._file.execute("CREATE TABLE IF NOT EXISTS object (key TEXT PRIMARY KEY, body TEXT NOT NULL)")
         self._file.execute("CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-        self._objects: dict[Key, dict[str, Any]] = {
-            _key(key): json.loads(body) for key, body in self._file.execute("SELECT key, body FROM object")
-        }
+        # By kind, then namespace: a list is as long as what it lists, however much else there is.
+        self._kinds: dict[tuple[str, str], dict[str, dict[Key, dict[str, Any]]]] = {}
+        for key, body in self._file.execute("SELECT key, body FROM object"):
+            self._shelf(_key(key))[_key(key)] = json.loads(body)
         self.version = int(self.fact("version") or 100)
         self._oldest = self.version
         self._history: deque[Change] = deque(maxlen=HISTORY)
@@ -58,7 +60,7 @@ class Store:
 
     def get(self, key: Key) -> dict[str, Any] | None:
         with self.lock:
-            return self._objects.get(key)
+            return self._kinds.get(key[:2], {}).get(key[2], {}).get(key)
 
     def all(self, group: str, plural: str, namespace: str = "", at: int | None = None) -> list[dict[str, Any]]:
         """Every object of a kind, by namespace and name, now or as it was `at` a version.
@@ -66,31 +68,32 @@ class Store:
         Raises Refusal 410 where that version is no longer known.
         """
         with self.lock:
-            found = [
-                (key, obj)
-                for key, obj in (self._objects if at is None else self._as_of(at)).items()
-                if key[:2] == (group, plural) and (not namespace or key[2] == namespace)
-            ]
-        return [obj for _, obj in sorted(found, key=lambda it: it[0])]
+            shelves = self._kinds.get((group, plural), {})
+            chosen = [shelves.get(namespace, {})] if namespace else shelves.values()
+            found = {key: obj for shelf in chosen for key, obj in shelf.items()}
+            if at is not None:
+                self._take_back(found, (group, plural), namespace, at)
+        return [obj for _, obj in sorted(found.items(), key=lambda it: it[0])]
 
     def put(self, key: Key, obj: dict[str, Any]) -> dict[str, Any]:
         """Store a new state; what did not change keeps its resourceVersion and wakes nobody."""
         with self.lock:
-            before = self._objects.get(key)
+            before = self.get(key)
             if before is not None and _same(before, obj):
                 return before
             self.version += 1
             stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
-            self._objects[key] = stored
+            self._shelf(key)[key] = stored
             self._write(key, stored)
             self._tell(Change(self.version, "MODIFIED" if before else "ADDED", key, stored, before))
             return stored
 
     def remove(self, key: Key) -> dict[str, Any] | None:
         with self.lock:
-            gone = self._objects.pop(key, None)
+            gone = self.get(key)
             if gone is None:
                 return None
+            del self._shelf(key)[key]
             self.version += 1
             last = {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}}
             self._write(key, None)
@@ -102,20 +105,25 @@ class Store:
         with self.lock:
             if version < self._oldest:
                 raise Refusal(410, "Expired", f"too old resource version: {version} ({self._oldest})")
-            return [change for change in self._history if change.version > version]
+            newer = itertools.takewhile(lambda change: change.version > version, reversed(self._history))
+            return list(newer)[::-1]
 
     def all_keys(self) -> list[Key]:
         with self.lock:
-            return list(self._objects)
+            return [key for shelves in self._kinds.values() for shelf in shelves.values() for key in shelf]
 
-    def _as_of(self, version: int) -> dict[Key, dict[str, Any]]:
-        objects = dict(self._objects)
+    def _shelf(self, key: Key) -> dict[Key, dict[str, Any]]:
+        return self._kinds.setdefault(key[:2], {}).setdefault(key[2], {})
+
+    def _take_back(self, found: dict[Key, dict[str, Any]], kind: tuple[str, str], namespace: str, version: int) -> None:
+        """Undo in `found` what happened to objects of the kind after `version`."""
         for change in reversed(self.since(version)):
+            if change.key[:2] != kind or (namespace and change.key[2] != namespace):
+                continue
             if change.before is None:
-                del objects[change.key]
+                del found[change.key]
             else:
-                objects[change.key] = change.before
-        return objects
+                found[change.key] = change.before
 
     def _tell(self, change: Change) -> None:
         if len(self._history) == HISTORY:
