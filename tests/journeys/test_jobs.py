@@ -1,0 +1,101 @@
+"""A Job, whose template cannot change: replaced as planned and acknowledged, and its pods go with it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals import services
+from approvals.errors import Unacknowledged
+from approvals.models import Outcome, Request
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.journeys.test_health import PATIENCE_SECONDS
+from tests.services.registry import Registry
+
+NAME = "migrate"
+
+
+def job(version: str) -> dict[str, Any]:
+    container = {"name": NAME, "image": f"registry.example.com/{NAME}:{version}"}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    meta = {"name": NAME, "annotations": {"version": version}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": template}}
+
+
+def wish(station: Station, registry: Registry, wished: dict[str, Any]) -> Request:
+    name = f"{station.namespace}-{NAME}"  # BundleDeployments have no namespace
+    files = {"manifests/job.yaml": yaml.safe_dump(wished).encode()}
+    deployment = station.wish(name, bundles.image(registry, name, files))
+    station.work()
+    return station.latest(deployment)
+
+
+def live(station: Station) -> Any:
+    return station.api.get(ObjectRef("batch", "v1", "Job", station.namespace, NAME))
+
+
+def pods_of(station: Station, uid: str) -> list[str]:
+    found = station.get("pods", "-n", station.namespace, "-l", f"batch.kubernetes.io/controller-uid={uid}")
+    return [pod["spec"]["containers"][0]["image"] for pod in found["items"]]
+
+
+def wait_for_pods(station: Station, uid: str, count: int) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while len(pods_of(station, uid)) != count and time.monotonic() < end:
+        time.sleep(0.3)
+    assert len(pods_of(station, uid)) == count
+
+
+def test_a_job_with_another_template_is_replaced_once_somebody_acknowledged_that(
+    station: Station, registry: Registry
+) -> None:
+    first = wish(station, registry, job("1"))
+    assert station.approve(first.deployment).state == "applied"
+    old = live(station)["metadata"]["uid"]
+    wait_for_pods(station, old, 1)
+
+    second = wish(station, registry, job("2"))
+    (planned,) = second.reports.get().body["plan"]["actions"]
+    assert (planned["action"], planned["ref"]["kind"], planned["problem"]) == ("replace", "Job", "")
+    words = f"replace Job.batch {station.namespace}/{NAME}"
+    assert services.to_acknowledge(second) == [words]
+    with pytest.raises(Unacknowledged, match=words):
+        services.review(
+            by=station.people["alice"],
+            request_id=second.pk,
+            decision="Approve",
+            subject_digest=second.subject_digest,
+            reason="",
+            channel="browser",
+        )
+    station.work()
+    assert live(station)["metadata"]["uid"] == old
+
+    applied = station.approve(second.deployment)
+    assert applied.state == "applied", applied.problem
+    outcome = Outcome.objects.get(request=applied)
+    assert (outcome.action, outcome.state) == ("replace", "done")
+    made = live(station)
+    assert made["metadata"]["uid"] != old
+    assert made["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":2")
+    wait_for_pods(station, old, 0)
+    wait_for_pods(station, made["metadata"]["uid"], 1)
+
+
+def test_a_job_that_is_the_same_is_left_to_run(station: Station, registry: Registry) -> None:
+    first = wish(station, registry, job("1"))
+    station.approve(first.deployment)
+    before = live(station)["metadata"]["uid"]
+    changed = job("1")
+    changed["metadata"]["annotations"]["note"] = "said later"
+    second = wish(station, registry, changed)
+    (planned,) = second.reports.get().body["plan"]["actions"]
+    assert planned["action"] == "update"
+    assert station.approve(second.deployment).state == "applied"
+    assert live(station)["metadata"]["uid"] == before
+    assert live(station)["metadata"]["annotations"]["note"] == "said later"

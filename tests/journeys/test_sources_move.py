@@ -1,0 +1,126 @@
+"""What happens to a source once its content was approved: the approved bytes are applied, or nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from approvals.models import BundleDeployment
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+from tests.services.web import GitServer
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A source that names what may move, what may happen to it, and how often it was asked (None: it cannot tell)."""
+
+    source: Mapping[str, Any]
+    happens: Callable[[], object]
+    asked: Callable[[], int | None]
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[Registry]:
+    """A registry of this test alone, which may die."""
+    program = shutil.which("docker-registry")
+    assert program, "docker-registry is not installed: run tests/install"
+    server = Registry.start(program, tmp_path)
+    yield server
+    server.stop()
+
+
+def tagged(registry: Registry, name: str) -> dict[str, Any]:
+    registry.push(f"{registry.host}/{name}:stable", bundles.app(name, "1"))
+    return {"kind": "image", "image": {"ref": f"{registry.host}/{name}:stable"}}
+
+
+def moved_tag(request: pytest.FixtureRequest, name: str) -> Origin:
+    registry: Registry = request.getfixturevalue("registry")
+    source = tagged(registry, name)
+    return Origin(source, lambda: registry.push(f"{registry.host}/{name}:stable", bundles.app(name, "2")), lambda: None)
+
+
+def dead_registry(request: pytest.FixtureRequest, name: str) -> Origin:
+    registry: Registry = request.getfixturevalue("mortal")
+    return Origin(tagged(registry, name), registry.stop, lambda: None)
+
+
+def changed_branch(request: pytest.FixtureRequest, name: str) -> Origin:
+    server: GitServer = request.getfixturevalue("git_server")
+    repository = server.repository(name)
+    repository.commit(bundles.app(name, "1"))
+    source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
+    return Origin(source, lambda: repository.commit(bundles.app(name, "2")), lambda: len(server.asked))
+
+
+def rewritten_history(request: pytest.FixtureRequest, name: str) -> Origin:
+    """The pinned commit itself is gone."""
+    server: GitServer = request.getfixturevalue("git_server")
+    repository = server.repository(name)
+    repository.commit(bundles.app(name, "1"))
+
+    def rewrite() -> None:
+        shutil.rmtree(repository.path)
+        server.repository(name).commit(bundles.app(name, "2"))
+
+    source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
+    return Origin(source, rewrite, lambda: len(server.asked))
+
+
+ORIGINS = [moved_tag, dead_registry, changed_branch, rewritten_history]
+
+
+def in_review(station: Station, name: str, origin: Origin) -> BundleDeployment:
+    deployment = station.wish(name, origin.source)
+    station.work()
+    found = station.latest(deployment)
+    assert found.state == "in_review", found.problem
+    return deployment
+
+
+def version_of(station: Station, name: str) -> str | None:
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    return live["data"]["version"] if live else None
+
+
+@pytest.mark.parametrize("origin_of", ORIGINS, ids=lambda it: it.__name__)
+def test_promise_1_whatever_becomes_of_the_source_the_approved_bytes_are_applied(
+    station: Station, request: pytest.FixtureRequest, origin_of: Callable[[pytest.FixtureRequest, str], Origin]
+) -> None:
+    name = f"{station.namespace}-approved"
+    origin = origin_of(request, name)
+    deployment = in_review(station, name, origin)
+    pins = station.latest(deployment).pins
+    origin.happens()
+    asked = origin.asked()
+    applied = station.approve(deployment)
+    assert applied.state == "applied", applied.problem
+    assert (version_of(station, name), applied.pins) == ("1", pins)
+    assert origin.asked() == asked
+
+
+@pytest.mark.parametrize("origin_of", [moved_tag, changed_branch], ids=lambda it: it.__name__)
+def test_promise_1_where_the_approved_bytes_are_lost_nothing_is_applied_and_nothing_is_fetched(
+    station: Station,
+    request: pytest.FixtureRequest,
+    settings: Any,
+    origin_of: Callable[[pytest.FixtureRequest, str], Origin],
+) -> None:
+    name = f"{station.namespace}-lost"
+    origin = origin_of(request, name)
+    deployment = in_review(station, name, origin)
+    origin.happens()
+    asked = origin.asked()
+    shutil.rmtree(settings.STORAGES["content"]["OPTIONS"]["location"])
+    waiting = station.approve(deployment)
+    assert (waiting.state, waiting.problem_code) == ("approved", "digest-mismatch")
+    assert version_of(station, name) is None
+    assert origin.asked() == asked

@@ -1,0 +1,185 @@
+"""A real bundle from version to version, one of which fails midway: nothing is orphaned, nothing of it is left over."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals import store
+from approvals.models import BundleDeployment, InventoryItem, Request
+from provisioner.cluster.watch import until_settled
+from provisioner.errors import InvalidObject
+from provisioner.review.record import from_record
+from provisioner.values import Action, ObjectRef
+from tests.conftest import CORPUS
+from tests.journeys import bundles
+from tests.journeys.station import SEEDER, Station
+from tests.journeys.test_health import PATIENCE_SECONDS, look_until
+from tests.services.registry import Registry
+
+pytestmark = pytest.mark.corpus
+
+NAME = "operator-controller"
+FIRST, BAD, LAST = "v1.4.0", "v1.6.0", "v1.11.0"
+IMAGE = f"quay.io/operator-framework/{NAME}"
+REFUSED = "this image may not run here"
+IN_FORCE_SECONDS = 20.0
+ADMISSION = "admissionregistration.k8s.io/v1"
+CHANGED_DEPLOYMENTS = {
+    "apiGroups": ["apps"],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["deployments"],
+}
+
+
+def source(registry: Registry, version: str) -> dict[str, object]:
+    """The published manifests, with the images of that version in the place of those of the last build."""
+    text = (CORPUS / "plain" / NAME / version / "experimental.yaml").read_bytes()
+    return bundles.image(
+        registry, NAME, {"manifests/all.yaml": text.replace(b":devel", f":{version}".encode())}, version
+    )
+
+
+def objects_of(request: Request) -> dict[tuple[str, str, str, str], ObjectRef]:
+    assert request.content is not None
+    return {one.ref.identity: one.ref for one in store.get(request.content).manifests}
+
+
+def uids(station: Station, *requests: Request) -> dict[ObjectRef, str]:
+    """Of what is there of all the objects of these requests."""
+    refs = {identity: ref for request in requests for identity, ref in objects_of(request).items()}
+    found = {ref: station.api.get(ref) for ref in refs.values()}
+    return {ref: live["metadata"]["uid"] for ref, live in found.items() if live is not None}
+
+
+def planned_to_go(request: Request) -> set[ObjectRef]:
+    plan = from_record(request.reports.get(round=request.round).body).plan
+    return {one.ref for one in plan.actions if one.action is Action.DELETE}
+
+
+def held(deployment: BundleDeployment) -> set[str]:
+    return set(InventoryItem.objects.filter(deployment=deployment).values_list("uid", flat=True))
+
+
+def issue(station: Station, request: Request) -> None:
+    """What cert-manager would do with what the request brought."""
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T12:00:00Z"}
+    for ref in objects_of(request).values():
+        if ref.group == "cert-manager.io":
+            body = {"apiVersion": ref.api_version, "kind": ref.kind, "status": {"conditions": [ready]}}
+            meta = {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
+            station.api.apply(body | {"metadata": meta}, field_manager="cert-manager", subresource="status")
+
+
+def go_to(station: Station, registry: Registry, version: str) -> Request:
+    deployment = station.wish(NAME, source(registry, version))
+    station.work()
+    return station.approve(deployment)
+
+
+@pytest.fixture
+def prepared(station: Station) -> Station:
+    """A cluster with what the bundle builds upon: CRDs of cert-manager, its namespace, a node of the control plane."""
+    station.ctl("label", "nodes", "--all", "--overwrite", "node-role.kubernetes.io/control-plane=")
+    station.api.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cert-manager"}}, field_manager=SEEDER
+    )
+    for kind in ("certificates", "clusterissuers", "issuers"):
+        definition = yaml.safe_load((CORPUS / f"plain/cert-manager-crds/v1.8.0/crd-{kind}.yaml").read_text())
+        del definition["metadata"]["labels"]  # they are a chart's, not rendered
+        station.api.apply(definition, field_manager=SEEDER)
+        ref = ObjectRef.of(definition)
+        assert until_settled(station.api, [ref], timeout_seconds=PATIENCE_SECONDS)[ref].state == "Current"
+    return station
+
+
+@pytest.fixture
+def refusing(station: Station) -> Iterator[None]:
+    """A policy of the cluster that leaves dry-runs alone, and refuses the operator's bad version for real."""
+    image = f"'{IMAGE}:{BAD}'"
+    policy: dict[str, Any] = {
+        "apiVersion": ADMISSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": f"{station.namespace}-images"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [CHANGED_DEPLOYMENTS]},
+            "matchConditions": [{"name": "for-real", "expression": "!request.dryRun"}],
+            "validations": [
+                {
+                    "expression": f"!object.spec.template.spec.containers.exists(one, one.image == {image})",
+                    "message": REFUSED,
+                }
+            ],
+        },
+    }
+    binding = {
+        "apiVersion": ADMISSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": f"{station.namespace}-images"},
+        "spec": {"policyName": f"{station.namespace}-images", "validationActions": ["Deny"]},
+    }
+    for one in (policy, binding):
+        station.api.create(one)
+    _wait_until_in_force(station)
+    yield
+    for one in (binding, policy):
+        station.api.delete(ObjectRef.of(one))
+
+
+def _wait_until_in_force(station: Station) -> None:
+    end = time.monotonic() + IN_FORCE_SECONDS
+    for number in itertools.count():
+        probe = yaml.safe_load(bundles.app(f"probe-{number}", "1", replicas=0)["manifests/02.yaml"])
+        probe["metadata"]["namespace"] = station.namespace
+        probe["spec"]["template"]["spec"]["containers"][0]["image"] = f"{IMAGE}:{BAD}"
+        try:
+            station.api.create(probe)
+        except InvalidObject:
+            return
+        assert time.monotonic() < end, "the policy is never in force"
+        time.sleep(0.2)
+
+
+def test_a_version_that_fails_midway_leaves_no_orphans_and_nothing_behind_once_the_next_one_runs(
+    prepared: Station, registry: Registry, refusing: None, settings: Any
+) -> None:
+    station = prepared
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 2}
+    first = go_to(station, registry, FIRST)
+    assert first.state == "applied", first.problem
+    deployment = first.deployment
+    issue(station, first)
+    count = len(objects_of(first))
+    assert look_until(station, deployment, f"{count} of {count}") == f"{count} of {count} objects are ready"
+
+    bad = go_to(station, registry, BAD)
+    assert (bad.state, bad.problem_code) == ("failed", "apply-failed")
+    assert f"{NAME}-controller-manager" in bad.problem
+    assert REFUSED in bad.problem
+    only_bad = objects_of(bad).keys() - objects_of(first).keys()
+    there = uids(station, first, bad)
+    new = {ref for ref in there if ref.identity in only_bad}
+    assert new, "nothing of the bad version was written before it failed"
+    assert set(there.values()) == held(deployment)
+    deployment.refresh_from_db()
+    assert deployment.active_revision is not None
+    assert deployment.active_revision.number == 1
+
+    last = go_to(station, registry, LAST)
+    assert last.state == "applied", last.problem
+    wished = objects_of(last)
+    gone = {ref for ref in new if ref.identity not in wished}
+    assert gone, "the last version has everything that the bad one brought"
+    assert gone <= planned_to_go(last)
+    there = uids(station, first, bad, last)
+    assert {ref.identity for ref in there} == wished.keys()
+    assert set(there.values()) == held(deployment)
+    issue(station, last)
+    count = len(wished)
+    assert look_until(station, deployment, f"{count} of {count}") == f"{count} of {count} objects are ready"
