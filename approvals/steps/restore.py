@@ -23,6 +23,7 @@ from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Revision
+from approvals.selectors import revisions
 from approvals.steps.deploy import NoLongerWished, carry_out, check_reviewers, close
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.obstacles import Paused
@@ -81,6 +82,8 @@ def _target_of(request: Request) -> Target:
     revision = Revision.objects.filter(pk=request.from_revision_id or 0).select_related("content", "request").first()
     if revision is None:
         raise PreconditionFailed("there is no revision before it")
+    if revision.revoked_at:
+        raise PreconditionFailed(f"previous {revisions.revoked_words(revision)}")
     return Target(revision, store.get(revision.content))
 
 

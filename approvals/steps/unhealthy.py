@@ -10,6 +10,7 @@ from approvals.audit import MACHINE
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import OPEN, Event, State
 from approvals.models import BundleDeployment, Revision
+from approvals.selectors import revisions
 
 RESTORE_PREVIOUS = "RestorePrevious"
 CODE = "progress-deadline-exceeded"
@@ -47,11 +48,12 @@ def answer(revision: Revision, deployment: BundleDeployment, since: Since) -> An
     if request.from_revision is None:
         return Answer(False, "nothing is put back: there is no revision before it")
     previous = f"revision {request.from_revision.number}"
+    revoked = revisions.revoked_words(request.from_revision)
     if request.state == State.RESTORING:
         return Answer(False, f"{previous} is being put back")
     if request.state == State.FAILED:
         return Answer(False, f"{previous} was not put back: request {request.number} says why")
-    hindrance = _hindrance(revision, deployment, since)
+    hindrance = revoked or _hindrance(revision, deployment, since)
     return Answer(not hindrance, f"{previous} is not put back: {hindrance}" if hindrance else f"{previous} is put back")
 
 

@@ -206,6 +206,26 @@ def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
     assert station.latest(deployment) == request
 
 
+def test_S16_a_revoked_revision_is_put_back_only_once_somebody_has_taken_that_back(
+    any_station: Station, registry: Registry
+) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "rot", **RESTORE)
+    alice = station.people["alice"]
+    services.revoke_revision(by=alice, deployment=deployment, revision=1, reason="leaks keys", via="browser")
+    assert let_time_pass(station, deployment).state == "applied"
+    deployment.refresh_from_db()
+    assert "not put back: revision 1 is revoked by alice: leaks keys" in deployment.health_message
+    services.reinstate_revision(by=alice, deployment=deployment, revision=1, reason="other keys", via="browser")
+    assert let_time_pass(station, deployment).state == "restoring"
+    services.revoke_revision(by=alice, deployment=deployment, revision=1, reason="those too", via="browser")
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "failed"
+    assert request.problem.endswith("previous revision 1 is revoked by alice: those too")
+    assert (states(deployment), version_of(station, "rot")) == ([(1, "replaced"), (2, "active")], "2")
+
+
 def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Station, registry: Registry) -> None:
     station = any_station
     deployment, request = second_runs(station, registry, "ghost", **RESTORE)

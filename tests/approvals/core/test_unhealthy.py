@@ -15,8 +15,11 @@ RESTORE = {"onFailure": "RestorePrevious"}
 QUIET = Since(open_request=0, newest_revision=2, is_same_wish=True)
 
 
-def overdue(spec: dict[str, Any], *, state: str = "applied", is_first: bool = False) -> Revision:
-    before = None if is_first else Revision(number=1, state="replaced")
+def overdue(
+    spec: dict[str, Any], *, state: str = "applied", is_first: bool = False, is_revoked: bool = False
+) -> Revision:
+    marked = {"revoked_at": timezone.now(), "revoked_by": "ada", "revoked_reason": "leaks keys"} if is_revoked else {}
+    before = None if is_first else Revision(number=1, state="replaced", **marked)
     return Revision(number=2, state="active", request=Request(number=7, spec=spec, state=state, from_revision=before))
 
 
@@ -61,6 +64,13 @@ def overdue(spec: dict[str, Any], *, state: str = "applied", is_first: bool = Fa
             QUIET,
             "revision 1 is not put back: the deployment is being deleted",
             id="gone",
+        ),
+        pytest.param(
+            overdue(RESTORE, is_revoked=True),
+            {},
+            QUIET,
+            "revision 1 is not put back: revision 1 is revoked by ada: leaks keys",
+            id="S16 revoked",
         ),
         pytest.param(
             overdue(RESTORE),
