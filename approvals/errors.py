@@ -92,6 +92,13 @@ class Changed(Refused):
     status = 409
 
 
+class Revoked(Refused):
+    """Somebody who may approve has marked the revision as one that nobody goes back to (security.md S16)."""
+
+    code = "revoked"
+    status = 409
+
+
 class NotAsExpected(Refused):
     """If-Match names another state of this address than the present one."""
 

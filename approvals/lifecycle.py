@@ -67,9 +67,12 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.STALE, Event.EXPIRE): State.EXPIRED,
     (State.APPLYING, Event.FINISH): State.APPLIED,
     (State.APPLYING, Event.FAIL): State.FAILED,
-    # spec.onFailure: RestorePrevious. However that ends, what was asked for has failed.
+    # spec.onFailure: RestorePrevious, after an apply that failed midway, or of a revision that was not healthy in time.
+    # However that ends, what was asked for has failed; but it may become healthy before anything is put back.
     (State.APPLYING, Event.RESTORE): State.RESTORING,
+    (State.APPLIED, Event.RESTORE): State.RESTORING,
     (State.RESTORING, Event.FAIL): State.FAILED,
+    (State.RESTORING, Event.FINISH): State.APPLIED,
 }
 
 # Open: something may still come of it. At most one open request per deployment (a database constraint).

@@ -65,7 +65,9 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-deployment", "destroy"): _WISHING,
     ("api-deployment", "pause"): _WISHING,
     ("api-deployment", "ask_again"): _WISHING,
-    ("api-deployment", "rollback"): _WISHING,
+    ("api-deployment", "rollback"): (*_WISHING, errors.Revoked),
+    ("api-deployment", "revoke"): _WISHING,
+    ("api-deployment", "reinstate"): _WISHING,
     ("api-request", "reviews"): (
         errors.NotAllowed,
         errors.SelfApproval,

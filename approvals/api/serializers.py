@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Outcome, Policy, Request, Review, Revision
+from approvals.services.revisions import MAX_REASON
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS
 
 
@@ -24,7 +25,20 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
 
     class Meta:
         model = Revision
-        fields = ["number", "state", "message", "content_digest", "request", "started_at", "finished_at"]
+        fields = [
+            "number",
+            "state",
+            "message",
+            "content_digest",
+            "request",
+            "started_at",
+            "finished_at",
+            "healthy_at",
+            "overdue_at",
+            "revoked_at",
+            "revoked_by",
+            "revoked_reason",
+        ]
 
 
 class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
@@ -125,6 +139,14 @@ class PauseInput(serializers.Serializer[Any]):
 
 class RollbackInput(serializers.Serializer[Any]):
     revision = serializers.IntegerField(min_value=1, max_value=999_999_999)
+
+
+class ReinstateInput(RollbackInput):
+    reason = serializers.CharField(max_length=MAX_REASON, allow_blank=True, default="")
+
+
+class RevokeInput(RollbackInput):
+    reason = serializers.CharField(max_length=MAX_REASON, help_text="why nobody shall go back to it")
 
 
 class ReviewSerializer(serializers.ModelSerializer[Review]):

@@ -214,6 +214,22 @@ class DeploymentViewSet(Readable):
         changed = services.rollback_deployment(by=person(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
 
+    @extend_schema(request=shapes.RevokeInput, responses=shapes.RevisionSerializer)
+    @action(detail=True, methods=["post"])
+    def revoke(self, request: Http, **_: Any) -> Response:
+        """Mark an earlier revision as revoked: nobody goes back to it, and it is not put back by itself."""
+        wish = _valid(shapes.RevokeInput(data=request.data))
+        marked = services.revoke_revision(by=person(request), deployment=self.get_object(), via=VIA, **wish)
+        return Response(shapes.RevisionSerializer(marked).data)
+
+    @extend_schema(request=shapes.ReinstateInput, responses=shapes.RevisionSerializer)
+    @action(detail=True, methods=["post"])
+    def reinstate(self, request: Http, **_: Any) -> Response:
+        """Take that mark off again; 409 where there is none."""
+        wish = _valid(shapes.ReinstateInput(data=request.data))
+        marked = services.reinstate_revision(by=person(request), deployment=self.get_object(), via=VIA, **wish)
+        return Response(shapes.RevisionSerializer(marked).data)
+
     @extend_schema(responses=shapes.RevisionSerializer(many=True))
     @action(detail=True)
     def revisions(self, request: Http, **_: Any) -> Response:

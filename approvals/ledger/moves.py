@@ -38,8 +38,7 @@ def move(
     before = request.state
     request.state = lifecycle.move(lifecycle.State(request.state), event)
     request.changed_at = now
-    if request.state in lifecycle.SETTLED:
-        request.settled_at = now
+    request.settled_at = now if request.state in lifecycle.SETTLED else None
     for name, value in changes.items():
         setattr(request, name, value)
     request.save(update_fields=["state", "changed_at", "settled_at", *changes])

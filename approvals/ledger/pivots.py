@@ -19,7 +19,7 @@ from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import OPEN, SETTLED, SUPERSEDABLE, Event, State
 from approvals.models import BundleDeployment, Cluster, Request, Revision, SpecWrite
-from approvals.selectors import lists
+from approvals.selectors import revisions
 from provisioner import probes
 from provisioner.errors import BadHealthCheck
 from provisioner.values import Identity
@@ -33,7 +33,6 @@ ANNOTATION_LENGTH = 100
 # Why it is paused, for people; written beside spec.paused by whoever pauses it.
 PAUSE_REASON = "core.rukpak.io/pause-reason"
 PAUSE_REASON_LENGTH = 1000
-MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,11 +317,10 @@ def _ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None)
 
 def _ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Writer | None) -> None:
     """Ask for the content of an earlier revision; why that cannot be is kept as the deployment's problem."""
-    earlier = lists.restorable(deployment=deployment)
-    revision = earlier.filter(number=int(number)).first() if number.isdecimal() and len(number) < MAX_DIGITS else None
-    if revision is None:
-        known = ", ".join(str(each) for each in earlier.values_list("number", flat=True))
-        _note_problem(deployment, f"there is no revision {number} to go back to; there is {known or 'none'}")
+    why_not = revisions.why_not_restorable(deployment=deployment, number=number)
+    revision = revisions.numbered(deployment=deployment, number=number)
+    if why_not:
+        _note_problem(deployment, why_not)
     elif not _make_room(deployment):
         _note_problem(deployment, f"a request is being applied: ask for revision {number} again when it is settled")
     else:

@@ -132,6 +132,10 @@ class Revision(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
     healthy_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen healthy for the first time")
     overdue_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen to have missed its deadline")
+    # Nobody goes back to a revoked revision, and the machine does not put it back (S16).
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    revoked_by = models.CharField(max_length=253, blank=True, help_text="their name on the cluster")
+    revoked_reason = models.CharField(max_length=1000, blank=True)
 
     class Meta:
         ordering = ["-number"]
@@ -139,6 +143,11 @@ class Revision(models.Model):
             models.UniqueConstraint(fields=["deployment", "number"], name="revision_number_once"),
             models.UniqueConstraint(
                 fields=["deployment"], condition=models.Q(state="active"), name="one_active_revision"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(revoked_at=None, revoked_by="", revoked_reason="")
+                | (models.Q(revoked_at__isnull=False) & ~models.Q(revoked_by="") & ~models.Q(revoked_reason="")),
+                name="revoked_by_somebody_for_a_reason",
             ),
         ]
 

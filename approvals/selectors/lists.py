@@ -69,12 +69,6 @@ def running_beside(*, deployment: BundleDeployment) -> QuerySet[BundleDeployment
     return others.filter(active_revision__isnull=False).select_related("active_revision__request").order_by("name")
 
 
-def restorable(*, deployment: BundleDeployment) -> QuerySet[Revision]:
-    """The revisions that can be gone back to: what was once in force."""
-    states = (Revision.State.ACTIVE, Revision.State.REPLACED)
-    return Revision.objects.filter(deployment=deployment, state__in=states).order_by("number")
-
-
 def inventory(*, deployment: BundleDeployment, search: str = "", health: str = "") -> QuerySet[InventoryItem]:
     """What is its own, what is not well first."""
     found = InventoryItem.objects.filter(deployment=deployment)

@@ -13,6 +13,7 @@ from approvals.services.deployments import (
 from approvals.services.identity import create_api_token, map_identity, revoke_api_token, sign_in_with_token
 from approvals.services.policies import save_policy
 from approvals.services.reviews import review, to_acknowledge, withdraw
+from approvals.services.revisions import reinstate_revision, revoke_revision
 from approvals.services.waivers import Waiver
 
 __all__ = [
@@ -27,8 +28,10 @@ __all__ = [
     "map_identity",
     "pause_deployment",
     "register_cluster",
+    "reinstate_revision",
     "review",
     "revoke_api_token",
+    "revoke_revision",
     "rollback_deployment",
     "save_policy",
     "sign_in_with_token",

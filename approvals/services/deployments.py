@@ -12,12 +12,12 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from approvals import access
-from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, TooMany
+from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, Revoked, TooMany
 from approvals.ledger import authors, pivots
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, Writer
 from approvals.lifecycle import AT_WORK, OPEN
 from approvals.models import BundleDeployment, Cluster, Request
-from approvals.selectors import lists
+from approvals.selectors import revisions
 from provisioner.errors import (
     AlreadyExists,
     Forbidden,
@@ -97,13 +97,14 @@ def ask_again(*, by: User, deployment: BundleDeployment, via: str) -> BundleDepl
 def rollback_deployment(*, by: User, deployment: BundleDeployment, revision: int, via: str) -> BundleDeployment:
     """Ask, as `by`, for the content of an earlier revision: a request of its own, from the stored bytes.
 
-    An open request is superseded. Raises InvalidInput where that revision was never in force, and Changed while a
-    request is being applied.
+    An open request is superseded. Raises InvalidInput where that revision was never in force, Revoked where somebody
+    has marked it so, and Changed while a request is being applied.
     """
-    known = lists.restorable(deployment=deployment).values_list("number", flat=True)
-    if revision not in known:
-        there = ", ".join(map(str, known)) or "none"
-        raise InvalidInput(f"there is no revision {revision} to go back to; there is {there}", field="revision")
+    why_not = revisions.why_not_restorable(deployment=deployment, number=str(revision))
+    if why_not and revisions.numbered(deployment=deployment, number=str(revision)):
+        raise Revoked(why_not, revision=revision)
+    if why_not:
+        raise InvalidInput(why_not, field="revision")
     if deployment.requests.filter(state__in=AT_WORK).exists():
         raise Changed(f"{deployment.name} has a request that is being applied: ask again when it is settled")
     value = f"{revision}/{timezone.now().isoformat()}"

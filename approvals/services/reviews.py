@@ -26,7 +26,7 @@ from approvals.errors import (
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
-from approvals.models import Request, Review
+from approvals.models import BundleDeployment, Request, Review
 from approvals.services import waivers
 from approvals.services.waivers import Waiver
 from provisioner.values import Action, Identity
@@ -35,6 +35,15 @@ DECISIONS = ("Approve", "Deny")
 MAX_REASON = 4000
 # What a reviewer must name one by one (security.md S03).
 TO_ACKNOWLEDGE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Who may decide, with Kubernetes' words for it, and the account here by which they came."""
+
+    identity: Identity
+    words: str
+    signed_in_as: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +106,13 @@ def review(
 
 def check_reviewer(by: User, request: Request) -> Checked:
     """Ask Kubernetes whether this person may decide on this request; raises NotAllowed or CouldNotAsk."""
-    deployment = request.deployment
+    decider = check_decider(by, request.deployment)
+    account = access.may_use_account(decider.identity, request)
+    return Checked(decider.identity, decider.words, account.allowed)
+
+
+def check_decider(by: User, deployment: BundleDeployment) -> Decider:
+    """Ask Kubernetes whether this person may decide about this deployment; raises NotAllowed or CouldNotAsk."""
     permission = access.may_approve(by, deployment, fresh=True)
     if not permission.could_ask:
         raise CouldNotAsk(permission.words)
@@ -109,8 +124,7 @@ def check_reviewer(by: User, request: Request) -> Checked:
         )
     if not access.are_groups_fresh(by, deployment.cluster, now=timezone.now()):
         raise NotAllowed("your groups were last seen too long ago to decide on them: sign in again")
-    account = access.may_use_account(permission.identity, request)
-    return Checked(permission.identity, permission.words, account.allowed)
+    return Decider(permission.identity, permission.words, by.get_username())
 
 
 @transaction.atomic(durable=True)

@@ -78,7 +78,8 @@ def of_request(request: Request, verdict: Verdict | None, revision: Revision | N
     if state in (State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
         found.append(Condition("Applied", False, _camel(request.problem_code), request.problem, since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):
-        found.append(Condition(reason(state), True, reason(state), "", since))
+        words = request.problem if state == State.WITHDRAWN else ""
+        found.append(Condition(reason(state), True, reason(state), words, since))
     if revision and state in (State.APPLIED, State.FAILED):
         words = request.problem or f"revision {revision.number}"
         found.append(Condition("Applied", state == State.APPLIED, reason(state), words, since))

@@ -28,6 +28,7 @@ from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
 from approvals.steps.reviewers import Waived, is_still_reviewer, waived
+from approvals.steps.unhealthy import wants_restore
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
@@ -37,7 +38,6 @@ from provisioner.values import Content, ObjectRef, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
-RESTORE_PREVIOUS = "RestorePrevious"
 
 
 class NoLongerWished(PratiqueError):
@@ -265,7 +265,7 @@ def _finish(request: Request, failed: list[Done]) -> None:
     facts = {"revision": revision.number, "at": timezone.now().isoformat()}
     move(row, Event.FINISH, actor=MACHINE, facts=facts, problem="", problem_code="")
     deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
-    _close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
+    close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
     deployment.active_revision = None if is_removal else revision
     deployment.health, deployment.health_message = "", ""
     deployment.save(update_fields=["active_revision", "health", "health_message"])
@@ -285,18 +285,19 @@ def _end_as_failed(row: Request, code: str, words: str, facts: dict[str, Any]) -
     event = Event.RESTORE if _is_to_restore(row, deployment, code) else Event.FAIL
     fresh = {"attempts": 0, "look_again_at": None} if event == Event.RESTORE else {}
     move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, **fresh)
-    _close(row, Revision.State.FAILED, words)
+    close(row, Revision.State.FAILED, words)
     if event == Event.FAIL:
         pivots.follow_up(deployment)
 
 
 def _is_to_restore(request: Request, deployment: BundleDeployment, code: str) -> bool:
     """By spec.onFailure; not where something else is wished for by now, which is asked for instead."""
-    wanted = request.spec.get("onFailure") == RESTORE_PREVIOUS and request.purpose != Request.Purpose.DELETE
+    wanted = wants_restore(request.spec) and request.purpose != Request.Purpose.DELETE
     return wanted and deployment.active_revision_id is not None and code != NoLongerWished.code
 
 
-def _close(request: Request, state: str, message: str) -> None:
+def close(request: Request, state: str, message: str) -> None:
+    """Say what has become of a request's revision; in the transaction that settles it."""
     revision = request.revision
     revision.state, revision.message, revision.finished_at = state, message, timezone.now()
     revision.save(update_fields=["state", "message", "finished_at"])

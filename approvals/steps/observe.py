@@ -15,6 +15,7 @@ from approvals import audit
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.models import BundleDeployment, InventoryItem, Revision
+from approvals.steps import unhealthy
 from approvals.steps.conditions import OVERDUE
 from approvals.steps.inventory import installer_of, ref_of
 from provisioner import pipeline
@@ -128,8 +129,11 @@ def _keep(deployment_id: int, observed: Revision | None, health: Health) -> None
 
 
 def _progress(row: BundleDeployment, revision_id: int, health: Health) -> str:
-    """Note on the running revision that it is healthy, or that its time is over; the words of the latter."""
-    revision = Revision.objects.select_for_update(of=("self",)).select_related("request").get(pk=revision_id)
+    """Note on the running revision that it is healthy, or that its time is over; the words of the latter, with what is
+    done about it (`spec.onFailure`).
+    """
+    rows = Revision.objects.select_for_update(of=("self",)).select_related("request__from_revision")
+    revision = rows.get(pk=revision_id)
     now = timezone.now()
     if health.state == HealthState.CURRENT:
         if revision.healthy_at is None or revision.overdue_at is not None:
@@ -143,4 +147,9 @@ def _progress(row: BundleDeployment, revision_id: int, health: Health) -> str:
         revision.save(update_fields=["overdue_at"])
         facts = {"revision": revision.number, "minutes": minutes, "words": health.message, "at": now.isoformat()}
         audit.record(verb="revision.overdue", actor=MACHINE, deployment=row, facts=facts)
-    return overdue(revision)
+    if revision.overdue_at is None:
+        return ""
+    words = overdue(revision)
+    # No word of the objects is lost with the health of what is put back.
+    told = unhealthy.act(revision, row, "; ".join([words, *health.message.splitlines()]))
+    return f"{words}\n{told}"

@@ -1,4 +1,5 @@
-"""RESTORING → FAILED: the content of the active revision is put back where applying a newer one failed midway.
+"""RESTORING → FAILED: the content of the revision before is put back, where applying failed midway or came to nothing
+that was healthy in time.
 
 What is written was approved: that content when it was applied, and putting it back with `spec.onFailure` of the request
 that failed. What nobody approved is not done here: nothing is replaced or adopted, and nothing is deleted that holds
@@ -22,7 +23,8 @@ from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Revision
-from approvals.steps.deploy import NoLongerWished, check_reviewers
+from approvals.selectors import revisions
+from approvals.steps.deploy import NoLongerWished, check_reviewers, close
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused
@@ -59,7 +61,8 @@ def run(request: Request, worker: str) -> None:
     target = _target_of(request)
     _check(request, target, api, worker)
     plan = _plan(request, target, api)
-    _finish(request, _apply(request, target, plan, api, worker))
+    if _begin(request, target, worker):
+        _finish(request, target, _apply(request, target, plan, api, worker))
 
 
 @transaction.atomic(durable=True)
@@ -77,11 +80,11 @@ def without_what_is_kept(plan: Plan) -> Plan:
 
 
 def _target_of(request: Request) -> Target:
-    revision = (
-        request.deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("content", "request").first()
-    )
+    revision = Revision.objects.filter(pk=request.from_revision_id or 0).select_related("content", "request").first()
     if revision is None:
-        raise PreconditionFailed("no revision is active any more")
+        raise PreconditionFailed("there is no revision before it")
+    if revision.revoked_at:
+        raise PreconditionFailed(f"previous {revisions.revoked_words(revision)}")
     return Target(revision, store.get(revision.content))
 
 
@@ -141,11 +144,33 @@ def _check(request: Request, target: Target, api: Api, worker: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _finish(request: Request, failed: list[Done]) -> None:
+def _begin(request: Request, target: Target, worker: str) -> bool:
+    """From the first write on it is the revision before that counts as running, as after an apply that failed midway.
+
+    False where the newer one has become healthy before that: then it stays.
+    """
+    claims.check_held(request.pk, worker)
+    row = locked(request.pk)
+    if row.revision.state != Revision.State.ACTIVE:
+        return True
+    if row.revision.healthy_at:
+        move(row, Event.FINISH, actor=MACHINE, facts={"healthy": True}, problem="", problem_code="")
+        Revision.objects.filter(request=row).update(message="")
+        pivots.follow_up(BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id))
+        return False
+    close(row, Revision.State.FAILED, row.revision.message)
+    Revision.objects.filter(pk=target.revision.pk).update(state=Revision.State.ACTIVE)
+    facts = {"active_revision": target.revision, "health": "", "health_message": ""}
+    BundleDeployment.objects.filter(pk=row.deployment_id).update(**facts)
+    return True
+
+
+@transaction.atomic(durable=True)
+def _finish(request: Request, target: Target, failed: list[Done]) -> None:
     row = locked(request.pk)
     if row.state != State.RESTORING:
         return
-    number = row.deployment.revisions.get(state=Revision.State.ACTIVE).number
+    number = target.revision.number
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
         _end(row, f"revision {number} could not be put back whole: {words}", {"failed": len(failed)})

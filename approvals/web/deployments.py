@@ -13,6 +13,7 @@ from approvals import access, services
 from approvals.errors import InvalidInput
 from approvals.models import BundleDeployment
 from approvals.selectors import lists
+from approvals.selectors import revisions as known_revisions
 from approvals.web.deployment_form import NewForm, SpecForm, initial_of
 from approvals.web.doors import of_deployment, person, readable, signed_in
 from approvals.web.drifts import shown_drifts
@@ -118,15 +119,36 @@ def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 @of_deployment
 def rollback(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Back to the content of an earlier revision: a request like any other, from the stored bytes."""
-    number = http.POST.get("revision", "")
-    if not number.isdecimal() or len(number) > MAX_DIGITS:
-        return _whole(http, deployment, wrong=f"The revision is {number[:20]!r}; expected its number.")
-    services.rollback_deployment(by=person(http), deployment=deployment, revision=int(number), via=VIA)
+    number = _revision_of(http)
+    services.rollback_deployment(by=person(http), deployment=deployment, revision=number, via=VIA)
     made = lists.open_request(deployment=deployment)
     if made is None:
         return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
     messages.success(http, f"Asked to go back to revision {number}: its stored content is being reported.")
     return redirect("request", uid=made.uid)
+
+
+@require_POST
+@of_deployment
+def revoke(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Mark an earlier revision as one that nobody goes back to."""
+    number, reason = _revision_of(http), http.POST.get("reason", "")
+    try:
+        services.revoke_revision(by=person(http), deployment=deployment, revision=number, reason=reason, via=VIA)
+    except InvalidInput as refusal:
+        return _whole(http, deployment, wrong=str(refusal))
+    messages.success(http, f"Revision {number} is revoked.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+@require_POST
+@of_deployment
+def reinstate(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Take that mark off again."""
+    number, reason = _revision_of(http), http.POST.get("reason", "")
+    services.reinstate_revision(by=person(http), deployment=deployment, revision=number, reason=reason, via=VIA)
+    messages.success(http, f"Revision {number} can be gone back to again.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
 @require_POST
@@ -140,12 +162,19 @@ def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
+def _revision_of(http: HttpRequest) -> int:
+    number = http.POST.get("revision", "")
+    if not number.isdecimal() or len(number) > MAX_DIGITS:
+        raise InvalidInput(f"The revision is {number[:20]!r}; expected its number.", field="revision")
+    return int(number)
+
+
 def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") -> HttpResponse:
     search, wanted_health = http.GET.get("search", "").strip()[:100], http.GET.get("health", "")
     rows = lists.inventory(deployment=deployment, search=search, health=wanted_health)
     rights = {
         verb: access.may(person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name)
-        for verb in ("update", "delete")
+        for verb in ("update", "delete", "approve")
     }
     facts = {
         "deployment": deployment,
@@ -160,7 +189,9 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "drifts": shown_drifts(person(http), deployment),
         "paused": lists.pause_words(deployment=deployment),
         "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
-        "restorable": set(lists.restorable(deployment=deployment).values_list("number", flat=True)),
+        "restorable": set(known_revisions.restorable(deployment=deployment).values_list("number", flat=True)),
+        "once_in_force": set(known_revisions.once_in_force(deployment=deployment).values_list("number", flat=True)),
+        "may_revoke": rights["approve"].allowed and not deployment.gone_at,
         "wrong": wrong,
     }
     return page(http, "deployment.html", facts, status=422 if wrong else 200)

@@ -166,6 +166,22 @@ def test_S16_what_holds_data_or_other_objects_is_never_deleted_to_put_something_
     assert left == Plan((config, update), plan_digest((config, update)))
 
 
+def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def revoke() -> None:
+        made = BundleDeployment.objects.get(name="leak")
+        services.revoke_revision(
+            by=station.people["alice"], deployment=made, revision=1, reason="leaks keys", via="browser"
+        )
+
+    deployment, request = second_fails(station, registry, monkeypatch, "leak", revoke, **RESTORE)
+    assert request.state == "failed"
+    assert request.problem.endswith("previous revision 1 is revoked by alice: leaks keys")
+    assert version_of(station, "leak") == "2"
+    assert list(deployment.revisions.order_by("number").values_list("state", flat=True)) == ["active", "failed"]
+
+
 def test_a_first_revision_that_fails_has_nothing_to_put_back(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,8 @@ CLOSED = {
     "api-deployment-pause": "deployments/{deployment}/pause",
     "api-deployment-ask-again": "deployments/{deployment}/ask-again",
     "api-deployment-rollback": "deployments/{deployment}/rollback",
+    "api-deployment-revoke": "deployments/{deployment}/revoke",
+    "api-deployment-reinstate": "deployments/{deployment}/reinstate",
     "api-deployment-revisions": "deployments/{deployment}/revisions",
     "api-deployment-drift": "deployments/{deployment}/drift",
     "api-request-detail": "requests/{request}",
@@ -96,6 +98,8 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-deployment-pause", "post"),
         ("api-deployment-ask-again", "post"),
         ("api-deployment-rollback", "post"),
+        ("api-deployment-revoke", "post"),
+        ("api-deployment-reinstate", "post"),
         ("api-request-reviews", "post"),
         ("api-request-withdraw", "post"),
     }

@@ -48,6 +48,8 @@ CLOSED = {
     "deployment-pause",
     "deployment-ask-again",
     "deployment-rollback",
+    "deployment-revoke",
+    "deployment-reinstate",
     "deployment-delete",
     "policy",
     "policy-edit",

@@ -1,0 +1,108 @@
+"""APPLIED → RESTORING: what becomes of a revision that was not healthy in time (`spec.onFailure`, security.md S16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from approvals.audit import MACHINE
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import OPEN, Event, State
+from approvals.models import BundleDeployment, Revision
+from approvals.selectors import revisions
+
+RESTORE_PREVIOUS = "RestorePrevious"
+CODE = "progress-deadline-exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether what ran before is put back now, and what people are told of it."""
+
+    is_to_restore: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What came after an overdue revision: the open request's number and the newest revision's; 0 where there is none.
+
+    `is_same_wish`: the deployment still asks for what was applied.
+    """
+
+    open_request: int
+    newest_revision: int
+    is_same_wish: bool
+
+
+def wants_restore(spec: Mapping[str, Any]) -> bool:
+    return spec.get("onFailure") == RESTORE_PREVIOUS
+
+
+def answer(revision: Revision, deployment: BundleDeployment, since: Since) -> Answer:
+    """What to do about an overdue revision. PURE: rows come in, a value goes out."""
+    request = revision.request
+    if not wants_restore(request.spec):
+        return Answer(False, "nothing is put back by itself: spec.onFailure is Stop")
+    if request.from_revision is None:
+        return Answer(False, "nothing is put back: there is no revision before it")
+    previous = f"revision {request.from_revision.number}"
+    revoked = revisions.revoked_words(request.from_revision)
+    if request.state == State.RESTORING:
+        return Answer(False, f"{previous} is being put back")
+    if request.state == State.FAILED:
+        return Answer(False, f"{previous} was not put back: request {request.number} says why")
+    hindrance = revoked or _hindrance(revision, deployment, since)
+    return Answer(not hindrance, f"{previous} is not put back: {hindrance}" if hindrance else f"{previous} is put back")
+
+
+def act(revision: Revision, deployment: BundleDeployment, problem: str) -> str:
+    """Have what ran before put back where that is to be, because of `problem`; what people are told of it.
+
+    Needs the deployment's lock; a worker does the rest (steps.restore).
+    """
+    found = answer(revision, deployment, _since(revision, deployment))
+    if found.is_to_restore:
+        _begin(revision, problem)
+    return found.words
+
+
+def _hindrance(revision: Revision, deployment: BundleDeployment, since: Since) -> str:
+    if deployment.deletion_requested_at or deployment.gone_at:
+        return "the deployment is being deleted"
+    if since.open_request:
+        return f"request {since.open_request} is open"
+    if since.newest_revision > revision.number:
+        return f"revision {since.newest_revision} was begun since"
+    if not since.is_same_wish:
+        return "something else is wished for by now"
+    if deployment.is_paused:
+        return "the deployment is paused; it is put back once somebody resumes it, unless it is healthy by then"
+    return ""
+
+
+def _since(revision: Revision, deployment: BundleDeployment) -> Since:
+    still_open = deployment.requests.filter(state__in=OPEN).first()
+    newest = deployment.revisions.order_by("-number").first()
+    return Since(
+        open_request=still_open.number if still_open else 0,
+        newest_revision=newest.number if newest else 0,
+        is_same_wish=deployment.options_digest == revision.request.options_digest,
+    )
+
+
+def _begin(revision: Revision, problem: str) -> None:
+    row = locked(revision.request_id)
+    move(
+        row,
+        Event.RESTORE,
+        actor=MACHINE,
+        facts={"revision": revision.number, "problem": problem},
+        problem_code=CODE,
+        problem=problem,
+        attempts=0,
+        look_again_at=None,
+    )
+    revision.message = problem
+    revision.save(update_fields=["message"])

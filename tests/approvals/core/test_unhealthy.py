@@ -1,0 +1,113 @@
+"""What is done about a revision that was not healthy in time, as a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals.models import BundleDeployment, Request, Revision
+from approvals.steps.unhealthy import Answer, Since, answer
+
+RESTORE = {"onFailure": "RestorePrevious"}
+QUIET = Since(open_request=0, newest_revision=2, is_same_wish=True)
+
+
+def overdue(
+    spec: dict[str, Any], *, state: str = "applied", is_first: bool = False, is_revoked: bool = False
+) -> Revision:
+    marked = {"revoked_at": timezone.now(), "revoked_by": "ada", "revoked_reason": "leaks keys"} if is_revoked else {}
+    before = None if is_first else Revision(number=1, state="replaced", **marked)
+    return Revision(number=2, state="active", request=Request(number=7, spec=spec, state=state, from_revision=before))
+
+
+@pytest.mark.parametrize(
+    ("revision", "deployment", "since", "words"),
+    [
+        pytest.param(overdue({}), {}, QUIET, "nothing is put back by itself: spec.onFailure is Stop", id="the default"),
+        pytest.param(
+            overdue({"onFailure": "Stop"}),
+            {},
+            QUIET,
+            "nothing is put back by itself: spec.onFailure is Stop",
+            id="Stop",
+        ),
+        pytest.param(
+            overdue(RESTORE, is_first=True),
+            {},
+            QUIET,
+            "nothing is put back: there is no revision before it",
+            id="the first revision",
+        ),
+        pytest.param(
+            overdue(RESTORE, state="restoring"), {}, QUIET, "revision 1 is being put back", id="it is on its way"
+        ),
+        pytest.param(
+            overdue(RESTORE, state="failed"),
+            {},
+            QUIET,
+            "revision 1 was not put back: request 7 says why",
+            id="it was tried",
+        ),
+        pytest.param(
+            overdue(RESTORE),
+            {"deletion_requested_at": timezone.now()},
+            QUIET,
+            "revision 1 is not put back: the deployment is being deleted",
+            id="being deleted",
+        ),
+        pytest.param(
+            overdue(RESTORE),
+            {"gone_at": timezone.now()},
+            QUIET,
+            "revision 1 is not put back: the deployment is being deleted",
+            id="gone",
+        ),
+        pytest.param(
+            overdue(RESTORE, is_revoked=True),
+            {},
+            QUIET,
+            "revision 1 is not put back: revision 1 is revoked by ada: leaks keys",
+            id="S16 revoked",
+        ),
+        pytest.param(
+            overdue(RESTORE),
+            {},
+            replace(QUIET, open_request=8),
+            "revision 1 is not put back: request 8 is open",
+            id="another request",
+        ),
+        pytest.param(
+            overdue(RESTORE),
+            {},
+            replace(QUIET, newest_revision=3),
+            "revision 1 is not put back: revision 3 was begun since",
+            id="another revision",
+        ),
+        pytest.param(
+            overdue(RESTORE),
+            {},
+            replace(QUIET, is_same_wish=False),
+            "revision 1 is not put back: something else is wished for by now",
+            id="another wish",
+        ),
+        pytest.param(
+            overdue(RESTORE),
+            {"is_paused": True},
+            QUIET,
+            "revision 1 is not put back: the deployment is paused; it is put back once somebody resumes it, unless it is "
+            "healthy by then",
+            id="paused",
+        ),
+    ],
+)
+def test_an_overdue_revision_stays_and_the_words_say_why(
+    revision: Revision, deployment: dict[str, Any], since: Since, words: str
+) -> None:
+    assert answer(revision, BundleDeployment(**deployment), since) == Answer(False, words)
+
+
+def test_what_ran_before_an_overdue_revision_is_put_back_where_that_was_approved_and_nothing_came_since() -> None:
+    assert answer(overdue(RESTORE), BundleDeployment(), QUIET) == Answer(True, "revision 1 is put back")

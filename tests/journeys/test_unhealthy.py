@@ -1,0 +1,276 @@
+"""spec.onFailure of a revision that is applied and never becomes healthy: what ran before is put back, or stays away."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals import services
+from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, Request, Revision
+from approvals.steps import restore
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+RESTORE: dict[str, Any] = {"onFailure": "RestorePrevious"}
+SHIPSHAPE = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "metadata.labels.shape", "value": "ship"}}
+
+
+class Killed(BaseException):
+    """What kill -9 does to a worker: nothing after it runs, and nothing is said."""
+
+
+def version_of(station: Station, name: str) -> str:
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    assert live is not None
+    return str(live["data"]["version"])
+
+
+def heal(station: Station, name: str) -> None:
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    assert live is not None
+    live["metadata"]["labels"] = {"shape": "ship"}
+    station.api.replace(live)
+
+
+def second_runs(
+    station: Station, registry: Registry, name: str, *, also: str = "", **options: Any
+) -> tuple[BundleDeployment, Request]:
+    """Version 1 is healthy; version 2, with a ServiceAccount `also` and a check that nothing passes, is applied."""
+    image = bundles.image(registry, name, {**bundles.app(name, "1")}, "1")
+    deployment = station.wish(name, image, **options)
+    station.work()
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    files = bundles.app(name, "2")
+    if also:
+        files["manifests/also.yaml"] = bundles.app(also, "1")["manifests/00.yaml"]
+    second = bundles.image(registry, name, files, "2")
+    station.wish(name, second, **{"healthChecks": [SHIPSHAPE], "progressDeadlineMinutes": 10, **options})
+    station.work()
+    request = station.approve(deployment)
+    assert (request.state, version_of(station, name)) == ("applied", "2"), request.problem
+    station.look_after(deployment)
+    return deployment, request
+
+
+def let_time_pass(station: Station, deployment: BundleDeployment) -> Request:
+    """Eleven minutes later somebody looks at it again."""
+    running = deployment.revisions.filter(state="active")
+    running.update(finished_at=timezone.now() - timedelta(minutes=11))
+    station.look_after(deployment)
+    return station.latest(deployment)
+
+
+def states(deployment: BundleDeployment) -> list[tuple[int, str]]:
+    return list(deployment.revisions.order_by("number").values_list("number", "state"))
+
+
+def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
+    any_station: Station, registry: Registry
+) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "ebb", also="ebb-more", **RESTORE)
+    assert request.state == "applied"
+    assert let_time_pass(station, deployment).state == "restoring"
+    station.work()
+    station.look_after(deployment)
+    request.refresh_from_db()
+    assert (request.state, version_of(station, "ebb")) == ("failed", "1")
+    assert request.problem.startswith("ProgressDeadlineExceeded: revision 2 was not healthy 10 minutes after")
+    assert "has no metadata.labels.shape" in request.problem
+    assert request.problem.endswith("revision 1 was put back")
+    assert states(deployment) == [(1, "active"), (2, "failed")]
+    assert deployment.active_revision == Revision.objects.get(deployment=deployment, number=1)
+    assert station.api.get(ObjectRef("", "v1", "ServiceAccount", station.namespace, "ebb-more")) is None
+    assert not InventoryItem.objects.filter(deployment=deployment, name="ebb-more").exists()
+    steps = set(request.outcomes.filter(object__contains="ConfigMap").values_list("step", "state"))
+    assert steps == {("apply", "done"), ("restore", "done")}
+    verbs = list(
+        AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number").values_list("verb", flat=True)
+    )
+    assert verbs[-4:] == ["request.restore", "revision.recorded", "revision.restored", "request.fail"]
+
+
+def test_the_cluster_shows_that_it_was_put_back_and_why(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, _ = second_runs(station, registry, "flow", **RESTORE)
+    let_time_pass(station, deployment)
+
+    def shown(kind: str, name: str) -> dict[str, Any]:
+        live = station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", kind, "", name))
+        assert live is not None
+        return {it["type"]: it for it in live["status"]["conditions"]}
+
+    during = shown("BundleDeploymentRequest", "flow-2")["Applied"]
+    assert (during["status"], during["reason"]) == ("False", "ProgressDeadlineExceeded")
+    station.work()
+    station.look_after(deployment)
+    after = shown("BundleDeploymentRequest", "flow-2")["Applied"]
+    assert (after["status"], after["reason"]) == ("False", "Failed")
+    assert after["message"].endswith("revision 1 was put back")
+    whole = shown("BundleDeployment", "flow")
+    assert (whole["Applied"]["status"], whole["Applied"]["message"]) == ("True", "revision 1")
+    assert (whole["UpToDate"]["status"], whole["UpToDate"]["reason"]) == ("False", "Failed")
+    assert "revision 2" not in whole["Healthy"]["message"]
+
+
+def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "once", **RESTORE)
+    let_time_pass(station, deployment)
+    station.work()
+    for _ in range(2):
+        let_time_pass(station, deployment)
+        station.work()
+    assert station.latest(deployment) == request
+    assert AuditEntry.objects.filter(verb="revision.restored").count() == 1
+    assert states(deployment) == [(1, "active"), (2, "failed")]
+    services.ask_again(by=station.people["rita"], deployment=deployment, via="browser")
+    station.work()
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    assert version_of(station, "once") == "2"
+
+
+def test_by_default_nothing_is_put_back_and_the_words_say_so(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, _ = second_runs(station, registry, "still")
+    assert let_time_pass(station, deployment).state == "applied"
+    deployment.refresh_from_db()
+    assert "nothing is put back by itself: spec.onFailure is Stop" in deployment.health_message
+    assert (states(deployment), version_of(station, "still")) == ([(1, "replaced"), (2, "active")], "2")
+
+
+def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, _ = second_runs(station, registry, "berth", **RESTORE)
+    rita = station.people["rita"]
+    services.pause_deployment(by=rita, deployment=deployment, is_paused=True, reason="wait", via="browser")
+    assert let_time_pass(station, deployment).state == "applied"
+    deployment.refresh_from_db()
+    assert "revision 1 is not put back: the deployment is paused" in deployment.health_message
+    heal(station, "berth")
+    station.look_after(deployment)
+    services.pause_deployment(by=rita, deployment=deployment, is_paused=False, reason="", via="browser")
+    assert let_time_pass(station, deployment).state == "applied"
+    assert states(deployment) == [(1, "replaced"), (2, "active")]
+
+
+def test_what_becomes_healthy_before_anything_is_put_back_stays(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "late", **RESTORE)
+    assert let_time_pass(station, deployment).state == "restoring"
+    heal(station, "late")
+    station.look_after(deployment)
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.problem) == ("applied", "")
+    assert request.settled_at is not None
+    assert (states(deployment), version_of(station, "late")) == ([(1, "replaced"), (2, "active")], "2")
+    assert Revision.objects.get(request=request).message == ""
+
+
+def test_where_something_else_is_asked_for_already_that_comes_next(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "turn", **RESTORE)
+    station.wish("turn", bundles.image(registry, "turn", bundles.app("turn", "3"), "3"), **RESTORE)
+    station.work()
+    let_time_pass(station, deployment)
+    request.refresh_from_db()
+    deployment.refresh_from_db()
+    assert (request.state, version_of(station, "turn")) == ("applied", "2")
+    assert "revision 1 is not put back: request 3 is open" in deployment.health_message
+    assert station.approve(deployment).state == "applied"
+
+
+def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "fast", **RESTORE)
+    theirs = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "fast"))
+    assert theirs is not None
+    station.api.replace({**theirs, "data": {"version": "theirs"}})
+    let_time_pass(station, deployment)
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "failed"
+    assert "what ran before could not be put back" in request.problem
+    assert (states(deployment), version_of(station, "fast")) == ([(1, "replaced"), (2, "active")], "theirs")
+    station.look_after(deployment)
+    deployment.refresh_from_db()
+    assert "revision 1 was not put back: request 2 says why" in deployment.health_message
+    assert station.latest(deployment) == request
+
+
+def test_S16_a_revoked_revision_is_put_back_only_once_somebody_has_taken_that_back(
+    any_station: Station, registry: Registry
+) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "rot", **RESTORE)
+    alice = station.people["alice"]
+    services.revoke_revision(by=alice, deployment=deployment, revision=1, reason="leaks keys", via="browser")
+    assert let_time_pass(station, deployment).state == "applied"
+    deployment.refresh_from_db()
+    assert "not put back: revision 1 is revoked by alice: leaks keys" in deployment.health_message
+    services.reinstate_revision(by=alice, deployment=deployment, revision=1, reason="other keys", via="browser")
+    assert let_time_pass(station, deployment).state == "restoring"
+    services.revoke_revision(by=alice, deployment=deployment, revision=1, reason="those too", via="browser")
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "failed"
+    assert request.problem.endswith("previous revision 1 is revoked by alice: those too")
+    assert (states(deployment), version_of(station, "rot")) == ([(1, "replaced"), (2, "active")], "2")
+
+
+def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "ghost", **RESTORE)
+    account = ObjectRef("", "v1", "ServiceAccount", station.namespace, "installer")
+    station.api.delete(account)
+    station.api.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "installer", "namespace": station.namespace},
+        },
+        field_manager="somebody",
+    )
+    let_time_pass(station, deployment)
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "failed"
+    assert "it was made again" in request.problem
+    assert (states(deployment), version_of(station, "ghost")) == ([(1, "replaced"), (2, "active")], "2")
+
+
+@pytest.mark.parametrize("moment", ["_begin", "_apply", "_finish"])
+def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    station = any_station
+    name = f"kill-{moment.strip('_')}"
+    deployment, request = second_runs(station, registry, name, **RESTORE)
+    let_time_pass(station, deployment)
+    done = getattr(restore, moment)
+
+    def killed(*words: Any) -> Any:
+        if moment == "_apply":
+            done(*words)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(restore, moment, killed)
+        with pytest.raises(Killed):
+            station.work()
+    assert Request.objects.get(pk=request.pk).state == "restoring"
+    Request.objects.filter(pk=request.pk).update(claimed_by="", claimed_until=None)
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, version_of(station, name)) == ("failed", "1")
+    assert request.problem.endswith("revision 1 was put back")
+    assert states(deployment) == [(1, "active"), (2, "failed")]
+    assert not Drift.objects.exists()
