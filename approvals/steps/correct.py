@@ -21,8 +21,9 @@ from approvals.ledger import claims, drifts
 from approvals.ledger.claims import LostClaim
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps.inventory import DatabaseInventory, installer_of, ref_of
+from approvals.steps.leftovers import leftovers_of
 from approvals.steps.prepare import check_cluster
-from approvals.steps.standing import NotNow, check_running, check_standing
+from approvals.steps.standing import REPORT, NotNow, check_running, check_standing
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.apply import recover
 from provisioner.cluster.correct import IsScaled, Look, has_replicas, look_at, put_back, scaled_by
@@ -40,7 +41,6 @@ AT_ONCE = 200
 # What stands in the way passes by itself or by people: asked again after this long.
 AGAIN_SECONDS = 15
 SOON_SECONDS = 1
-REPORT = "Report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +101,17 @@ def _work(case: Case, items: list[InventoryItem]) -> None:
     check_cluster(case.revision.request, case.service)
     content = store.get(case.revision.content)
     manifests = {one.ref.identity: one for one in content.manifests}
+    left = leftovers_of(case.revision, manifests.keys())
+    comparable = manifests.keys() - left.objects
     for item in items:
-        if ref_of(item).identity not in manifests:
+        if ref_of(item).identity not in comparable:
             drifts.drop(item)
-    items = _recovered(case, [item for item in items if ref_of(item).identity in manifests])
+    items = _recovered(case, [item for item in items if ref_of(item).identity in comparable])
     held = [Held(manifests[ref_of(item).identity], item.uid, item.nonce) for item in items]
     is_scaled = scaled_by(case.service, {one.manifest.ref.namespace for one in held if has_replicas(one.manifest)})
     looks = look_at(case.installer, held, manager=FIELD_MANAGER, is_scaled=is_scaled)
     found = {look.ref.identity: (item, look) for item, look in zip(items, looks, strict=True)}
-    _note_unknown(case, found.values())
+    _note_unknown(case, found.values(), left.words)
     to_correct = {key: pair for key, pair in found.items() if _note(case, *pair)}
     if to_correct:
         _put_all_back(case, to_correct, is_scaled)
@@ -131,12 +133,12 @@ def _recovered(case: Case, items: list[InventoryItem]) -> list[InventoryItem]:
     return items
 
 
-def _note_unknown(case: Case, found: Iterable[tuple[InventoryItem, Look]]) -> None:
-    """What could not be compared is said, and never taken for fine (promise 4)."""
+def _note_unknown(case: Case, found: Iterable[tuple[InventoryItem, Look]], left: str) -> None:
+    """What could not be compared is said, and never taken for fine (promise 4); so is what is `left` uncompared."""
     unknown = [(item, look) for item, look in found if look.problem]
     drifts.postpone([item for item, _ in unknown], _after(case.now, AGAIN_SECONDS))
-    words = "; ".join(f"{look.ref}: {look.problem}" for _, look in unknown[:5])
-    drifts.note_problem(case.deployment.pk, words)
+    words = [f"{look.ref}: {look.problem}" for _, look in unknown[:5]]
+    drifts.note_problem(case.deployment.pk, "; ".join(filter(None, [left, *words])))
 
 
 def _note(case: Case, item: InventoryItem, look: Look) -> bool:

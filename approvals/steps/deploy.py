@@ -296,8 +296,8 @@ def _finish(request: Request, failed: list[Done]) -> None:
     deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
     _close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
     deployment.active_revision = None if is_removal else revision
-    deployment.health, deployment.health_message = "", ""
-    deployment.save(update_fields=["active_revision", "health", "health_message"])
+    deployment.health, deployment.health_message, deployment.drift_problem = "", "", ""
+    deployment.save(update_fields=["active_revision", "health", "health_message", "drift_problem"])
     pivots.follow_up(deployment)
 
 

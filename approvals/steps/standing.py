@@ -1,17 +1,20 @@
 """May the machine write for a revision that runs? Asked before each correction (S25): nobody is there to ask.
 
-What stood when it was approved must stand as recorded, and the wish in the cluster must still be that one.
+What stood when it was approved must stand as recorded. Another wish takes nothing away from it until its own request is
+applied; but where the wish says by now that nothing is to be written, that counts at once.
 """
 
 from __future__ import annotations
 
-from approvals.ledger.digests import options_digest, subject_digest
+from approvals.ledger.digests import subject_digest
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.steps.prepare import account_uid_of, check_cluster
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import DigestMismatch, TryLater
 from provisioner.values import ObjectRef
+
+REPORT = "Report"
 
 
 class NotNow(TryLater):
@@ -35,15 +38,15 @@ def check_standing(revision: Revision, api: Api) -> None:
 
 
 def check_running(revision: Revision) -> None:
-    """Raise NotNow unless this is the revision that runs, no other one was begun, and none is being applied."""
+    """Raise NotNow unless this is the revision that runs, and none is being applied or put back.
+
+    One that was begun since and failed is no obstacle: what it touched is left alone (leftovers.py).
+    """
     row = BundleDeployment.objects.get(pk=revision.deployment_id)
     if row.active_revision_id != revision.pk or row.gone_at or row.deletion_requested_at:
         raise NotNow(f"revision {revision.number} is no longer the one that runs")
     if row.requests.filter(state__in=AT_WORK).exists():
         raise NotNow("a request is being applied: what differs is compared when it is done")
-    newer = row.revisions.filter(number__gt=revision.number).order_by("-number").first()
-    if newer:
-        raise NotNow(f"revision {newer.number} was begun and is {newer.state}: what it left behind is no drift")
 
 
 def _check_approval(revision: Revision, request: Request) -> None:
@@ -72,7 +75,5 @@ def _check_wish(request: Request, api: Api) -> None:
     spec = live.get("spec") or {}
     if spec.get("paused"):
         raise NotNow(f"{deployment.name} is paused: it is put back once somebody resumes it")
-    if options_digest(spec) != request.options_digest:
-        raise NotNow(
-            f"the spec of {deployment.name} is no longer that of the running revision: its request comes first"
-        )
+    if spec.get("drift") == REPORT:
+        raise NotNow(f"the spec of {deployment.name} says by now that drift is only reported")
