@@ -16,7 +16,7 @@ from django.utils import timezone
 from approvals import access, audit, policy, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.ledger import claims, pivots
+from approvals.ledger import claims, optionals, pivots
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import locked, move
@@ -33,7 +33,7 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.review.record import from_record
-from provisioner.values import Content, ObjectRef, OutcomeState, Plan
+from provisioner.values import Action, Content, ObjectRef, OutcomeState, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class NoLongerWished(PratiqueError):
 def run(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
     content = _approved_content(request)
-    plan = _approved_plan(request)
+    plan = approved_plan(request)
     if request.state == State.APPROVED:
         if not _pass_gate(request, api, content, plan):
             return
@@ -63,7 +63,8 @@ def _approved_content(request: Request) -> Content:
     return store.get(request.content, pins=store.pins_of(request.pins))
 
 
-def _approved_plan(request: Request) -> Plan:
+def approved_plan(request: Request) -> Plan:
+    """The plan of the round that was reviewed, as it was stored; DigestMismatch where it is not the reviewed one."""
     report = request.reports.get(round=request.round)
     plan = from_record(report.body).plan
     # Over the actions themselves: what the record says of its digest proves nothing about them.
@@ -232,7 +233,8 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check_again(request, api, worker),
     )
-    _finish(request, carry_out(request, outcomes, worker))
+    left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
+    _finish(request, carry_out(request, outcomes, worker), left_out)
 
 
 def carry_out(request: Request, outcomes: Iterable[Done], worker: str, step: str = Outcome.Step.APPLY) -> list[Done]:
@@ -280,7 +282,8 @@ def note(request: Request, outcome: Done, step: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _finish(request: Request, failed: list[Done]) -> None:
+def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef]) -> None:
+    """`left_out` are the optional objects that wait for their API."""
     row = locked(request.pk)
     if row.state != State.APPLYING:
         return
@@ -296,6 +299,7 @@ def _finish(request: Request, failed: list[Done]) -> None:
     deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
     _close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
     deployment.active_revision = None if is_removal else revision
+    optionals.keep(revision, left_out)
     deployment.health, deployment.health_message, deployment.drift_problem = "", "", ""
     deployment.save(update_fields=["active_revision", "health", "health_message", "drift_problem"])
     pivots.follow_up(deployment)

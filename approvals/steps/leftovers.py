@@ -31,8 +31,8 @@ class Leftovers:
 def leftovers_of(running: Revision, known: Collection[ObjectIdentity]) -> Leftovers:
     """The objects that revisions which failed after `running` had begun with, or were to delete.
 
-    `known` are those of `running`. Less what restoring the running one has put back as it should be. An object that was to be deleted counts also
-    where that was not reached: a worker may have died between the deletion and its record.
+    `known` are those of `running`. What restoring it has put back is none of them. An object that was to be deleted is
+    one also where that was not reached: a worker may have died between the deletion and its record.
     """
     failed = running.deployment.revisions.filter(number__gt=running.number, state=Revision.State.FAILED)
     left: dict[ObjectIdentity, ObjectRef] = {}

@@ -1,10 +1,12 @@
 """May the machine write for a revision that runs? Asked before each correction (S25): nobody is there to ask.
 
 What stood when it was approved must stand as recorded. Another wish takes nothing away from it until its own request is
-applied; but where the wish says by now that nothing is to be written, that counts at once.
+applied; but where it is paused by now or being deleted, that counts at once.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from approvals.ledger.digests import subject_digest
 from approvals.lifecycle import AT_WORK
@@ -14,8 +16,6 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import DigestMismatch, TryLater
 from provisioner.values import ObjectRef
 
-REPORT = "Report"
-
 
 class NotNow(TryLater):
     """Nothing is written for the running revision at present; the words say why."""
@@ -23,18 +23,22 @@ class NotNow(TryLater):
     code = "waiting"
 
 
-def check_standing(revision: Revision, api: Api) -> None:
-    """Raise NotNow, or DigestMismatch, where something stands in the way of writing what `revision` holds."""
+def check_standing(revision: Revision, api: Api) -> dict[str, Any]:
+    """The spec as it stands in the cluster.
+
+    Raises NotNow, or DigestMismatch, where something stands in the way of writing what `revision` holds.
+    """
     request = revision.request
     check_running(revision)
     _check_approval(revision, request)
     check_cluster(request, api)
-    _check_wish(request, api)
+    spec = _live_spec(request, api)
     account_uid = account_uid_of(request, api)
     if account_uid != request.service_account_uid:
         raise NotNow(
             f"the ServiceAccount has uid {account_uid}; approved was {request.service_account_uid}: it was made again"
         )
+    return spec
 
 
 def check_running(revision: Revision) -> None:
@@ -65,15 +69,14 @@ def _check_approval(revision: Revision, request: Request) -> None:
         raise DigestMismatch(f"there is no Approved verdict for revision {revision.number}, whose subject is {found}")
 
 
-def _check_wish(request: Request, api: Api) -> None:
+def _live_spec(request: Request, api: Api) -> dict[str, Any]:
     deployment = request.deployment
     live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
     if live is None or live["metadata"]["uid"] != deployment.uid:
         raise NotNow(f"BundleDeployment {deployment.name} is no longer the one that was reviewed")
     if live["metadata"].get("deletionTimestamp"):
         raise NotNow(f"BundleDeployment {deployment.name} is being deleted")
-    spec = live.get("spec") or {}
+    spec = dict(live.get("spec") or {})
     if spec.get("paused"):
-        raise NotNow(f"{deployment.name} is paused: it is put back once somebody resumes it")
-    if spec.get("drift") == REPORT:
-        raise NotNow(f"the spec of {deployment.name} says by now that drift is only reported")
+        raise NotNow(f"{deployment.name} is paused: it goes on once somebody resumes it")
+    return spec
