@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from approvals import wake
 from approvals.chat import inbox, outbox
-from approvals.ledger import drifts
+from approvals.ledger import drifts, optionals
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
@@ -66,7 +66,8 @@ def sweep() -> None:
     undecided = Request.objects.filter(free, state=State.IN_REVIEW, reviews__round=F("round"))
     for pk in (due | expired | undecided).values_list("pk", flat=True).distinct():
         wake.request(pk)
-    for pk in drifts.due(now).values_list("deployment_id", flat=True).distinct():
+    differing = drifts.due(now).values_list("deployment_id", flat=True)
+    for pk in {*differing, *optionals.due(now).values_list("revision__deployment_id", flat=True)}:
         wake.drift(pk)
     for pk in inbox.overdue(now):
         act_on_delivery.delay(pk)

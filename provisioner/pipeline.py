@@ -13,7 +13,7 @@ Each stage is a function of values; keeping them, and asking people in between, 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -201,6 +201,15 @@ def plan_again(  # noqa: PLR0913 -- each by its name
     return make_plan(
         account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER, options=options
     )
+
+
+def part_of(content: Content, wanted: Collection[ObjectIdentity]) -> Content:
+    """Only those objects of `content`, with the digest that belongs to them."""
+    manifests = tuple(one for one in content.manifests if one.ref.identity in wanted)
+    digest = content_digest(
+        manifests, install_namespace=content.install_namespace, service_account=content.service_account
+    )
+    return replace(content, manifests=manifests, digest=digest)
 
 
 def permissions(cluster: Cluster | None, content: Content, previous: Content | None) -> PermissionReport:

@@ -147,7 +147,7 @@ def note_problem(deployment_id: int, problem: str) -> None:
 
 
 def drop(item: InventoryItem) -> None:
-    """The running revision has no such object: there is nothing to compare it with."""
+    """The running revision has no such object, or a failed one touched it: there is nothing to compare it with."""
     Drift.objects.filter(item=item).delete()
     settle(item, "")
 

@@ -13,8 +13,9 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from approvals import audit, lifecycle, wake
+from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
+from approvals.ledger import labels
 from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import OPEN, SETTLED, SUPERSEDABLE, Event, State
@@ -77,7 +78,7 @@ def see(
         _ensure_rollback_request(deployment, rollback_to, asker)
     else:
         ensure_request(deployment, again=is_asked_again, asker=asker)
-    _follow_labels(deployment)
+    labels.follow(deployment)
     if asker:
         is_theirs = not is_asked_again and not rollback_to and not deployment.deletion_requested_at
         _join(deployment, asker, is_theirs=is_theirs)
@@ -97,6 +98,23 @@ def ensure_request(deployment: BundleDeployment, *, again: bool = False, asker: 
         return None
     is_by_nobody = bool(is_same) and asker is None
     return _new_request(deployment, Request.Purpose.DEPLOY, asker, is_by_nobody=is_by_nobody)
+
+
+@transaction.atomic
+def ask_once_more(*, of: Request) -> Request | None:
+    """A request for what runs since `of`, of the same people; None where one is open, or something else is wished for.
+
+    Nobody wrote anything since: who asked for it then asks for it still, and may not approve it (S05).
+    """
+    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=of.deployment_id)
+    is_wished = deployment.options_digest == of.options_digest and not deployment.deletion_requested_at
+    if not is_wished or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
+        return None
+    request = _new_request(deployment, of.purpose, None, is_by_nobody=True, to_revision=of.to_revision)
+    request.requesters, request.is_requester_known = of.requesters, of.is_requester_known
+    request.save(update_fields=["requesters", "is_requester_known"])
+    audit.record(verb="request.requester-known", actor=MACHINE, request=request)
+    return request
 
 
 def follow_up(deployment: BundleDeployment) -> None:
@@ -333,36 +351,6 @@ def _note_problem(deployment: BundleDeployment, words: str) -> None:
     deployment.save(update_fields=["problem"])
 
 
-def _follow_labels(deployment: BundleDeployment) -> None:
-    """Other labels are a new round of the open request, and the earlier ones stay with it (S14)."""
-    request = deployment.requests.filter(state__in=SUPERSEDABLE).first()
-    if request is None or request.labels == deployment.labels:
-        return
-    row = locked(request.pk)
-    earlier = _distinct([*row.earlier_labels, row.labels])
-    facts = {"labels": deployment.labels, "labelsBefore": row.labels}
-    if lifecycle.may(State(row.state), Event.FIND_STALE):
-        words = "the labels changed since the report, and with them what guards it: it is reported and reviewed again"
-        changes = {"labels": deployment.labels, "earlier_labels": earlier, "problem": words}
-        move(row, Event.FIND_STALE, actor=MACHINE, facts=facts, problem_code="labels-changed", **changes)
-        return
-    row.labels, row.earlier_labels = deployment.labels, earlier
-    row.save(update_fields=["labels", "earlier_labels"])
-    audit.record(verb="request.labels", actor=MACHINE, request=row, facts=facts)
-
-
-def _earlier_labels(latest: Request | None) -> list[dict[str, str]]:
-    """Those of the request before, and while nothing since was applied also those that it took over (S14)."""
-    if latest is None:
-        return []
-    kept = [] if latest.state == State.APPLIED else latest.earlier_labels
-    return _distinct([*kept, latest.labels])
-
-
-def _distinct(label_maps: list[dict[str, str]]) -> list[dict[str, str]]:
-    return [labels for position, labels in enumerate(label_maps) if labels not in label_maps[:position]]
-
-
 def _new_request(
     deployment: BundleDeployment,
     purpose: str,
@@ -388,7 +376,7 @@ def _new_request(
         generation=deployment.generation,
         spec=to_revision.request.spec if to_revision else deployment.spec,
         labels=deployment.labels,
-        earlier_labels=_earlier_labels(latest),
+        earlier_labels=labels.earlier(latest),
         options_digest=deployment.options_digest,
         requesters=requesters,
         is_requester_known=bool(requesters) and is_known and not is_by_nobody,

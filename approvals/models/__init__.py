@@ -5,6 +5,7 @@ from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
 from approvals.models.deployment import BundleDeployment, Cluster, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.drift import Drift
 from approvals.models.identity import ApiToken, KubernetesIdentity
+from approvals.models.optional import OptionalObject
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, Finding, Outcome, Report, Request, Review, Verdict
 
@@ -21,6 +22,7 @@ __all__ = [
     "InventoryItem",
     "KubernetesIdentity",
     "LinkCode",
+    "OptionalObject",
     "Outcome",
     "OwnWrite",
     "Policy",

@@ -218,11 +218,13 @@ class Verdict(models.Model):
 
 
 class Outcome(models.Model):
-    """Progress of an apply, or of putting back what ran before: one row per object, written as it happens."""
+    """Progress of an apply, of putting back what ran before, or of creating later what was left out as optional: one
+    row per object and step, written as it happens."""
 
     class Step(models.TextChoices):
         APPLY = "apply"
         RESTORE = "restore"
+        OPTIONAL = "optional"
 
     request = models.ForeignKey(Request, on_delete=models.CASCADE, related_name="outcomes")
     step = models.CharField(max_length=10, choices=[(it, it) for it in Step], default=Step.APPLY)

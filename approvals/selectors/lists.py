@@ -17,6 +17,7 @@ from approvals.models import (
     Cluster,
     InventoryItem,
     KubernetesIdentity,
+    OptionalObject,
     Policy,
     PolicyEvaluation,
     Request,
@@ -83,6 +84,11 @@ def inventory(*, deployment: BundleDeployment, search: str = "", health: str = "
 def inventory_health(*, deployment: BundleDeployment) -> list[tuple[str, int]]:
     """How many objects are how healthy, the most first; "" where nobody has looked yet."""
     return Counter(InventoryItem.objects.filter(deployment=deployment).values_list("health", flat=True)).most_common()
+
+
+def left_out(*, deployment: BundleDeployment, limit: int) -> list[OptionalObject]:
+    """What the running revision left out, with what became of it since."""
+    return list(OptionalObject.objects.filter(revision=deployment.active_revision_id or 0)[:limit])
 
 
 def policies(*, clusters: Collection[Cluster]) -> QuerySet[Policy]:

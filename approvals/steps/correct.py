@@ -20,7 +20,9 @@ from approvals.access.port import connect
 from approvals.ledger import claims, drifts
 from approvals.ledger.claims import LostClaim
 from approvals.models import BundleDeployment, InventoryItem, Revision
+from approvals.steps import optional
 from approvals.steps.inventory import DatabaseInventory, installer_of, ref_of
+from approvals.steps.leftovers import leftovers_of
 from approvals.steps.prepare import check_cluster
 from approvals.steps.standing import NotNow, check_running, check_standing
 from provisioner.cluster.api import Cluster as Api
@@ -61,6 +63,7 @@ def correct(deployment_id: int) -> None:
     is_due = True
     while is_due and claims.claim_deployment(deployment_id, worker):
         try:
+            optional.take(deployment_id, worker)
             is_due = _take_some(deployment_id, worker)
         finally:
             is_due = claims.release_deployment(deployment_id, worker) or is_due
@@ -101,15 +104,17 @@ def _work(case: Case, items: list[InventoryItem]) -> None:
     check_cluster(case.revision.request, case.service)
     content = store.get(case.revision.content)
     manifests = {one.ref.identity: one for one in content.manifests}
+    left = leftovers_of(case.revision, manifests.keys())
+    comparable = manifests.keys() - left.objects
     for item in items:
-        if ref_of(item).identity not in manifests:
+        if ref_of(item).identity not in comparable:
             drifts.drop(item)
-    items = _recovered(case, [item for item in items if ref_of(item).identity in manifests])
+    items = _recovered(case, [item for item in items if ref_of(item).identity in comparable])
     held = [Held(manifests[ref_of(item).identity], item.uid, item.nonce) for item in items]
     is_scaled = scaled_by(case.service, {one.manifest.ref.namespace for one in held if has_replicas(one.manifest)})
     looks = look_at(case.installer, held, manager=FIELD_MANAGER, is_scaled=is_scaled)
     found = {look.ref.identity: (item, look) for item, look in zip(items, looks, strict=True)}
-    _note_unknown(case, found.values())
+    _note_unknown(case, found.values(), left.words)
     to_correct = {key: pair for key, pair in found.items() if _note(case, *pair)}
     if to_correct:
         _put_all_back(case, to_correct, is_scaled)
@@ -131,12 +136,12 @@ def _recovered(case: Case, items: list[InventoryItem]) -> list[InventoryItem]:
     return items
 
 
-def _note_unknown(case: Case, found: Iterable[tuple[InventoryItem, Look]]) -> None:
-    """What could not be compared is said, and never taken for fine (promise 4)."""
+def _note_unknown(case: Case, found: Iterable[tuple[InventoryItem, Look]], left: str) -> None:
+    """What could not be compared is said, and never taken for fine (promise 4); so is what is `left` uncompared."""
     unknown = [(item, look) for item, look in found if look.problem]
     drifts.postpone([item for item, _ in unknown], _after(case.now, AGAIN_SECONDS))
-    words = "; ".join(f"{look.ref}: {look.problem}" for _, look in unknown[:5])
-    drifts.note_problem(case.deployment.pk, words)
+    words = [f"{look.ref}: {look.problem}" for _, look in unknown[:5]]
+    drifts.note_problem(case.deployment.pk, "; ".join(filter(None, [left, *words])))
 
 
 def _note(case: Case, item: InventoryItem, look: Look) -> bool:
@@ -172,7 +177,7 @@ def _put_all_back(
     for phase in phases(wished):
         pairs = [to_correct[manifest.ref.identity] for manifest in phase.manifests]
         try:
-            check_standing(case.revision, case.service)
+            _check_correctable(case)
         except PratiqueError as exc:
             _keep_waiting(case, pairs, exc)
             continue
@@ -187,6 +192,13 @@ def _put_all_back(
                 drifts.postpone([item], _after(case.now, SOON_SECONDS))
             except PratiqueError as exc:
                 _keep_waiting(case, [(item, look)], exc)
+
+
+def _check_correctable(case: Case) -> None:
+    """Of the approved and the wished setting the stricter counts; the approved one was looked at before."""
+    spec = check_standing(case.revision, case.service)
+    if spec.get("drift") == REPORT:
+        raise NotNow(f"the spec of {case.deployment.name} says by now that drift is only reported")
 
 
 def _put_back(case: Case, item: InventoryItem, look: Look, is_scaled: IsScaled) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from django.utils import timezone
 from approvals import access, audit, policy, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.ledger import claims, pivots
+from approvals.ledger import claims, optionals, pivots
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import locked, move
@@ -34,7 +35,7 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.review.record import from_record
-from provisioner.values import Content, ObjectRef, Plan
+from provisioner.values import Action, Content, ObjectRef, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class NoLongerWished(PratiqueError):
 def run(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
     content = _approved_content(request)
-    plan = _approved_plan(request)
+    plan = approved_plan(request)
     if request.state == State.APPROVED:
         if not _pass_gate(request, api, content, plan):
             return
@@ -63,7 +64,8 @@ def _approved_content(request: Request) -> Content:
     return store.get(request.content, pins=store.pins_of(request.pins))
 
 
-def _approved_plan(request: Request) -> Plan:
+def approved_plan(request: Request) -> Plan:
+    """The plan of the round that was reviewed, as it was stored; DigestMismatch where it is not the reviewed one."""
     report = request.reports.get(round=request.round)
     plan = from_record(report.body).plan
     # Over the actions themselves: what the record says of its digest proves nothing about them.
@@ -223,7 +225,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
     The deadline counts the time at work: while somebody pauses it, or the cluster does not answer, it does not run.
     """
     check_cluster(request, api)
-    revision, notes = request.revision, Notes(request, worker)
+    revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(request.spec)),
         content,
@@ -233,7 +235,8 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         before_phase=lambda _: _check_again(request, api, worker),
         before_wait=notes.write,
     )
-    _finish(request, notes.keep(outcomes))
+    left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
+    _finish(request, notes.keep(outcomes), left_out)
 
 
 def _check_again(request: Request, api: Api, worker: str) -> None:
@@ -251,7 +254,8 @@ def _check_again(request: Request, api: Api, worker: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _finish(request: Request, failed: list[Done]) -> None:
+def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef]) -> None:
+    """`left_out` are the optional objects that wait for their API."""
     row = locked(request.pk)
     if row.state != State.APPLYING:
         return
@@ -267,8 +271,9 @@ def _finish(request: Request, failed: list[Done]) -> None:
     deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
     close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
     deployment.active_revision = None if is_removal else revision
-    deployment.health, deployment.health_message = "", ""
-    deployment.save(update_fields=["active_revision", "health", "health_message"])
+    optionals.keep(revision, left_out)
+    deployment.health, deployment.health_message, deployment.drift_problem = "", "", ""
+    deployment.save(update_fields=["active_revision", "health", "health_message", "drift_problem"])
     pivots.follow_up(deployment)
 
 

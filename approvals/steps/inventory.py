@@ -11,8 +11,10 @@ from approvals.models import BundleDeployment, InventoryItem, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.planning import Options
 from provisioner.errors import BadSource
-from provisioner.values import CollisionProtection, Identity, ObjectRef
+from provisioner.values import CollisionProtection, GroupKind, Identity, ObjectRef
 from provisioner.values import InventoryItem as Item
+
+MAX_OPTIONAL_KINDS = 100
 
 
 class DatabaseInventory:
@@ -93,7 +95,24 @@ def plan_options(request: Request) -> Options:
     except ValueError as exc:
         expected = " or ".join(CollisionProtection)
         raise BadSource(f"collisionProtection is {spec['collisionProtection']!r}; expected {expected}") from exc
-    return Options(protection, others, is_removal=request.purpose == Request.Purpose.DELETE)
+    is_removal = request.purpose == Request.Purpose.DELETE
+    return Options(protection, others, is_removal=is_removal, optional_kinds=optional_kinds(spec))
+
+
+def optional_kinds(spec: Mapping[str, Any]) -> frozenset[GroupKind]:
+    """`spec.optionalKinds`; BadSource where it cannot be read, because a kind that is lost there is not optional."""
+    listed = spec.get("optionalKinds") or []
+    if not isinstance(listed, list) or len(listed) > MAX_OPTIONAL_KINDS:
+        raise BadSource(f"optionalKinds: expected a list of at most {MAX_OPTIONAL_KINDS}")
+    return frozenset(_optional_kind(one) for one in listed)
+
+
+def _optional_kind(one: Any) -> GroupKind:
+    words = {key: one[key] for key in one} if isinstance(one, Mapping) else {}
+    is_text = all(isinstance(value, str) for value in words.values())
+    if not is_text or not words.get("kind") or words.keys() - {"group", "kind"}:
+        raise BadSource(f"optionalKinds has {str(one)[:100]!r}; expected kind, and group for any but the core group")
+    return GroupKind(words.get("group", ""), words["kind"])
 
 
 def _identity(ref: ObjectRef) -> dict[str, str]:

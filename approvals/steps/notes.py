@@ -6,13 +6,12 @@ A batch that a dying worker did not write is no loss: whoever carries on goes th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
 
-from approvals.ledger import claims
 from approvals.ledger.claims import LostClaim
 from approvals.models import Outcome, Request
 from provisioner.values import Outcome as Done
@@ -24,11 +23,14 @@ _LATER = ["action", "state", "message", "warnings", "at"]
 
 
 class Notes:
-    """The outcomes of one step of a request; `write` is called for the last ones, and before a wait."""
+    """The outcomes of one step of a request; `write` is called for the last ones, and before a wait.
 
-    def __init__(self, request: Request, worker: str, step: str = Outcome.Step.APPLY):
+    `hold` renews the claim under which the step is done, and says False where that has passed to another worker.
+    """
+
+    def __init__(self, request: Request, hold: Callable[[], bool], step: str = Outcome.Step.APPLY):
         self._request = request
-        self._worker = worker
+        self._hold = hold
         self._step = step
         self._waiting: dict[str, tuple[Done, datetime]] = {}
         self._written_at = time.monotonic()
@@ -41,14 +43,15 @@ class Notes:
         failed: list[Done] = []
         try:
             for outcome in outcomes:
-                self._take(outcome)
+                self.take(outcome)
                 if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
                     failed.append(outcome)
         finally:
             self.write()
         return failed
 
-    def _take(self, outcome: Done) -> None:
+    def take(self, outcome: Done) -> None:
+        """Keep one more, and write when enough have come or the last writing is long ago."""
         self._waiting[str(outcome.ref)[:600]] = (outcome, timezone.now())
         if len(self._waiting) >= BATCH or time.monotonic() - self._written_at >= SECONDS:
             self.write()
@@ -56,7 +59,7 @@ class Notes:
     @transaction.atomic(durable=True)
     def write(self) -> None:
         """Write down what is waiting and hold on to the claim, or raise LostClaim and do neither."""
-        if not claims.renew(self._request.pk, self._worker):
+        if not self._hold():
             raise LostClaim("the claim has passed to another worker")
         rows = Outcome.objects.filter(request=self._request, step=self._step, object__in=self._waiting)
         known = set(rows.values_list("object", flat=True))

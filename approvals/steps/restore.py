@@ -109,7 +109,7 @@ def _plan(request: Request, target: Target, api: Api) -> Plan:
 
 def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) -> list[Done]:
     """What failed of it, if anything."""
-    notes = Notes(request, worker, Outcome.Step.RESTORE)
+    notes = Notes(request, partial(claims.renew, request.pk, worker), Outcome.Step.RESTORE)
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(target.revision.request.spec)),
         target.content,

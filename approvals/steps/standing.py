@@ -1,11 +1,14 @@
 """May the machine write for a revision that runs? Asked before each correction (S25): nobody is there to ask.
 
-What stood when it was approved must stand as recorded, and the wish in the cluster must still be that one.
+What stood when it was approved must stand as recorded. Another wish takes nothing away from it until its own request is
+applied; but where it is paused by now or being deleted, that counts at once.
 """
 
 from __future__ import annotations
 
-from approvals.ledger.digests import options_digest, subject_digest
+from typing import Any
+
+from approvals.ledger.digests import subject_digest
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.steps.prepare import account_uid_of, check_cluster
@@ -20,30 +23,34 @@ class NotNow(TryLater):
     code = "waiting"
 
 
-def check_standing(revision: Revision, api: Api) -> None:
-    """Raise NotNow, or DigestMismatch, where something stands in the way of writing what `revision` holds."""
+def check_standing(revision: Revision, api: Api) -> dict[str, Any]:
+    """The spec as it stands in the cluster.
+
+    Raises NotNow, or DigestMismatch, where something stands in the way of writing what `revision` holds.
+    """
     request = revision.request
     check_running(revision)
     _check_approval(revision, request)
     check_cluster(request, api)
-    _check_wish(request, api)
+    spec = _live_spec(request, api)
     account_uid = account_uid_of(request, api)
     if account_uid != request.service_account_uid:
         raise NotNow(
             f"the ServiceAccount has uid {account_uid}; approved was {request.service_account_uid}: it was made again"
         )
+    return spec
 
 
 def check_running(revision: Revision) -> None:
-    """Raise NotNow unless this is the revision that runs, no other one was begun, and none is being applied."""
+    """Raise NotNow unless this is the revision that runs, and none is being applied or put back.
+
+    One that was begun since and failed is no obstacle: what it touched is left alone (leftovers.py).
+    """
     row = BundleDeployment.objects.get(pk=revision.deployment_id)
     if row.active_revision_id != revision.pk or row.gone_at or row.deletion_requested_at:
         raise NotNow(f"revision {revision.number} is no longer the one that runs")
     if row.requests.filter(state__in=AT_WORK).exists():
         raise NotNow("a request is being applied: what differs is compared when it is done")
-    newer = row.revisions.filter(number__gt=revision.number).order_by("-number").first()
-    if newer:
-        raise NotNow(f"revision {newer.number} was begun and is {newer.state}: what it left behind is no drift")
 
 
 def _check_approval(revision: Revision, request: Request) -> None:
@@ -62,17 +69,14 @@ def _check_approval(revision: Revision, request: Request) -> None:
         raise DigestMismatch(f"there is no Approved verdict for revision {revision.number}, whose subject is {found}")
 
 
-def _check_wish(request: Request, api: Api) -> None:
+def _live_spec(request: Request, api: Api) -> dict[str, Any]:
     deployment = request.deployment
     live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
     if live is None or live["metadata"]["uid"] != deployment.uid:
         raise NotNow(f"BundleDeployment {deployment.name} is no longer the one that was reviewed")
     if live["metadata"].get("deletionTimestamp"):
         raise NotNow(f"BundleDeployment {deployment.name} is being deleted")
-    spec = live.get("spec") or {}
+    spec = dict(live.get("spec") or {})
     if spec.get("paused"):
-        raise NotNow(f"{deployment.name} is paused: it is put back once somebody resumes it")
-    if options_digest(spec) != request.options_digest:
-        raise NotNow(
-            f"the spec of {deployment.name} is no longer that of the running revision: its request comes first"
-        )
+        raise NotNow(f"{deployment.name} is paused: it goes on once somebody resumes it")
+    return spec

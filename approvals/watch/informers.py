@@ -21,6 +21,7 @@ from approvals import wake
 from approvals.access.port import connect
 from approvals.ledger import drifts
 from approvals.models import Cluster, InventoryItem
+from approvals.watch.optional import Appearances
 from approvals.watch.scopes import Row, Scope, managed, scopes_of, state_of
 from provisioner.cluster.answers import Watch, WatchType
 from provisioner.cluster.api import Cluster as Api
@@ -191,7 +192,11 @@ class Informers:
     cluster: Cluster
     running: dict[Scope, Informer] = field(default_factory=dict)
     _state: object = None
+    _appearances: Appearances = field(init=False)
     _refused: dict[Scope, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._appearances = Appearances(self.cluster)
 
     def run(self, stop: threading.Event) -> None:
         """A thread's work, until `stop`."""
@@ -199,6 +204,7 @@ class Informers:
             close_old_connections()
             try:
                 self.look(time.monotonic())
+                self._appearances.look(time.monotonic())
             except OperationalError as exc:
                 logger.warning("the database does not answer", extra={"error": str(exc)})
             stop.wait(REFRESH_SECONDS)

@@ -187,6 +187,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "wanted_health": wanted_health,
         "rights": rights,
         "drifts": shown_drifts(person(http), deployment),
+        "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
         "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
         "restorable": set(known_revisions.restorable(deployment=deployment).values_list("number", flat=True)),

@@ -145,7 +145,10 @@ def _action(scene: Scene, manifest: Manifest) -> PlannedAction:
 
 def _left_out(manifest: Manifest) -> PlannedAction:
     ref = manifest.ref
-    words = f"{ref} is left out: it is optional, and the cluster serves no {ref.kind} in {ref.api_version}"
+    words = (
+        f"{ref} is left out: it is optional, and the cluster serves no {ref.kind} in {ref.api_version}. It will be "
+        f"created once API {ref.api_version} {ref.kind} appears while this approval lives, if exactly this comes of it"
+    )
     return replace(offline(manifest, Action.SKIP), warnings=(words,))
 
 

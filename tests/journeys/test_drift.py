@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+import yaml
 from django.utils import timezone
 
 from approvals import services, tasks
 from approvals.audit import verify_chain
 from approvals.ledger import claims, drifts
-from approvals.models import BundleDeployment, Drift, InventoryItem, Request, Revision
+from approvals.models import BundleDeployment, Drift, InventoryItem, Request
 from approvals.steps import correct as step
+from approvals.steps import deploy
 from approvals.steps.correct import correct
+from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
 from tests.journeys import bundles
 from tests.journeys.running import EDITOR, Running
 from tests.journeys.station import Station
+from tests.journeys.test_apply_ends import after_the_first
 from tests.services.registry import Registry
 
 
@@ -123,14 +127,54 @@ def test_S25_while_it_is_paused_drift_is_told_and_nothing_written_until_somebody
     assert (it.live()["data"], it.drift().state) == ({"version": "1"}, "corrected")
 
 
-def test_S25_a_changed_wish_is_decided_first(any_station: Station, registry: Registry) -> None:
+def test_S25_while_another_wish_waits_for_review_the_running_revision_is_put_back(
+    any_station: Station, registry: Registry
+) -> None:
     it = Running(any_station, registry)
-    next_one = bundles.image(registry, it.name, bundles.app(it.name, "2"), "2")
-    any_station.wish(it.name, next_one)
+    any_station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
+    any_station.work()
+    assert any_station.latest(it.deployment).state == "in_review"
+    it.edit(lambda live: live["data"].update(version="mallory"))
+    it.look()
+    assert (it.live()["data"], it.drift().state) == ({"version": "1"}, "corrected")
+    assert any_station.approve(it.deployment).state == "applied"
+    it.look()
+    assert it.live()["data"] == {"version": "2"}
+
+
+@pytest.mark.parametrize(
+    ("approved", "wished", "words"),
+    [
+        pytest.param("Correct", "Report", "by now that drift is only reported", id="the wish is stricter"),
+        pytest.param("Report", "Correct", "", id="what was approved is stricter"),
+    ],
+)
+def test_S25_of_the_approved_and_the_wished_drift_setting_the_stricter_counts(
+    any_station: Station, registry: Registry, approved: str, wished: str, words: str
+) -> None:
+    it = Running(any_station, registry, drift=approved)
+    source = it.deployment.spec["sources"][0]
+    any_station.wish(it.name, source, drift=wished)
     it.edit(lambda live: live["data"].update(version="3"))
     it.look()
     assert it.live()["data"] == {"version": "3"}
-    assert "its request comes first" in it.drift().problem
+    assert it.drift().state == "open"
+    assert words in it.drift().problem
+    any_station.wish(it.name, source, drift=approved)
+    it.look()
+    assert it.live()["data"] == {"version": "1" if approved == "Correct" else "3"}
+
+
+def test_S25_a_deletion_that_waits_for_its_verdict_ends_the_correcting(
+    any_station: Station, registry: Registry
+) -> None:
+    it = Running(any_station, registry)
+    any_station.look_after(it.deployment)
+    any_station.api.delete(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", it.name))
+    it.edit(lambda live: live["data"].update(version="3"))
+    it.look()
+    assert it.live()["data"] == {"version": "3"}
+    assert "is being deleted" in it.drift().problem
 
 
 def test_after_going_back_the_old_content_is_what_is_put_back(any_station: Station, registry: Registry) -> None:
@@ -188,20 +232,76 @@ def test_promise_1_bytes_that_changed_in_the_store_are_never_put_back(
     assert "was changed in the content store" in it.deployment.drift_problem
 
 
-def test_while_a_newer_revision_is_applied_or_failed_nothing_is_compared(
-    any_station: Station, registry: Registry
+def second_fails(it: Running, registry: Registry, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    """Revision 2 writes another ConfigMap, leaves the Deployment as it is, and then meets an object of others."""
+    files = bundles.app(it.name, "1")
+    files["manifests/01.yaml"] = bundles.app(it.name, "2")["manifests/01.yaml"]
+    more = {**yaml.safe_load(files["manifests/02.yaml"]), "metadata": {"name": f"{it.name}-met"}}
+    met = {**more, "metadata": {**more["metadata"], "namespace": it.station.namespace}}
+    files["manifests/09.yaml"] = yaml.safe_dump(more).encode()
+    it.station.wish(it.name, bundles.image(registry, it.name, files, "2"), **options)
+    it.station.work()
+    with monkeypatch.context() as patch:
+        after_the_first(patch, lambda: it.station.api.create(met))
+        assert it.station.approve(it.deployment).state == "failed"
+
+
+def test_after_a_failed_revision_what_it_never_touched_is_still_put_back(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     it = Running(any_station, registry)
-    newer = any_station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
-    any_station.work()
-    Revision.objects.create(
-        deployment=newer,
-        number=2,
-        request=any_station.latest(newer),
-        content=it.deployment.active_revision.content,
-        state="failed",
-        started_at=timezone.now(),
+    second_fails(it, registry, monkeypatch)
+    it.edit(lambda live: live["spec"]["template"]["spec"]["containers"][0].update(image="evil:9"), "Deployment")
+    it.edit(lambda live: live["data"].update(version="mallory"))
+    it.look()
+    assert "evil" not in json.dumps(it.live("Deployment")["spec"])
+    assert it.drift("Deployment").state == "corrected"
+    assert it.live()["data"] == {"version": "mallory"}, "what the failed one wrote is nobody's to judge"
+    assert not Drift.objects.filter(item__deployment=it.deployment, item__kind="ConfigMap").exists()
+    assert (
+        f"revision 2 failed when it had begun with, or was to delete, ConfigMap {it.station.namespace}/{it.name}"
+        in (it.deployment.drift_problem)
     )
+
+
+def test_after_the_running_revision_was_put_back_all_of_it_is_compared_again(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = Running(any_station, registry)
+    second_fails(it, registry, monkeypatch, onFailure="RestorePrevious")
+    assert it.live()["data"] == {"version": "1"}
+    it.edit(lambda live: live["data"].update(version="mallory"))
+    it.look()
+    assert it.live()["data"] == {"version": "1"}
+    assert it.deployment.drift_problem == ""
+
+
+def test_what_a_failed_revision_was_to_delete_does_not_come_back(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker may have died between the deletion and its record: then only the plan knows."""
+    it = Running(any_station, registry)
+    files = bundles.app(it.name, "1")
+    del files["manifests/01.yaml"]
+    it.station.wish(it.name, bundles.image(registry, it.name, files, "2"))
+    it.station.work()
+    monkeypatch.setattr(deploy, "carry_out", _dies_of)
+    assert it.station.approve(it.deployment).state == "failed"
+    any_station.api.delete(it.ref())
+    it.look()
+    assert it.live() is None
+    assert "or was to delete, ConfigMap" in it.deployment.drift_problem
+
+
+def _dies_of(*_: object) -> NoReturn:
+    raise PreconditionFailed("the worker was stopped", status=409)
+
+
+def test_while_a_newer_revision_is_applied_nothing_is_compared(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    any_station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
+    any_station.work()
+    Request.objects.filter(deployment=it.deployment, number=2).update(state="applying")
     it.edit(lambda live: live["data"].update(version="2"))
     it.look()
     assert (it.live()["data"], Drift.objects.count()) == ({"version": "2"}, 0)

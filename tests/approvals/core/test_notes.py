@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from django.db import connection
@@ -19,6 +20,10 @@ from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 
 WORKER = "at-work"
+
+
+def noting(request: Request, step: str = Outcome.Step.APPLY) -> Notes:
+    return Notes(request, partial(claims.renew, request.pk, WORKER), step)
 
 
 @pytest.fixture
@@ -39,25 +44,25 @@ def written(request: Request) -> list[tuple[str, str, str]]:
 
 def test_every_outcome_is_written_in_the_order_in_which_it_came(request_at_work: Request) -> None:
     many = notes.BATCH * 2 + 3
-    assert Notes(request_at_work, WORKER).keep(done(number) for number in range(many)) == []
+    assert noting(request_at_work).keep(done(number) for number in range(many)) == []
     assert written(request_at_work) == [(f"c{number}", "done", "") for number in range(many)]
     assert [one.position for one in request_at_work.outcomes.all()] == list(range(many))
 
 
 def test_what_failed_and_what_was_not_tried_is_handed_back(request_at_work: Request) -> None:
     bad, left = done(1, OutcomeState.FAILED, "no"), done(2, OutcomeState.SKIPPED, "not tried")
-    assert Notes(request_at_work, WORKER).keep([done(0), bad, left]) == [bad, left]
+    assert noting(request_at_work).keep([done(0), bad, left]) == [bad, left]
 
 
 def test_the_last_try_counts_and_an_object_keeps_its_place(request_at_work: Request) -> None:
-    Notes(request_at_work, WORKER).keep([done(0, OutcomeState.FAILED, "refused"), done(1)])
-    Notes(request_at_work, WORKER).keep([done(0), done(2), done(1)])
+    noting(request_at_work).keep([done(0, OutcomeState.FAILED, "refused"), done(1)])
+    noting(request_at_work).keep([done(0), done(2), done(1)])
     assert written(request_at_work) == [("c0", "done", ""), ("c1", "done", ""), ("c2", "done", "")]
 
 
 def test_putting_back_is_told_apart_from_applying(request_at_work: Request) -> None:
-    Notes(request_at_work, WORKER).keep([done(0)])
-    Notes(request_at_work, WORKER, Outcome.Step.RESTORE).keep([done(0)])
+    noting(request_at_work).keep([done(0)])
+    noting(request_at_work, Outcome.Step.RESTORE).keep([done(0)])
     assert [(one.step, one.position) for one in request_at_work.outcomes.all()] == [("apply", 0), ("restore", 1)]
 
 
@@ -67,12 +72,12 @@ def test_what_came_before_an_error_is_written(request_at_work: Request) -> None:
         raise TryLater("the API server did not answer")
 
     with pytest.raises(TryLater, match="did not answer"):
-        Notes(request_at_work, WORKER).keep(broken())
+        noting(request_at_work).keep(broken())
     assert written(request_at_work) == [("c0", "done", "")]
 
 
 def test_before_a_wait_everything_so_far_can_be_seen(request_at_work: Request) -> None:
-    kept = Notes(request_at_work, WORKER)
+    kept = noting(request_at_work)
 
     def waiting() -> Iterator[Done]:
         yield done(0)
@@ -92,7 +97,7 @@ def test_after_a_second_nothing_waits_any_longer(request_at_work: Request, monke
         yield done(0)
         assert written(request_at_work) == [("c0", "done", "")]
 
-    Notes(request_at_work, WORKER).keep(slow())
+    noting(request_at_work).keep(slow())
 
 
 def test_who_lost_the_claim_stops_and_writes_nothing(request_at_work: Request) -> None:
@@ -105,7 +110,7 @@ def test_who_lost_the_claim_stops_and_writes_nothing(request_at_work: Request) -
 
     Request.objects.update(claimed_by="next")
     with pytest.raises(claims.LostClaim):
-        Notes(request_at_work, WORKER).keep(slow())
+        noting(request_at_work).keep(slow())
     assert len(asked) == notes.BATCH
     assert written(request_at_work) == []
 
@@ -114,5 +119,5 @@ def test_a_batch_costs_a_handful_of_queries(request_at_work: Request) -> None:
     with CaptureQueriesContext(
         connection,
     ) as counted:
-        Notes(request_at_work, WORKER).keep(done(number) for number in range(notes.BATCH - 1))
+        noting(request_at_work).keep(done(number) for number in range(notes.BATCH - 1))
     assert len(counted) <= 8

@@ -59,12 +59,12 @@ def test_S03_a_deletion_written_into_the_record_of_a_reviewed_plan_is_found(appr
     Request.objects.update(plan_digest=digest)
     _write(Plan(reviewed, digest))
     approved.refresh_from_db()
-    assert deploy._approved_plan(approved).actions == reviewed
+    assert deploy.approved_plan(approved).actions == reviewed
 
     foreign = PlannedAction(ObjectRef("", "v1", "Secret", "kube-system", "b"), Action.DELETE, uid="u")
     _write(Plan((*reviewed, foreign), digest))
     with pytest.raises(DigestMismatch):
-        deploy._approved_plan(approved)
+        deploy.approved_plan(approved)
 
 
 def _write(plan: Plan) -> None:

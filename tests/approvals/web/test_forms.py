@@ -214,7 +214,11 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
 
 
 def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Browse) -> None:
-    before: dict[str, Any] = {"constraints": {"kubernetesVersionRange": ">=1.30"}, "progressDeadlineMinutes": 5, "paused": True}
+    before: dict[str, Any] = {
+        "constraints": {"kubernetesVersionRange": ">=1.30"},
+        "progressDeadlineMinutes": 5,
+        "paused": True,
+    }
     spec = world.spec(drift="Correct", **before)
     live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
     world.wish(here.cluster, live, here.rita)

@@ -1,0 +1,184 @@
+"""Objects that were left out are created once their API is served: within what was approved, else people are asked.
+
+What was approved is in the plan: this object, these bytes, created once that API appears (security.md S17). The claim
+on the deployment, which keeps drift correction and an apply away, is the caller's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.conf import settings
+from django.utils import timezone
+
+from approvals import store
+from approvals.access.port import connect
+from approvals.ledger import claims, optionals
+from approvals.ledger.claims import LostClaim
+from approvals.models import OptionalObject, Outcome, Revision
+from approvals.steps.deploy import approved_plan, check_reviewers
+from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
+from approvals.steps.notes import Notes
+from approvals.steps.standing import NotNow, check_standing
+from provisioner import pipeline
+from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.apply import recover
+from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.optional import objection
+from provisioner.cluster.plan import plan_digest
+from provisioner.errors import Forbidden, PratiqueError
+from provisioner.values import Action, Content, OutcomeState, Plan, PlannedAction
+
+logger = logging.getLogger(__name__)
+
+# What stands in the way passes by itself or by people: tried again after this long.
+AGAIN_SECONDS = 30
+
+Rows = Mapping[ObjectIdentity, OptionalObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A running revision whose left-out objects may have come due, and how to reach its cluster."""
+
+    revision: Revision
+    service: Api
+    worker: str
+
+    @property
+    def installer(self) -> Api:
+        return self.service.acting_as(installer_of(self.revision.request.spec))
+
+    @property
+    def inventory(self) -> DatabaseInventory:
+        deployment = self.revision.request.deployment
+        check_held = partial(claims.check_held_deployment, deployment.pk, self.worker)
+        return DatabaseInventory(deployment, self.revision, check_held)
+
+
+def take(deployment_id: int, worker: str) -> None:
+    """Create what is due of a deployment, or ask for it; what cannot be now waits, with words."""
+    due = optionals.due(timezone.now()).filter(revision__deployment_id=deployment_id)
+    rows = list(due.select_related("revision__content", "revision__request__deployment__cluster"))
+    if not rows:
+        return
+    revision = rows[0].revision
+    try:
+        service = connect(revision.request.deployment.cluster)
+        _create(Case(revision, service, worker), {optionals.ref_of(row).identity: row for row in rows})
+    except LostClaim:
+        logger.warning("another worker has taken over", extra={"deployment_id": deployment_id})
+    except PratiqueError as exc:
+        optionals.wait(rows, str(exc), _again())
+
+
+def _create(case: Case, rows: Rows) -> None:
+    _check(case)
+    rows = _served(case, rows)
+    request = case.revision.request
+    if rows and request.expires_at <= timezone.now():
+        ended = f"{request.expires_at:%Y-%m-%d %H:%M} UTC"
+        optionals.ask(rows.values(), request, f"its API is served by now, but the approval lived until {ended}")
+        return
+    content = pipeline.part_of(store.get(case.revision.content), _approved(case, rows))
+    ready = _sorted_out(case, rows, content) if content.manifests else {}
+    if ready:
+        _write(case, rows, pipeline.part_of(content, ready), Plan(tuple(ready.values()), plan_digest(ready.values())))
+
+
+def _check(case: Case) -> None:
+    """Everything that S25 names, reviewers included: this is a first write."""
+    if not claims.renew_deployment(case.revision.deployment_id, case.worker):
+        raise LostClaim("the claim has passed to another worker")
+    request = case.revision.request
+    spec = check_standing(case.revision, case.service)
+    if optionals.is_another_wish(request, spec):
+        raise NotNow(f"the spec of {request.deployment.name} is no longer the approved one: its request comes first")
+    check_reviewers(request)
+
+
+def _served(case: Case, rows: Rows) -> Rows:
+    """Those whose API is there; the others wait for it."""
+    served = {
+        identity: row for identity, row in rows.items() if case.service.resource_of(row.group, row.version, row.kind)
+    }
+    optionals.wait([row for identity, row in rows.items() if identity not in served], "", None)
+    return served
+
+
+def _approved(case: Case, rows: Rows) -> set[ObjectIdentity]:
+    """Those that the approved plan says this of; the rows themselves prove nothing."""
+    plan = approved_plan(case.revision.request)
+    return {one.ref.identity for one in plan.actions if one.action is Action.SKIP} & rows.keys()
+
+
+def _sorted_out(case: Case, rows: Rows, content: Content) -> dict[ObjectIdentity, PlannedAction]:
+    """What may be written; the rest waits, or people are asked for it."""
+    mine = _mine(case, content)
+    manifests = {one.ref.identity: one for one in content.manifests}
+    ready = {}
+    for one in _planned(case, content, mine):
+        identity = one.ref.identity
+        words = objection(manifests[identity], one)
+        if one.uid and one.uid == mine.get(identity):
+            # An earlier try has created it and was stopped before it was recorded.
+            ready[identity] = PlannedAction(one.ref, Action.CREATE, is_proved=False)
+        elif one.action is Action.SKIP:
+            optionals.wait([rows[identity]], "", None)
+        elif one.problem_code == Forbidden.code:
+            optionals.wait([rows[identity]], words, _again())
+        elif words:
+            optionals.ask([rows[identity]], case.revision.request, words)
+        else:
+            ready[identity] = one
+    return ready
+
+
+def _mine(case: Case, content: Content) -> dict[ObjectIdentity, str]:
+    recover(case.installer, case.inventory)
+    wanted = {one.ref.identity for one in content.manifests}
+    return {key: uid for key, uid in owned(case.revision.request.deployment).items() if key in wanted}
+
+
+def _planned(case: Case, content: Content, mine: Mapping[ObjectIdentity, str]) -> tuple[PlannedAction, ...]:
+    """What creating them would do now, by dry-runs as the installer."""
+    request = case.revision.request
+    plan = pipeline.plan_again(
+        case.service,
+        content,
+        previous=None,
+        inventory=mine,
+        as_account=installer_of(request.spec),
+        options=plan_options(request),
+    )
+    return plan.actions
+
+
+def _write(case: Case, rows: Rows, content: Content, plan: Plan) -> None:
+    request = case.revision.request
+    outcomes = pipeline.deploy(
+        case.installer,
+        content,
+        plan,
+        inventory=case.inventory,
+        deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
+        before_phase=lambda _: _check(case),
+    )
+    hold = partial(claims.renew_deployment, case.revision.deployment_id, case.worker)
+    notes = Notes(request, hold, Outcome.Step.OPTIONAL)
+    for outcome in outcomes:
+        notes.take(outcome)
+        notes.write()
+        row = rows[outcome.ref.identity]
+        if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
+            optionals.wait([row], outcome.message, _again())
+        else:
+            optionals.note_created(row, request, outcome)
+
+
+def _again() -> datetime:
+    return timezone.now() + timedelta(seconds=AGAIN_SECONDS)

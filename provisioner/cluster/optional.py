@@ -1,0 +1,25 @@
+"""May an object that was left out be created by now, without another review? Pure."""
+
+from __future__ import annotations
+
+from provisioner.cluster.compare import changes, hidden
+from provisioner.values import Action, Manifest, PlannedAction
+
+SHOWN = 5
+
+
+def objection(manifest: Manifest, planned: PlannedAction) -> str:
+    """Why what would come of it is not what was reviewed, just these bytes and nothing there before; "" where it is.
+
+    What a schema adds or drops was not seen by anybody while there was no schema (security.md S17).
+    """
+    ref = planned.ref
+    if planned.problem or planned.action is not Action.CREATE:
+        return planned.problem or f"{ref} exists already"
+    if not planned.is_proved:
+        return f"the API server could not be asked what would come of {ref}"
+    wrong = sorted(".".join(path) for path in changes(hidden(manifest.body), planned.after))
+    if not wrong:
+        return ""
+    more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+    return f"its API makes something else of {ref} than was reviewed: {', '.join(wrong[:SHOWN])}{more}"

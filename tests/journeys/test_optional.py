@@ -1,0 +1,301 @@
+"""What was left out because its API was absent is created when it appears, exactly as approved, or asked for (S17)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+from django.utils import timezone
+
+from approvals import services, tasks
+from approvals.audit import verify_chain
+from approvals.ledger import optionals
+from approvals.models import (
+    AuditEntry,
+    BundleDeployment,
+    InventoryItem,
+    KubernetesIdentity,
+    OptionalObject,
+    Outcome,
+    Request,
+    Verdict,
+)
+from approvals.steps import optional as step
+from approvals.steps.correct import correct
+from approvals.steps.inventory import optional_kinds
+from approvals.watch import optional as watch
+from provisioner.errors import BadSource
+from provisioner.values import GroupKind, ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+ANNOTATED = {"core.rukpak.io/optional": "true"}
+
+
+class LeftOut:
+    """A deployment whose Widget was left out; everything else of it runs."""
+
+    def __init__(self, station: Station, registry: Registry, *, is_annotated: bool = True, **options: Any) -> None:
+        self.station = station
+        self.name = f"{station.namespace}-left"
+        self.group = f"{station.namespace}.example.com"
+        meta: dict[str, Any] = {"name": self.name, "namespace": station.namespace}
+        meta |= {"annotations": ANNOTATED} if is_annotated else {}
+        widget = {"apiVersion": f"{self.group}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 1}}
+        self.files = bundles.app(self.name, "1") | {"manifests/50.yaml": yaml.safe_dump(widget).encode()}
+        wished = station.wish(self.name, bundles.image(registry, self.name, self.files), **options)
+        station.work()
+        self.report = station.latest(wished).reports.get()
+        assert station.approve(wished).state == "applied", station.latest(wished).problem
+        self.deployment = BundleDeployment.objects.get(pk=wished.pk)
+        self.request = station.latest(wished)
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef(self.group, "v1", "Widget", self.station.namespace, self.name)
+
+    @property
+    def row(self) -> OptionalObject:
+        return OptionalObject.objects.get(revision__deployment=self.deployment)
+
+    def live(self) -> Any:
+        return self.station.api.get(self.ref)
+
+    def serve(self, **size: Any) -> None:
+        """The API appears."""
+        properties = {"size": {"type": "integer"}, **size}
+        schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"widgets.{self.group}"},
+            "spec": {"group": self.group, "scope": "Namespaced", "names": names, "versions": [version]},
+        }
+        self.station.api.apply(definition, field_manager="others")
+        for _ in range(100):
+            self.station.api.forget_discovery()
+            if self.station.api.resource_of(self.group, "v1", "Widget"):
+                return
+            time.sleep(0.1)
+        raise AssertionError("the API does not appear")
+
+    def notice(self) -> None:
+        """What the watch and a worker do."""
+        watch.Appearances(self.station.cluster).look(0.0)
+        correct(self.deployment.pk)
+
+    def audited(self) -> list[str]:
+        rows = AuditEntry.objects.filter(deployment_uid=self.deployment.uid, verb__startswith="optional.")
+        return list(rows.order_by("number").values_list("verb", flat=True))
+
+
+@pytest.mark.parametrize("is_annotated", [True, False], ids=["by annotation", "by spec.optionalKinds"])
+def test_S17_what_was_left_out_is_created_as_approved_when_its_api_appears(
+    any_station: Station, registry: Registry, is_annotated: bool
+) -> None:
+    kinds = [{"group": f"{any_station.namespace}.example.com", "kind": "Widget"}]
+    it = LeftOut(any_station, registry, is_annotated=is_annotated, **({} if is_annotated else {"optionalKinds": kinds}))
+    said = [one.message for one in it.report.findings.filter(object__contains="Widget")]
+    assert any(f"will be created once API {it.group}/v1 Widget appears" in one for one in said), said
+    it.notice()
+    assert it.row.state == "waiting"
+    it.serve()
+    it.notice()
+    live = it.live()
+    assert live, it.row.problem
+    assert live["spec"] == {"size": 1}
+    assert [one["manager"] for one in live["metadata"]["managedFields"]] == ["pratique"]
+    assert InventoryItem.objects.get(deployment=it.deployment, kind="Widget").uid == live["metadata"]["uid"]
+    assert (it.row.state, it.row.problem) == ("created", "")
+    outcomes = Outcome.objects.filter(request=it.request, object__contains="Widget").order_by("position")
+    assert list(outcomes.values_list("step", "action", "state")) == [
+        ("apply", "skip", "unchanged"),
+        ("optional", "create", "done"),
+    ]
+    assert it.audited() == ["optional.created"]
+    assert any_station.latest(it.deployment).pk == it.request.pk, "no new review of the same bytes"
+    assert verify_chain().is_whole
+
+
+def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(
+    any_station: Station, registry: Registry
+) -> None:
+    it = LeftOut(any_station, registry)
+    it.serve()
+    meta = {"name": it.name, "namespace": any_station.namespace}
+    any_station.api.create({"apiVersion": f"{it.group}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 9}})
+    it.notice()
+    asked = any_station.latest(it.deployment)
+    assert it.live()["spec"] == {"size": 9}
+    assert (it.row.state, it.audited()) == ("asked", ["optional.asked"])
+    assert "already" in it.row.problem
+    assert f"request {asked.number} asks for it" in it.row.problem
+    assert (asked.number, asked.state, asked.requesters) == (2, "preparing", it.request.requesters)
+    it.notice()
+    assert any_station.latest(it.deployment).number == 2, "asked once"
+
+
+def test_S17_what_its_schema_adds_was_reviewed_by_nobody(any_station: Station, registry: Registry) -> None:
+    it = LeftOut(any_station, registry)
+    it.serve(colour={"type": "string", "default": "red"})
+    it.notice()
+    assert it.live() is None
+    assert it.row.state == "asked"
+    assert "spec.colour" in it.row.problem
+    any_station.work()
+    assert any_station.approve(it.deployment).state == "applied"
+    assert it.live()["spec"] == {"size": 1, "colour": "red"}
+    assert not optionals.waiting(any_station.cluster).exists()
+
+
+def test_S17_after_the_life_of_the_approval_people_are_asked(any_station: Station, registry: Registry) -> None:
+    it = LeftOut(any_station, registry)
+    Request.objects.filter(pk=it.request.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    it.serve()
+    it.notice()
+    assert it.live() is None
+    assert "the approval lived until" in it.row.problem
+    assert any_station.latest(it.deployment).number == 2
+
+
+def paused(it: LeftOut) -> Callable[[], object]:
+    def pause(is_paused: bool) -> None:
+        it.deployment.refresh_from_db()
+        services.pause_deployment(
+            by=it.station.people["rita"], deployment=it.deployment, is_paused=is_paused, reason="", via="browser"
+        )
+
+    pause(True)
+    return lambda: pause(False)
+
+
+def without_its_reviewer(it: LeftOut) -> Callable[[], object]:
+    alice = KubernetesIdentity.objects.filter(username="alice")
+    groups = alice.get().groups
+    alice.update(groups=["nobody"])
+    return lambda: alice.update(groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("hinder", "words"), [(paused, "is paused"), (without_its_reviewer, "not every approval counts")]
+)
+def test_S25_what_stands_in_the_way_of_an_apply_does_here_and_it_goes_on_by_itself(
+    any_station: Station, registry: Registry, hinder: Callable[[LeftOut], Callable[[], object]], words: str
+) -> None:
+    it = LeftOut(any_station, registry)
+    lift = hinder(it)
+    it.serve()
+    it.notice()
+    assert it.live() is None
+    assert words in it.row.problem
+    lift()
+    due_again(it)
+    correct(it.deployment.pk)
+    assert it.row.state == "created"
+
+
+def due_again(it: LeftOut) -> None:
+    assert it.row.look_at is not None
+    assert it.row.look_at > timezone.now(), "not in a loop"
+    OptionalObject.objects.update(look_at=timezone.now())
+
+
+def test_S25_a_changed_wish_is_decided_first(any_station: Station, registry: Registry) -> None:
+    it = LeftOut(any_station, registry)
+    any_station.wish(it.name, bundles.image(registry, it.name, it.files | {"manifests/60.yaml": b"{}"}, "2"))
+    it.serve()
+    it.notice()
+    assert it.live() is None
+    assert "its request comes first" in it.row.problem
+
+
+def test_promise_2_without_its_verdict_nothing_is_created(any_station: Station, registry: Registry) -> None:
+    it = LeftOut(any_station, registry)
+    Request.objects.filter(pk=it.request.pk).update(plan_digest="sha256:another")
+    assert Verdict.objects.filter(request=it.request).exists()
+    it.serve()
+    it.notice()
+    assert it.live() is None
+    assert "no Approved verdict" in it.row.problem
+
+
+class Killed(BaseException):
+    """kill -9: nothing after this moment happens, not even a handler."""
+
+
+def test_a_worker_killed_between_the_write_and_its_record_is_carried_on(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = LeftOut(any_station, registry)
+    it.serve()
+    confirm = step.DatabaseInventory.confirm_many
+
+    def dies(*_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(step.DatabaseInventory, "confirm_many", dies)
+    with pytest.raises(Killed):
+        it.notice()
+    uid = it.live()["metadata"]["uid"]
+    monkeypatch.setattr(step.DatabaseInventory, "confirm_many", confirm)
+    BundleDeployment.objects.update(claimed_by="the dead one", claimed_until=timezone.now() - timedelta(seconds=1))
+    correct(it.deployment.pk)
+    assert (it.row.state, it.live()["metadata"]["uid"]) == ("created", uid)
+    assert InventoryItem.objects.get(deployment=it.deployment, kind="Widget").uid == uid
+    assert it.audited() == ["optional.created"]
+
+
+def test_a_lost_message_is_swept(any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = LeftOut(any_station, registry)
+    it.serve()
+    watch.Appearances(any_station.cluster).look(0.0)
+    woken: list[int] = []
+    monkeypatch.setattr(tasks.wake, "drift", woken.append)
+    tasks.sweep()
+    assert woken == [it.deployment.pk]
+
+
+def test_nothing_is_asked_of_a_cluster_where_nothing_waits(
+    any_station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("nothing waits")
+
+    monkeypatch.setattr(watch, "connect", never)
+    watch.Appearances(any_station.cluster).look(0.0)
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        pytest.param([{"group": "a.example.com", "kind": "A"}], {GroupKind("a.example.com", "A")}, id="one"),
+        pytest.param([{"kind": "Pod"}], {GroupKind("", "Pod")}, id="the core group"),
+        pytest.param(None, set(), id="none"),
+    ],
+)
+def test_optional_kinds_are_read(listed: Any, expected: set[GroupKind]) -> None:
+    assert optional_kinds({"optionalKinds": listed}) == expected
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        pytest.param("Widget", id="a text"),
+        pytest.param(["Widget"], id="a list of texts"),
+        pytest.param([{"group": "a"}], id="no kind"),
+        pytest.param([{"group": "a", "kind": ""}], id="an empty kind"),
+        pytest.param([{"group": "a", "kind": "A", "version": "v1"}], id="more than asked for"),
+        pytest.param([{"group": None, "kind": "A"}], id="null for a group"),
+        pytest.param([{"kind": "A"}] * 101, id="too many"),
+    ],
+)
+def test_optional_kinds_that_cannot_be_read_are_refused(listed: Any) -> None:
+    with pytest.raises(BadSource, match="optionalKinds"):
+        optional_kinds({"optionalKinds": listed})
