@@ -26,6 +26,12 @@ class LostClaim(TryLater):
     code = "lost-claim"
 
 
+class Busy(TryLater):
+    """Drift correction writes for the deployment; an apply starts when that is done."""
+
+    code = "busy"
+
+
 def new_holder_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
@@ -68,6 +74,19 @@ def renew_deployment(deployment_id: int, worker: str) -> bool:
 
 def release_deployment(deployment_id: int, worker: str) -> bool:
     return _release(BundleDeployment.objects.filter(pk=deployment_id, claimed_by=worker))
+
+
+def hold_off_drift(deployment_id: int) -> None:
+    """In the transaction that starts an apply: raise Busy while somebody holds the deployment to look for drift.
+
+    Else nobody takes it before the commit, and then they see the apply; a holder whose claim lapsed has lost it. So an
+    apply and a correction of one deployment exclude each other, and those of several go on side by side.
+    """
+    row = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=deployment_id)
+    if row.claimed_until and row.claimed_until >= timezone.now():
+        raise Busy(f"what runs of {row.name} is being corrected at this moment: it is applied right after that")
+    if row.claimed_by:
+        BundleDeployment.objects.filter(pk=deployment_id).update(claimed_by="", claimed_until=None)
 
 
 def check_held_deployment(deployment_id: int, worker: str) -> None:

@@ -192,6 +192,7 @@ def _find_stale(request: Request, planned: Plan) -> None:
 
 @transaction.atomic(durable=True)
 def _start(request: Request, worker: str) -> Request:
+    claims.hold_off_drift(request.deployment_id)
     row = locked(request.pk)
     if (row.state, row.subject_digest, row.claimed_by) != (State.APPROVED, request.subject_digest, worker) or (
         row.round != request.round

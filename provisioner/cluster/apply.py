@@ -142,6 +142,8 @@ class _Apply:
         yield from self._let_go([one for one in leaving if one.action is Action.NONE])
         for going in deletion_phases(one.ref for one in leaving if one.action is Action.DELETE):
             yield from self._delete_phase(going)
+        if not self._stopped:
+            self._forget_vain(known)
 
     # Writing
 
@@ -338,6 +340,23 @@ class _Apply:
             self._inventory.forget(planned.ref, planned.uid)
             words = "; ".join(planned.warnings)
             yield Outcome(planned.ref, Action.NONE, OutcomeState.UNCHANGED, words, planned.uid)
+
+    def _forget_vain(self, wished: set[ObjectIdentity]) -> None:
+        """End the record of writes that were refused and that nobody wishes for any more: no plan knows the object.
+
+        Where it cannot be seen whether it is ours, the record stays.
+        """
+        for identity, item in sorted(self._inventory.items().items()):
+            if item.uid or identity in wished:
+                continue
+            try:
+                live = self._cluster.get(item.ref)
+            except UnknownKind:
+                live = None
+            except PratiqueError:
+                continue
+            if live is None or nonce_of(live) != item.nonce:
+                self._inventory.forget(item.ref, "")
 
     def _left(self) -> float:
         return max(self._end - time.monotonic(), 0.0)

@@ -70,3 +70,34 @@ def test_a_deletion_in_the_middle_ends_the_apply_and_removes_what_there_is(
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "left")) is None
     assert station.look_after(deployment).gone_at is not None
+
+
+def test_what_was_never_ours_does_not_hold_a_deployment_that_leaves(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The intent to write it was recorded before the write was refused; no later plan knows the object."""
+    station = any_station
+    deployment = station.wish("crowded", bundles.image(registry, "crowded", bundles.app("crowded", "1")))
+    station.work()
+    station.look_after(deployment)
+    somebodys = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "crowded", "namespace": station.namespace},
+        "spec": {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {
+                "metadata": {"labels": {"app": "x"}},
+                "spec": {"containers": [{"name": "x", "image": "registry.example.com/x"}]},
+            },
+        },
+    }
+    after_the_first(monkeypatch, lambda: station.api.create(somebodys))
+    station.approve(deployment)
+    assert station.latest(deployment).problem_code == "apply-failed"
+    services.delete_deployment(by=station.people["rita"], deployment=deployment, via="browser")
+    station.work()
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    assert station.look_after(deployment).gone_at is not None
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "crowded")) is not None
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "crowded")) is None

@@ -62,10 +62,15 @@ except DatabaseError as error:
 """
 
 
+def environment(url: str) -> dict[str, str]:
+    return {**os.environ, "PRATIQUE_DATABASE_URL": url, "PRATIQUE_SECRET_KEY": "x" * 50}
+
+
 def manage(url: str, *words: str) -> str:
-    environment = {**os.environ, "PRATIQUE_DATABASE_URL": url, "PRATIQUE_SECRET_KEY": "x" * 50}
     command = [sys.executable, "manage.py", *words]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(url), capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

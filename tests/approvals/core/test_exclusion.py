@@ -1,0 +1,131 @@
+"""An apply and a correction of one deployment exclude each other; those of several go on side by side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.approvals.core.test_databases import ROOT, database_url, environment, manage
+
+__all__ = ["database_url"]
+
+SETTING = """
+import time
+from datetime import timedelta
+from django.utils import timezone
+from approvals import lifecycle
+from approvals.ledger import claims, pivots
+from approvals.models import BundleDeployment, Cluster, Content, Request, Revision
+from approvals.steps import deploy
+from approvals.steps.standing import NotNow, check_running
+def approved(name):
+    meta = {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"}
+    spec = {"installNamespace": "n", "serviceAccountName": "s", "sources": []}
+    deployment = pivots.see(cluster=Cluster.objects.get(), obj={"metadata": meta, "spec": spec}, writer=None)
+    request = deployment.requests.get()
+    running = Request.objects.create(
+        deployment=deployment, number=9, generation=1, spec=spec, options_digest="o", state="applied", content_id="d",
+        subject_digest="s", created_at=timezone.now(), changed_at=timezone.now(), expires_at=timezone.now(),
+    )
+    revision = Revision.objects.create(
+        deployment=deployment, number=1, request=running, content_id="d", state="active", started_at=timezone.now()
+    )
+    BundleDeployment.objects.filter(pk=deployment.pk).update(active_revision=revision)
+    until = timezone.now() + timedelta(hours=1)
+    Request.objects.filter(pk=request.pk).update(
+        state="approved", subject_digest="s", content_id="d", claimed_by="applier", claimed_until=until
+    )
+    return Request.objects.get(pk=request.pk)
+def start(request):
+    try:
+        deploy._start(request, "applier")
+        return "started"
+    except claims.Busy as busy:
+        return busy.code
+def correct(request, *, writes=lambda: None):
+    if not claims.claim_deployment(request.deployment_id, "corrector"):
+        return "held"
+    try:
+        check_running(Revision.objects.get(deployment=request.deployment_id, state="active"))
+        writes()
+        return "corrected"
+    except NotNow:
+        return "not now"
+    finally:
+        claims.release_deployment(request.deployment_id, "corrector")
+"""
+ROWS = """
+Cluster.objects.create(name="c", uid="u", created_at=timezone.now())
+Content.objects.create(
+    digest="d", install_namespace="n", service_account="s", format="plain", object_count=1, byte_count=1,
+    created_at=timezone.now(),
+)
+"""
+IN_TURN = """
+one, two = approved("one"), approved("two")
+print(correct(one, writes=lambda: print(start(one), start(two))))
+print(correct(two), start(one), correct(one))
+three = approved("three")
+claims.claim_deployment(three.deployment_id, "corrector")
+BundleDeployment.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
+print(start(three), claims.renew_deployment(three.deployment_id, "corrector"))
+"""
+ROUNDS = 40
+# One process applies, the other corrects; each tells the other in the database that it is ready for the round.
+APPLYING = """
+for number in range(ROUNDS):
+    request = approved(f"d{number:03}")
+    while not claims.BundleDeployment.objects.filter(pk=request.deployment_id, drift_problem="ready").exists():
+        time.sleep(0.001)
+    while start(request) == "busy":
+        time.sleep(0.001)
+    print("started")
+"""
+CORRECTING = """
+for number in range(ROUNDS):
+    while not (row := Request.objects.filter(deployment__name=f"d{number:03}", state="approved").first()):
+        time.sleep(0.001)
+    BundleDeployment.objects.filter(pk=row.deployment_id).update(drift_problem="ready")
+    def writes():
+        time.sleep(0.002)
+        print("wrote while", Request.objects.get(pk=row.pk).state)
+    while correct(row, writes=writes) == "corrected":
+        pass
+    print("held off")
+"""
+
+
+def script(*parts: str) -> list[str]:
+    return [sys.executable, "manage.py", "shell", "-v", "0", "-c", "\n".join([SETTING, f"ROUNDS = {ROUNDS}", *parts])]
+
+
+def test_who_comes_first_holds_off_the_other_and_other_deployments_go_on(database_url: str) -> None:
+    manage(database_url, "migrate", "-v", "0")
+    said = manage(database_url, *script(ROWS, IN_TURN)[2:]).splitlines()
+    assert said == ["busy started", "corrected", "not now started not now", "started False"]
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_two_workers_racing_on_postgresql_never_write_at_once(database_url: str, tmp_path: Path) -> None:
+    manage(database_url, "migrate", "-v", "0")
+    manage(database_url, *script(ROWS)[2:])
+    workers: list[subprocess.Popen[Any]] = [
+        subprocess.Popen(
+            script(part),
+            cwd=ROOT,
+            env=environment(database_url),
+            stdout=subprocess.PIPE,
+            stderr=(tmp_path / "errors").open("ab"),
+            text=True,
+        )
+        for part in (APPLYING, CORRECTING)
+    ]
+    applied, corrected = (worker.communicate(timeout=120)[0].splitlines() for worker in workers)
+    assert [worker.returncode for worker in workers] == [0, 0], (tmp_path / "errors").read_text()
+    assert applied == ["started"] * ROUNDS
+    assert corrected.count("held off") == ROUNDS
+    assert {line for line in corrected if line.startswith("wrote")} <= {"wrote while approved"}
