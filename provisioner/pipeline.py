@@ -344,7 +344,7 @@ def _plan_offline(content: Content, previous: Content | None) -> Plan:
     ]
     wished = {one.ref.identity for one in content.manifests}
     going = [one.ref for identity, one in old.items() if identity not in wished]
-    for deletions in deletion_phases(going):
+    for deletions in deletion_phases(going, {identity: one.body for identity, one in old.items()}):
         for ref in deletions.refs:
             before, _ = _masked(old[ref.identity].body, None)
             actions.append(PlannedAction(ref, Action.DELETE, before=before, is_proved=False))

@@ -21,13 +21,13 @@ from approvals.ledger.claims import LostClaim
 from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
-from approvals.models import BundleDeployment, Request, Review, Revision
+from approvals.models import BundleDeployment, Report, Request, Review, Revision
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, hold_back, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
-from approvals.steps.prepare import account_uid_of, check_cluster, check_requesters, running_content
+from approvals.steps.prepare import account_uid_of, check_account, check_cluster, check_requesters, running_content
 from approvals.steps.reviewers import Waived, is_still_reviewer, waived
 from approvals.steps.unhealthy import wants_restore
 from provisioner import pipeline
@@ -81,7 +81,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool
     live = _live_deployment(request, api)
     check_requesters(request)
     _check_subject(request, content, plan, account_uid_of(request, api))
-    _check_guards(request, check_reviewers(request))
+    check_decision(request, reviewed_report(request))
     if live.get("spec", {}).get("paused"):
         raise Paused(request.deployment, "it is applied")
     check_constraints(request, api)
@@ -132,6 +132,16 @@ def _check_subject(request: Request, content: Content, plan: Plan, account_uid: 
         raise DigestMismatch(f"there is no Approved verdict for {found} in round {request.round}")
 
 
+def reviewed_report(request: Request) -> Report:
+    """What was reviewed, without its body: that is read when a guard asks for it, and then once."""
+    return request.reports.defer("body").get(round=request.round)
+
+
+def check_decision(request: Request, reviewed: Report) -> None:
+    """Raise Waiting where the approval would not be given today: who gave it, what they accepted, and the guards."""
+    _check_guards(request, reviewed, check_reviewers(request))
+
+
 def check_reviewers(request: Request) -> Waived:
     """Ask Kubernetes again for everyone who approved; what no longer counts is said, and the rest is counted."""
     reviews = list(
@@ -153,9 +163,10 @@ def check_reviewers(request: Request) -> Waived:
     return accepted
 
 
-def _check_guards(request: Request, accepted: Waived) -> None:
+def _check_guards(request: Request, reviewed: Report, accepted: Waived) -> None:
     """A guard that is new, changed or no longer waived holds back what was approved without it."""
-    holding = hold_back(request, request.reports.get(round=request.round), accepted)
+    request.deployment.refresh_from_db(fields=["labels"])
+    holding = hold_back(request, reviewed, accepted)
     if holding:
         words = "; ".join(f"guard {name}: {said}" for name, said in sorted(holding.items()))
         raise Waiting(f"held back, asked again before applying: {words}")
@@ -227,31 +238,31 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
     """
     check_cluster(request, api)
     revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
+    reviewed = reviewed_report(request)
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(request.spec)),
         content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
-        before_phase=lambda _: _check_again(request, api, worker),
+        before_phase=lambda _: _check_again(request, api, worker, reviewed),
         before_wait=notes.write,
     )
     left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
     _finish(request, notes.keep(outcomes), left_out)
 
 
-def _check_again(request: Request, api: Api, worker: str) -> None:
-    """Before each phase (S25): still ours to do, the same wish and account, not paused, and who approved still may."""
+def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> None:
+    """Before each phase (S25): still ours to do, the same wish and account, not paused, approved as it would be now.
+
+    Guards are asked again too: without any it costs one query, else the reviewed facts are read once for all phases.
+    """
     if not claims.renew(request.pk, worker):
         raise LostClaim("the claim has passed to another worker")
-    account_uid = account_uid_of(request, api)
-    if account_uid != request.service_account_uid:
-        raise DigestMismatch(
-            f"the ServiceAccount has uid {account_uid}; approved was {request.service_account_uid}: it was made again"
-        )
+    check_account(request, api)
     if _live_deployment(request, api).get("spec", {}).get("paused"):
         raise Paused(request.deployment, "what was begun goes on")
-    check_reviewers(request)
+    check_decision(request, reviewed)
 
 
 @transaction.atomic(durable=True)

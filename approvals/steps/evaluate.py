@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from approvals import access, audit, policy, wake
@@ -39,9 +40,13 @@ def run(request: Request, worker: str) -> None:
 
 def hold_back(request: Request, report: Report, accepted: Waived) -> dict[str, str]:
     """Ask every guard and keep what each says; of those in force that hold the request back, their words by name."""
+    guards = _policies(request, Policy.Kind.GUARD)
+    if not guards:
+        return {}
+    prefetch_related_objects([report], "findings")
     facts = facts_of(request, report, accepted.fingerprints)
     holding = {}
-    for each in _policies(request, Policy.Kind.GUARD):
+    for each in guards:
         result, words = _ask_guard(each, request, facts)
         is_held = result in (Result.HOLDS, Result.ERROR)
         words = "; ".join([words, *accepted.lost]) if is_held else words

@@ -20,7 +20,7 @@ from approvals.access.port import connect
 from approvals.ledger import claims, optionals
 from approvals.ledger.claims import LostClaim
 from approvals.models import OptionalObject, Outcome, Revision
-from approvals.steps.deploy import approved_plan, check_reviewers
+from approvals.steps.deploy import approved_plan, check_decision, reviewed_report
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.standing import NotNow, check_standing
@@ -91,14 +91,14 @@ def _create(case: Case, rows: Rows) -> None:
 
 
 def _check(case: Case) -> None:
-    """Everything that S25 names, reviewers included: this is a first write."""
+    """Everything that S25 names, reviewers and guards included: this is a first write."""
     if not claims.renew_deployment(case.revision.deployment_id, case.worker):
         raise LostClaim("the claim has passed to another worker")
     request = case.revision.request
     spec = check_standing(case.revision, case.service)
     if optionals.is_another_wish(request, spec):
         raise NotNow(f"the spec of {request.deployment.name} is no longer the approved one: its request comes first")
-    check_reviewers(request)
+    check_decision(request, reviewed_report(request))
 
 
 def _served(case: Case, rows: Rows) -> Rows:

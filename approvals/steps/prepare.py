@@ -26,7 +26,7 @@ from approvals.steps import constraints, inventory
 from approvals.steps.sources import egress, limits, read_by, sources_of
 from provisioner import pipeline, probes, render
 from provisioner.cluster.api import Cluster as Api
-from provisioner.errors import BadSource, BundleTooLarge, Forbidden, PreconditionFailed, TryLater
+from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Forbidden, PreconditionFailed, TryLater
 from provisioner.review.record import to_record
 from provisioner.values import AccessRequest, Content, GroupKind, Identity, JsonObject, ObjectRef, Report, Severity
 
@@ -124,6 +124,15 @@ def account_uid_of(request: Request, api: Api) -> str:
             f"ServiceAccount {namespace}/{name} does not exist: create it, with the rights that the bundle needs, first"
         )
     return str(account["metadata"]["uid"])
+
+
+def check_account(request: Request, api: Api) -> None:
+    """The ServiceAccount must be the very one that was approved: the same name made again is another one (S07)."""
+    found = account_uid_of(request, api)
+    if found != request.service_account_uid:
+        raise DigestMismatch(
+            f"the ServiceAccount has uid {found}; approved was {request.service_account_uid}: it was made again"
+        )
 
 
 def running_content(request: Request) -> Content | None:

@@ -28,11 +28,11 @@ from approvals.steps.deploy import NoLongerWished, check_reviewers, close
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused
-from approvals.steps.prepare import account_uid_of, check_cluster
+from approvals.steps.prepare import check_account, check_cluster
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
-from provisioner.errors import DigestMismatch, PratiqueError, PreconditionFailed
+from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.values import Action, Content, GroupKind, ObjectRef, Plan
 from provisioner.values import Outcome as Done
 
@@ -128,12 +128,7 @@ def _check(request: Request, target: Target, api: Api, worker: str) -> None:
     """Before each phase (S25): still ours to do, the account of that revision, not paused, and the approval stands."""
     if not claims.renew(request.pk, worker):
         raise LostClaim("the claim has passed to another worker")
-    account_uid = account_uid_of(target.revision.request, api)
-    if account_uid != target.revision.request.service_account_uid:
-        raise DigestMismatch(
-            f"the ServiceAccount has uid {account_uid}; revision {target.revision.number} was applied as "
-            f"{target.revision.request.service_account_uid}: it was made again"
-        )
+    check_account(target.revision.request, api)
     deployment = request.deployment
     live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
     if live is None or live["metadata"]["uid"] != deployment.uid or live["metadata"].get("deletionTimestamp"):

@@ -11,7 +11,7 @@ from typing import Any
 from approvals.ledger.digests import subject_digest
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Request, Revision
-from approvals.steps.prepare import account_uid_of, check_cluster
+from approvals.steps.prepare import check_account, check_cluster
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import DigestMismatch, TryLater
 from provisioner.values import ObjectRef
@@ -33,11 +33,7 @@ def check_standing(revision: Revision, api: Api) -> dict[str, Any]:
     _check_approval(revision, request)
     check_cluster(request, api)
     spec = _live_spec(request, api)
-    account_uid = account_uid_of(request, api)
-    if account_uid != request.service_account_uid:
-        raise NotNow(
-            f"the ServiceAccount has uid {account_uid}; approved was {request.service_account_uid}: it was made again"
-        )
+    check_account(request, api)
     return spec
 
 

@@ -27,6 +27,7 @@ from provisioner.cluster.order import (
     phases,
 )
 from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.pruning import bodies_of
 from provisioner.cluster.watch import failing_pods, until_gone, until_settled
 from provisioner.cluster.write import Job, Writer
 from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind
@@ -140,7 +141,8 @@ class _Apply:
         known = {one.ref.identity for one in content.manifests}
         leaving = [one for identity, one in self._actions.items() if identity not in known]
         yield from self._let_go([one for one in leaving if one.action is Action.NONE])
-        for going in deletion_phases(one.ref for one in leaving if one.action is Action.DELETE):
+        deleted = [one for one in leaving if one.action is Action.DELETE]
+        for going in deletion_phases((one.ref for one in deleted), bodies_of(deleted)):
             yield from self._delete_phase(going)
         if not self._stopped:
             self._forget_vain(known)

@@ -70,6 +70,14 @@ def in_steps(
     return placed
 
 
+def stated(manifest: Manifest) -> list[ObjectIdentity]:
+    """What an object itself says that it depends on; nothing where that cannot be read."""
+    try:
+        return [need.identity for need in _stated(manifest)]
+    except InvalidManifest:
+        return []
+
+
 def _needed_first(needs: Mapping[ObjectIdentity, frozenset[Need]]) -> Iterator[ObjectIdentity]:
     """Every object after what it needs. A stack of our own: a bundle may be deeper than Python's."""
     done: set[ObjectIdentity] = set()

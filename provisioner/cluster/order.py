@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from provisioner.cluster.graph import DEFINITION, NAMESPACE, Need, in_steps, needs_of
+from provisioner.cluster.graph import DEFINITION, NAMESPACE, Need, in_steps, needs_of, stated
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.values import GroupKind, Manifest, ObjectRef
+from provisioner.errors import DependencyCycle
+from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
 
 PHASES = (
     "namespaces",
@@ -75,6 +76,7 @@ _PHASE_OF = {
     GroupKind(_ADMISSION, "MutatingAdmissionPolicy"): "admission",
     GroupKind(_ADMISSION, "MutatingAdmissionPolicyBinding"): "admission",
 }
+_LEAVING = tuple(name for phase in reversed(PHASES) for name in ((CUSTOM, phase) if phase == "deploy" else (phase,)))
 _BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "extensions"})
 _DIGITS = re.compile(r"(\d+)")
 
@@ -145,14 +147,46 @@ def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Ne
     return Step(tuple(sorted(manifests, key=_place)), frozenset(ready))
 
 
-def deletion_phases(refs: Iterable[ObjectRef]) -> list[DeletionPhase]:
-    """The reverse: the last to come is the first to go, but custom resources go before the workloads of `deploy`."""
-    found: dict[str, list[ObjectRef]] = {}
-    for ref in refs:
-        name = phase_of(ref)
-        found.setdefault(CUSTOM if name == "deploy" and not is_built_in(ref.group) else name, []).append(ref)
-    order = [name for phase in reversed(PHASES) for name in ((CUSTOM, phase) if phase == "deploy" else (phase,))]
-    return [DeletionPhase(name, tuple(sorted(found[name], reverse=True))) for name in order if name in found]
+def deletion_phases(
+    refs: Iterable[ObjectRef], bodies: Mapping[ObjectIdentity, JsonObject] | None = None
+) -> list[DeletionPhase]:
+    """The reverse: the last to come is the first to go, but custom resources go before the workloads of `deploy`.
+
+    `bodies` are the objects as far as they are known: what one of them states that it depends on goes after it, if need
+    be in a later phase. A phase comes again for each step of it.
+    """
+    known = {ref.identity: ref for ref in refs}
+    places = _places_of_leaving(known, bodies or {})
+    found: dict[tuple[int, int], list[ObjectRef]] = {}
+    for identity, place in places.items():
+        found.setdefault(place, []).append(known[identity])
+    return [
+        DeletionPhase(_LEAVING[phase], tuple(sorted(found[phase, step], reverse=True))) for phase, step in sorted(found)
+    ]
+
+
+def _places_of_leaving(
+    known: Mapping[ObjectIdentity, ObjectRef], bodies: Mapping[ObjectIdentity, JsonObject]
+) -> dict[ObjectIdentity, tuple[int, int]]:
+    """(phase, step) of what goes. An order that nobody can keep is no reason to keep the objects: then phases count."""
+
+    def place(identity: ObjectIdentity) -> tuple[int, int]:
+        return _LEAVING.index(_leaving_phase(known[identity])), 0
+
+    waits: dict[ObjectIdentity, set[Need]] = {identity: set() for identity in known}
+    for identity in known.keys() & bodies.keys():
+        for needed in stated(Manifest(bodies[identity])):
+            if needed in known:
+                waits[needed].add(Need(identity))
+    try:
+        return in_steps({identity: frozenset(needs) for identity, needs in waits.items()}, place)
+    except DependencyCycle:
+        return {identity: place(identity) for identity in known}
+
+
+def _leaving_phase(ref: ObjectRef) -> str:
+    name = phase_of(ref)
+    return CUSTOM if name == "deploy" and not is_built_in(ref.group) else name
 
 
 def is_built_in(group: str) -> bool:

@@ -23,19 +23,26 @@ PRUNE, KEEP = "core.rukpak.io/prune", "false"
 def leaving(
     inventory: Mapping[ObjectIdentity, str], content: Content, before: Mapping[ObjectIdentity, Manifest]
 ) -> list[ObjectRef]:
-    """What is ours and not in the content, in the order in which it goes."""
+    """What is ours and not in the content."""
     wished = {one.ref.identity for one in content.manifests}
-    refs = [
+    return [
         ObjectRef(identity[0], before[identity].ref.version if identity in before else "", *identity[1:])
         for identity in inventory
         if identity not in wished
     ]
-    return [ref for phase in deletion_phases(refs) for ref in phase.refs]
 
 
 def deletions(scene: Scene, refs: Iterable[ObjectRef]) -> list[PlannedAction]:
+    """In the order in which they go."""
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        return list(pool.map(lambda ref: _deletion(scene, ref), refs))
+        planned = {one.ref.identity: one for one in pool.map(lambda ref: _deletion(scene, ref), refs)}
+    ordered = deletion_phases((one.ref for one in planned.values()), bodies_of(planned.values()))
+    return [planned[ref.identity] for phase in ordered for ref in phase.refs]
+
+
+def bodies_of(actions: Iterable[PlannedAction]) -> dict[ObjectIdentity, JsonObject]:
+    """The objects that the actions delete, as they were when that was planned."""
+    return {one.ref.identity: one.before for one in actions if one.before}
 
 
 def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.utils import timezone
 
 from approvals import services
-from approvals.models import Request, Revision
+from approvals.models import Policy, Request, Revision
 from approvals.steps import deploy
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
@@ -101,3 +102,25 @@ def test_what_was_never_ours_does_not_hold_a_deployment_that_leaves(
     assert station.look_after(deployment).gone_at is not None
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "crowded")) is not None
     assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "crowded")) is None
+
+
+def test_S25_a_guard_that_comes_in_the_middle_holds_the_next_phase_until_it_lets_go(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{any_station.namespace}-frozen"
+    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    any_station.work()
+    alice, now = any_station.people["alice"], timezone.now()
+    freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
+    freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
+    after_the_first(monkeypatch, freeze.save)
+    held = any_station.approve(deployment)
+    assert (held.state, held.problem_code) == ("applying", "waiting")
+    assert "guard freeze: frozen until Monday" in held.problem
+    of_last_phase = ObjectRef("apps", "v1", "Deployment", any_station.namespace, name)
+    assert any_station.api.get(of_last_phase) is None
+    Policy.objects.update(is_active=False)
+    any_station.work()
+    held.refresh_from_db()
+    assert held.state == "applied"
+    assert any_station.api.get(of_last_phase) is not None

@@ -28,7 +28,7 @@ def approved(here: World) -> Request:
 
 
 def ask_again(request: Request) -> None:
-    deploy._check_guards(request, deploy.check_reviewers(request))
+    deploy.check_decision(request, deploy.reviewed_report(request))
 
 
 def test_what_was_approved_passes_while_nothing_changed(approved: Request) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.order import CUSTOM, PHASES, defined_kinds, deletion_phases, phase_of, phases
 from provisioner.values import GroupKind, Manifest, ObjectRef
 
@@ -94,3 +95,37 @@ def test_what_came_last_goes_first_and_custom_resources_before_what_cleans_up_af
 def test_every_phase_can_be_left_again():
     refs = [ObjectRef("", "v1", "Namespace", "", "x")]
     assert deletion_phases(refs)[0].name == PHASES[0]
+
+
+def leaving(*stated: tuple[str, str], moved: dict[str, tuple[str, str]] | None = None) -> list[list[str]]:
+    """The names of four ConfigMaps a to d (or of the kinds in `moved`) as they go, each (x, y) saying: x depends on y."""
+    kinds = {name: (moved or {}).get(name, ("v1", "ConfigMap")) for name in "abcd"}
+    made = {name: manifest(*kind, name) for name, kind in kinds.items()}
+    bodies = {one.ref.identity: dict(one.body) for one in made.values()}
+    for name, needed in stated:
+        ref = made[needed].ref if needed in made else None
+        words = f"{ref.group}/{ref.kind}/{ref.name}" if ref else needed
+        bodies[made[name].ref.identity]["metadata"] = {"name": name, "annotations": {DEPENDS_ON: words}}
+    return [[ref.name for ref in phase.refs] for phase in deletion_phases((one.ref for one in made.values()), bodies)]
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        pytest.param([], [["d", "c", "b", "a"]], id="nothing stated"),
+        pytest.param([("a", "d")], [["c", "b", "a"], ["d"]], id="what depends goes first"),
+        pytest.param([("a", "b"), ("b", "c")], [["d", "a"], ["b"], ["c"]], id="a chain"),
+        pytest.param([("a", "b"), ("b", "a")], [["d", "c", "b", "a"]], id="a circle counts as nothing stated"),
+        pytest.param([("a", "a")], [["d", "c", "b", "a"]], id="on itself"),
+        pytest.param([("a", "no order at all")], [["d", "c", "b", "a"]], id="words that nobody can read"),
+        pytest.param([("a", "/ConfigMap/stays")], [["d", "c", "b", "a"]], id="what does not go"),
+    ],
+)
+def test_a_stated_order_is_reversed_where_objects_go(stated: list[tuple[str, str]], expected: list[list[str]]) -> None:
+    assert leaving(*stated) == expected
+
+
+def test_what_is_depended_on_goes_in_a_later_phase_than_its_own_if_need_be():
+    moved = {"a": ("v1", "Namespace"), "b": ("apps/v1", "Deployment")}
+    assert leaving(moved=moved) == [["b"], ["d", "c"], ["a"]]
+    assert leaving(("a", "b"), moved=moved) == [["d", "c"], ["a"], ["b"]]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.pruning import PRUNE
 from provisioner.errors import EmptyBundle
 from provisioner.values import Action, ObjectRef, OutcomeState
@@ -124,3 +125,15 @@ def test_custom_resources_go_before_their_definition(scene: Scene):
     going = [one.ref.kind for one in planned.actions if one.action is Action.DELETE]
     assert going == ["Widget", "CustomResourceDefinition"]
     assert failures(scene.apply(planned, scene.config_map())) == []
+
+
+def test_what_states_that_it_depends_on_another_goes_before_that_in_plan_and_apply(scene: Scene):
+    kept, first, last = scene.config_map(), scene.config_map("a-needs-z"), scene.config_map("z")
+    first["metadata"]["annotations"] = {DEPENDS_ON: f"/namespaces/{scene.namespace}/ConfigMap/z"}
+    assert failures(scene.deploy(kept, last, first)) == []
+    planned = scene.plan(kept)
+    assert [one.ref.name for one in planned.actions if one.action is Action.DELETE] == ["a-needs-z", "z"]
+    phases: list[str] = []
+    outcomes = scene.apply(planned, kept, before_phase=phases.append)
+    assert [one.ref.name for one in outcomes if one.action is Action.DELETE] == ["a-needs-z", "z"]
+    assert phases == ["delete configuration"] * 2, "the one is gone before the other is asked to go"
