@@ -1,19 +1,20 @@
-"""What can happen to a worker between any two of its steps, counted in events and done for real.
+"""What can happen to a worker between any two of its writes, counted in events and done for real.
 
-An event is one thing that a worker does to the world while it applies: a write to the cluster, or a short transaction.
-A worker is a forked process: it is hurt inside itself, at the event that it is told, and nobody has to hit the moment.
+An event is one thing that a worker does to the world: a write to the cluster, the commit of a transaction that wrote,
+or a write outside of one. A worker is a forked process: it is hurt inside itself, at the event that it is told, and
+nobody has to hit the moment.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -21,124 +22,123 @@ import psycopg
 import time_machine
 from django.db import connection
 
-from approvals.models import Request
-from approvals.steps import deploy, inventory, notes
 from provisioner.cluster.api import Cluster
-from provisioner.errors import Unreachable
+from tests.chaos.draw import Harm, Kind
+from tests.chaos.keeper import Keeper
 
-DOWN_FOR_CALLS = 3
-RESTART_SECONDS = 20.0
-
-
-class Kind(StrEnum):
-    NOTHING = "nothing"
-    KILLED_BEFORE = "killed before"
-    KILLED_AFTER = "killed after"
-    DATABASE_CUT = "database cut"
-    CLUSTER_DOWN = "cluster down"
-    CLUSTER_RESTARTED = "cluster restarted"
-    CLOCK_FORWARD = "clock forward"
-    CLOCK_BACK = "clock back"
-    RIVAL = "rival"
-
-
-@dataclass(frozen=True, slots=True)
-class Harm:
-    kind: Kind
-    event: int
-
-    def __str__(self) -> str:
-        return f"{self.kind} at event {self.event}"
+LOCK_MILLISECONDS = 200
+HANDOVER_SECONDS = 3.0
+BESIDE_SECONDS = 0.1
+WRITTEN = re.compile(r'\s*(?:INSERT INTO|UPDATE|DELETE FROM) "(?:approvals_)?(\w+)"')
 
 
 @dataclass
 class Hurting:
-    """Installed in one worker process; `log` gets a line for every event, so that a first run can count them."""
+    """Installed in one worker process; `log` gets a line for every event.
+
+    `takes` is what somebody else does to the cluster just before this worker's first write there.
+    """
 
     harm: Harm
     request_id: int
     database_url: str
     log: Path
-    restart: Callable[[], None]
-    down: int = 0
+    keeper: Keeper
+    takes: Callable[[], None]
 
     def install(self) -> None:
         self._numbers = itertools.count(1)
-        for name in ("apply", "delete"):
+        self._is_taken = False
+        self._unsaved: set[str] = set()
+        for name in ("apply", "create", "replace", "delete"):
             setattr(Cluster, name, self._write(getattr(Cluster, name), name))
-        for owner, name in (
-            (inventory.DatabaseInventory, "intend_many"),
-            (inventory.DatabaseInventory, "confirm_many"),
-            (inventory.DatabaseInventory, "forget"),
-            (notes.Notes, "write"),
-            (deploy, "_start"),
-            (deploy, "_finish"),
-        ):
-            setattr(owner, name, self._transaction(getattr(owner, name), name))
+        connection.execute_wrappers.append(self._statement)
+        connection.commit = self._end(connection.commit, is_commit=True)
+        connection.rollback = self._end(connection.rollback, is_commit=False)
 
     def _write(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         def write(*words: Any, **named: Any) -> Any:
-            if self.down:
-                self.down -= 1
-                raise Unreachable("the API server did not answer")
             if named.get("dry_run"):
                 return original(*words, **named)
-            number = self._next(name)
-            self._before(number)
-            answer = original(*words, **named)
-            self._after(number)
-            return answer
+            if not self._is_taken:
+                self._is_taken = True
+                self.takes()
+            return self._event(f"{name} in the cluster", lambda: original(*words, **named))
 
         return write
 
-    def _transaction(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
-        def transaction(*words: Any, **named: Any) -> Any:
-            number = self._next(name)
-            if number >= self.harm.event:
-                self._in_transaction()
-            self._before(number)
-            answer = original(*words, **named)
-            self._after(number)
-            return answer
+    def _statement(self, execute: Callable[..., Any], sql: str, words: Any, many: bool, context: Any) -> Any:
+        written = WRITTEN.match(sql)
+        if written is None:
+            return execute(sql, words, many, context)
+        if context["connection"].in_atomic_block:
+            self._unsaved.add(written[1])
+            return execute(sql, words, many, context)
+        return self._event(f"write {written[1]}", lambda: execute(sql, words, many, context))
 
-        return transaction
+    def _end(self, original: Callable[[], None], *, is_commit: bool) -> Callable[[], None]:
+        def end() -> None:
+            written, self._unsaved = sorted(self._unsaved), set()
+            if is_commit and written:
+                self._event(f"commit {', '.join(written)}", original)
+            else:
+                original()
 
-    def _next(self, name: str) -> int:
+        return end
+
+    def _event(self, name: str, do: Callable[[], Any]) -> Any:
         number = next(self._numbers)
         with self.log.open("a") as log:
-            log.write(f"{number} {name}\n")
-        return number
+            log.write(f"{name}\n")
+        kind = self.harm.kind if number == self.harm.event else Kind.NOTHING
+        if kind in self._harms():
+            self._harms()[kind]()
+        answer = do()
+        if kind is Kind.KILLED_AFTER:
+            _die()
+        return answer
 
-    def _before(self, number: int) -> None:
-        if number != self.harm.event:
-            return
-        if self.harm.kind is Kind.KILLED_BEFORE:
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif self.harm.kind is Kind.CLUSTER_DOWN:
-            self.down = DOWN_FOR_CALLS
-        elif self.harm.kind is Kind.CLUSTER_RESTARTED:
-            self.restart()
-        elif self.harm.kind in (Kind.CLOCK_FORWARD, Kind.CLOCK_BACK):
-            hours = 10 if self.harm.kind is Kind.CLOCK_FORWARD else -10
-            time_machine.travel(datetime.now(UTC) + timedelta(hours=hours), tick=True).start()
+    def _harms(self) -> dict[Kind, Callable[[], object]]:
+        """What is done just before the event."""
+        return {
+            Kind.KILLED_BEFORE: _die,
+            Kind.DATABASE_CUT: self._cut,
+            Kind.CLUSTER_CRASHED: lambda: self.keeper.ask("crash"),
+            Kind.CLUSTER_RESTARTED: lambda: self.keeper.ask("restart"),
+            Kind.STORE_CRASHED: lambda: self.keeper.ask("crash store"),
+            Kind.CLOCK_FORWARD: lambda: _jump(hours=10),
+            Kind.CLOCK_BACK: lambda: _jump(hours=-10),
+            Kind.RIVAL: self._lose_claim,
+        }
 
-    def _after(self, number: int) -> None:
-        if number == self.harm.event and self.harm.kind is Kind.KILLED_AFTER:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def _cut(self) -> None:
+        with psycopg.connect(self.database_url, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
 
-    def _in_transaction(self) -> None:
-        """Only where the worker's own connection is at hand: at the first transaction from the event on, once."""
-        kind, self.harm = self.harm.kind, self.harm if self.harm.kind not in ONCE else Harm(Kind.NOTHING, 0)
-        if kind is Kind.DATABASE_CUT:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_backend_pid()")
-                backend = cursor.fetchone()[0]
-            with psycopg.connect(self.database_url, autocommit=True) as other:
-                other.execute("SELECT pg_terminate_backend(%s)", [backend])
-        elif kind is Kind.RIVAL:
-            # As if this worker had stood still for longer than its claim lasts: another one may take the request.
-            Request.objects.filter(pk=self.request_id).update(claimed_until=datetime(2020, 1, 1, tzinfo=UTC))
-            time.sleep(0.3)
+    def _lose_claim(self) -> None:
+        """As if this worker had stood still for longer than its claim lasts, until another one has the request."""
+        with psycopg.connect(self.database_url, autocommit=True) as other:
+            other.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
+            lapsed = "UPDATE approvals_request SET claimed_until = '2020-01-01' WHERE id = %s RETURNING claimed_by"
+            try:
+                holder = other.execute(lapsed, [self.request_id]).fetchone()
+            except psycopg.errors.LockNotAvailable:
+                # This worker itself holds the row in an open transaction: nobody takes it from there.
+                self.harm = replace(self.harm, event=self.harm.event + 1)
+                return
+            end = time.monotonic() + HANDOVER_SECONDS
+            asked = "SELECT claimed_by FROM approvals_request WHERE id = %s"
+            while other.execute(asked, [self.request_id]).fetchone() == holder and time.monotonic() < end:
+                time.sleep(0.02)
+        time.sleep(BESIDE_SECONDS)
 
 
-ONCE = frozenset({Kind.DATABASE_CUT, Kind.RIVAL})
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _jump(*, hours: int) -> None:
+    time_machine.travel(datetime.now(UTC) + timedelta(hours=hours), tick=True).start()

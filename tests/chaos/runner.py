@@ -1,21 +1,20 @@
-"""`python -m tests.chaos.runner`: one pivot applied again and again, each time hurt at another moment.
+"""`python -m tests.chaos.runner`: approved requests carried out again and again, each time hurt at another moment.
 
-Prints a JSON line for every run. A process of its own, because its database, its sandbox and its workers are real and
+Prints a JSON line for every run. A process of its own, because its database, its cluster and its workers are real and
 are killed: nothing of that goes well inside a test run. Started by test_chaos.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
-import random
-import signal
-import subprocess
 import sys
 import time
 import traceback
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,248 +27,252 @@ django.setup()
 from django.core.cache import cache  # noqa: E402 -- needs the settings above
 from django.db import connections  # noqa: E402 -- needs the settings above
 
+from approvals import tasks  # noqa: E402 -- needs the settings above
 from approvals.access import port  # noqa: E402 -- needs the settings above
-from approvals.audit import verify_chain  # noqa: E402 -- needs the settings above
-from approvals.lifecycle import WORKABLE, State  # noqa: E402 -- needs the settings above
-from approvals.models import AuditEntry, BundleDeployment, Request  # noqa: E402 -- needs the settings above
-from approvals.project import celery  # noqa: E402, F401 -- sets the app that wakes are sent with
-from approvals.steps.advance import advance  # noqa: E402 -- needs the settings above
-from approvals.steps.inventory import ref_of  # noqa: E402 -- needs the settings above
+from approvals.lifecycle import OPEN  # noqa: E402 -- needs the settings above
+from approvals.models import BundleDeployment, Request  # noqa: E402 -- needs the settings above
+from approvals.project.celery import app  # noqa: E402 -- needs the settings above
 from provisioner.cluster.api import Cluster as Api  # noqa: E402 -- needs the settings above
-from provisioner.values import ObjectRef  # noqa: E402 -- needs the settings above
-from tests.chaos.harms import Harm, Hurting, Kind  # noqa: E402 -- needs the settings above
-from tests.controlplane.endpoint import USERS, Endpoint  # noqa: E402 -- needs the settings above
+from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, drawn, drawn_by_class  # noqa: E402 -- needs the settings above
+from tests.chaos.found import found  # noqa: E402 -- needs the settings above
+from tests.chaos.harms import Hurting  # noqa: E402 -- needs the settings above
+from tests.chaos.keeper import KUBECONFIG, SOCKET, Keeper  # noqa: E402 -- needs the settings above
+from tests.chaos.rewind import Rewound  # noqa: E402 -- needs the settings above
+from tests.chaos.scenarios import approve, ask, taking  # noqa: E402 -- needs the settings above
+from tests.controlplane.endpoint import Endpoint  # noqa: E402 -- needs the settings above
 from tests.journeys import station as built  # noqa: E402 -- needs the settings above
 from tests.journeys.station import Station  # noqa: E402 -- needs the settings above
+from tests.services.process import Options, Server  # noqa: E402 -- needs the settings above
 
-MAX_WORKERS = 12
-SETTLE_SECONDS = 60.0
-LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 240.0
+MAX_TURNS = 12
+SETTLE_SECONDS = 180.0
 RIVAL_SECONDS = 0.05
-KINDS = [kind for kind in Kind if kind is not Kind.NOTHING]
-# What differs from run to run without meaning anything.
-VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "annotations", "selfLink")
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+ADVANCE, LOOK_AFTER = "approvals.advance", "approvals.look_after"
+Message = tuple[str, int]
 
 
-@dataclass
-class Sandbox:
-    """A sandbox in a process of its own, which can be stopped and started again on the same port."""
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An approved request, with the messages that its approval sent."""
 
-    folder: Path
-    port: int
-    process: subprocess.Popen[bytes] | None = None
+    scenario: Scenario
+    request_id: int
+    deployment_id: int
+    namespace: str
 
     @property
-    def kubeconfig(self) -> Path:
-        return self.folder / "kubeconfig"
-
-    def start(self) -> None:
-        users = self.folder / "users.json"
-        users.write_text(
-            json.dumps([{"name": u.name, "token": f"token-{u.name}", "groups": u.groups, "uid": u.uid} for u in USERS])
-        )
-        command = [sys.executable, "-m", "provisioner.sandbox", "--state", self.folder / "state"]
-        command += ["--port", self.port, "--kubeconfig", self.kubeconfig, "--users", users]
-        self.process = subprocess.Popen([str(it) for it in command], stdout=subprocess.PIPE)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith(b"Ready:"), line
-        (self.folder / "pid").write_text(str(self.process.pid))
-
-    def stop(self) -> None:
-        os.kill(int((self.folder / "pid").read_text()), signal.SIGTERM)
-        time.sleep(0.5)
-
-    def restart(self) -> None:
-        """Called in a worker: the sandbox it starts outlives it, and is known by its pid."""
-        self.stop()
-        self.start()
+    def messages(self) -> list[Message]:
+        return [(ADVANCE, self.request_id), (LOOK_AFTER, self.deployment_id)]
 
 
 @dataclass
 class Chaos:
-    sandbox: Sandbox
-    bundles: str
     folder: Path
-    database_url: str
+    bundles: str
+    is_real: bool
+    keeper: Keeper
+    rewound: Rewound
     station: Station = field(init=False)
+    cases: dict[Scenario, Case] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        endpoint = Endpoint.read(self.sandbox.kubeconfig, Path("kubectl"))
+        """A cluster with everything that is there before anything is asked for; the sandbox with the requests too."""
+        endpoint = self._endpoint()
         cluster = built.register(endpoint.kubeconfig("pratique"))
         api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20)
-        self.station = Station(cluster, api, "", Path("kubectl"), self.sandbox.kubeconfig)
+        self.station = Station(cluster, api, "", Path("kubectl"), self.folder / KUBECONFIG)
         self.station.people = {name: built.user(name, cluster) for name in built.PEOPLE}
+        built.prepare(api, "chaos")
+        if self.is_real:
+            return
+        asked = {one: ask(one, self.station, self.bundles, f"chaos-{one.name.lower()}") for one in Scenario}
+        self.cases = {scenario: self._approved(scenario, wish) for scenario, wish in asked.items()}
+        self._let_go()
+        self.keeper.ask("save")
+        self.rewound.save()
 
     def run(self, harm: Harm, number: int) -> dict[str, Any]:
-        """Version 1 undisturbed, version 2 with the harm; returns what is found afterwards."""
-        station = self.station
-        station.namespace = f"chaos-{number}"
-        built.prepare(station.api, station.namespace)
-        name = f"boat-{number}"
-        deployment = station.wish(name, self._source("1"))
-        station.work()
-        assert station.approve(deployment).state == State.APPLIED, station.latest(deployment).problem
-        station.wish(name, self._source("2"))
-        station.work()
-        request = self._approve_without_work(deployment)
+        """Carry out the scenario with the harm; returns what is found afterwards."""
+        case = self._begin(harm.scenario, number)
         log = self.folder / f"{number}.log"
-        workers = self._work(request.pk, harm, log)
-        events = len(log.read_text().splitlines()) if log.exists() else 0
-        return {"harm": str(harm), "events": events, "workers": workers, "found": self._found(deployment, request)}
+        log.touch()
+        told = self._work(case, harm, log)
+        events = log.read_text().splitlines()
+        what = found(case.scenario, self._endpoint(), Request.objects.get(pk=case.request_id))
+        return {
+            "scenario": case.scenario,
+            "kind": harm.kind,
+            "event": harm.event,
+            "events": events,
+            **told,
+            "found": what,
+        }
 
-    def _source(self, version: str) -> dict[str, Any]:
-        return {"kind": "http", "http": {"url": f"{self.bundles}/boat-{version}.tar.gz"}}
+    def _begin(self, scenario: Scenario, number: int) -> Case:
+        if not self.is_real:
+            self.keeper.ask("load")
+            self.rewound.load()
+            return self.cases[scenario]
+        self._let_go()
+        self.station.api = Api.connect(self._endpoint().kubeconfig("admin"), timeout_seconds=20)
+        wish = ask(scenario, self.station, self.bundles, f"chaos-{number}x")
+        return self._approved(scenario, wish)
 
-    def _approve_without_work(self, deployment: BundleDeployment) -> Request:
-        from approvals import services
+    def _approved(self, scenario: Scenario, wish: BundleDeployment) -> Case:
+        return Case(scenario, approve(self.station, wish).pk, wish.pk, str(wish.spec["installNamespace"]))
 
-        request = self.station.latest(deployment)
-        services.review(
-            by=self.station.people["alice"],
-            request_id=request.pk,
-            decision="Approve",
-            subject_digest=request.subject_digest,
-            reason="read it",
-            channel="browser",
-            acknowledges=services.to_acknowledge(request),
-        )
-        return request
+    def _endpoint(self) -> Endpoint:
+        return Endpoint.read(self.folder / KUBECONFIG, Path("kubectl"))
 
-    def _work(self, request_id: int, harm: Harm, log: Path) -> int:
-        """Workers, one after the other as the sweep would wake them, until it is settled; returns how many."""
-        self._forget_connections()
-        hurt, number = self._fork(request_id, harm, log), 1
-        rivals = []
-        while number < MAX_WORKERS:
-            if harm.kind is Kind.RIVAL and number == 1:
-                rivals.append(self._fork_rival(request_id))
-                number += 1
-            self._wait(hurt)
-            for rival in rivals:
-                self._wait(rival)
-            rivals = []
-            if not Request.objects.filter(pk=request_id, state__in=WORKABLE).exists():
-                return number
-            # The claim of a dead worker lapses; a sweep wakes what is due.
-            Request.objects.filter(pk=request_id).update(claimed_until=LONG_AGO, look_again_at=None)
-            self._forget_connections()
-            hurt, number = self._fork(request_id, Harm(Kind.NOTHING, 0), log.with_suffix(".again")), number + 1
-        return number
+    def _work(self, case: Case, harm: Harm, log: Path) -> dict[str, Any]:
+        """Workers, one after the other as the sweep wakes them, until all is done: the first is hurt, or two are."""
+        is_killed, messages, turns = False, case.messages, 0
+        quiet = replace(harm, kind=Kind.NOTHING)
+        while messages and turns < MAX_TURNS:
+            self._let_go()
+            hurt = self._fork(case, quiet if turns else harm, log if not turns else Path(os.devnull), messages)
+            beside = [self._fork_beside(case, quiet) for _ in range(ACCOMPANIED.get(harm.kind, 0) if not turns else 0)]
+            status = self._waited(hurt)
+            for pid in beside:
+                self._waited(pid)
+            turns += 1
+            is_killed |= os.WIFSIGNALED(status)
+            self.keeper.ask("ready?")
+            is_open = Request.objects.filter(pk=case.request_id, state__in=OPEN).exists()
+            if turns > 1 and status == 0 and not is_open:
+                break
+            messages = [message for message in self._swept(case) if message in case.messages]
+            if is_open and (ADVANCE, case.request_id) not in messages:
+                return {"is_killed": is_killed, "turns": turns, "is_forgotten": True}
+        return {"is_killed": is_killed, "turns": turns, "is_forgotten": False}
 
-    def _fork(self, request_id: int, harm: Harm, log: Path) -> int:
+    def _swept(self, case: Case) -> list[Message]:
+        """What the sweep wakes once claims have lapsed and waits are over: real messages, from a queue in memory."""
+        Request.objects.filter(pk=case.request_id).exclude(claimed_until=None).update(claimed_until=LONG_AGO)
+        Request.objects.filter(pk=case.request_id).exclude(look_again_at=None).update(look_again_at=LONG_AGO)
+        BundleDeployment.objects.filter(pk=case.deployment_id).update(looked_after_at=LONG_AGO)
+        list(_messages())
+        tasks.sweep()
+        return list(_messages())
+
+    def _fork(self, case: Case, harm: Harm, log: Path, messages: Sequence[Message]) -> int:
         pid = os.fork()
         if pid:
             return pid
         code = 0
         try:
-            Hurting(harm, request_id, self.database_url, log, self.sandbox.restart).install()
-            advance(request_id)
+            self._hurting(case, harm, log).install()
+            _act(messages)
         except BaseException:  # noqa: BLE001 -- nothing of a fork may go on in its parent's code
-            (log.with_suffix(".error")).write_text(traceback.format_exc())
+            (self.folder / f"{harm}.error".replace(" ", "-")).write_text(traceback.format_exc())
             code = 1
         os._exit(code)
 
-    def _fork_rival(self, request_id: int) -> int:
+    def _fork_beside(self, case: Case, quiet: Harm) -> int:
+        """A worker that gets the same messages, the last one first, until the request is settled."""
         pid = os.fork()
         if pid:
             return pid
         try:
+            self._hurting(case, quiet, Path(os.devnull)).install()
             end = time.monotonic() + SETTLE_SECONDS
-            while Request.objects.filter(pk=request_id, state__in=WORKABLE).exists() and time.monotonic() < end:
+            while Request.objects.filter(pk=case.request_id, state__in=OPEN).exists() and time.monotonic() < end:
                 time.sleep(RIVAL_SECONDS)
-                advance(request_id)
+                _act(case.messages[::-1])
         finally:
             os._exit(0)
 
-    def _wait(self, pid: int) -> None:
+    def _hurting(self, case: Case, harm: Harm, log: Path) -> Hurting:
+        takes = taking(case.scenario, self._endpoint(), case.namespace)
+        return Hurting(harm, case.request_id, os.environ["PRATIQUE_DATABASE_URL"], log, self.keeper, takes)
+
+    def _waited(self, pid: int) -> int:
         end = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < end:
-            done, _ = os.waitpid(pid, os.WNOHANG)
+            done, status = os.waitpid(pid, os.WNOHANG)
             if done:
-                return
-            time.sleep(0.01)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+                return status
+            time.sleep(0.005)
+        raise RuntimeError(f"a worker did not come to an end within {SETTLE_SECONDS:.0f} s")
 
-    def _forget_connections(self) -> None:
+    def _let_go(self) -> None:
         """A fork shares sockets: nothing that is open may be used on both sides."""
         connections.close_all()
         cache.clear()
         port._current[:] = [port.RealKubernetes()]
 
-    def _found(self, deployment: BundleDeployment, request: Request) -> dict[str, Any]:
-        request.refresh_from_db()
-        fresh = Api.connect(
-            Endpoint.read(self.sandbox.kubeconfig, Path("kubectl")).kubeconfig("admin"), timeout_seconds=20
-        )
-        self.station.api = fresh
-        namespace = self.station.namespace
-        rows = list(deployment.inventory.all())
-        live = {str(ref_of(row)): fresh.get(ref_of(row)) for row in rows}
-        gone = ObjectRef("", "v1", "ConfigMap", namespace, "old")
-        verbs = AuditEntry.objects.filter(request_uid=str(request.uid)).values_list("verb", flat=True)
-        return {
-            "state": request.state,
-            "problem": request.problem,
-            "revisions": list(deployment.revisions.order_by("number").values_list("state", flat=True)),
-            "objects": {key.replace(namespace, "NS"): _meaning(obj, namespace) for key, obj in sorted(live.items())},
-            "strangers": [
-                str(ref_of(row))
-                for row in rows
-                if (live[str(ref_of(row))] or {}).get("metadata", {}).get("uid") != row.uid
-            ],
-            "is_old_gone": fresh.get(gone) is None,
-            "starts": sum(verb == "request.start" for verb in verbs),
-            "finishes": sum(verb == "request.finish" for verb in verbs),
-            "chain": verify_chain().is_whole,
-        }
+
+def _act(messages: Sequence[Message]) -> None:
+    acts = {ADVANCE: tasks.advance_request, LOOK_AFTER: tasks.look_after_deployment}
+    for name, pk in messages:
+        acts[name](pk)
 
 
-def _meaning(obj: Any, namespace: str) -> Any:
-    """An object without what differs from run to run; its managers and its generation stay."""
-    if obj is None:
-        return None
-    meta = obj["metadata"]
-    managers = sorted({entry["manager"] for entry in meta.get("managedFields") or () if not entry.get("subresource")})
-    kept = {key: value for key, value in meta.items() if key not in VOLATILE}
-    body = {**obj, "metadata": kept, "managers": managers}
-    body.pop("status", None)
-    return json.loads(json.dumps(body, sort_keys=True).replace(namespace, "NS"))
+def _messages() -> Iterator[Message]:
+    """What lies in the queue, taken out of it."""
+    with app.connection_for_read() as broker, broker.SimpleQueue(app.conf.task_default_queue, no_ack=True) as queue:
+        while True:
+            try:
+                message = queue.get_nowait()
+            except queue.Empty:
+                return
+            yield str(message.headers["task"]), int(message.decode()[0][0])
 
 
-def harms(events: int, count: int, seed: int) -> list[Harm]:
-    """Every kind at moments all over the run, drawn alike for the same seed, every event about equally often."""
-    moments = random.Random(seed)
-    pairs = [Harm(kind, event) for kind in KINDS for event in range(1, events + 1)]
-    moments.shuffle(pairs)
-    return pairs[:count] if count <= len(pairs) else pairs + [moments.choice(pairs) for _ in range(count - len(pairs))]
+@contextlib.contextmanager
+def _kept(folder: Path, binaries: Path | None) -> Iterator[Keeper]:
+    command = [sys.executable, "-m", "tests.chaos.keeper", "--folder", folder]
+    command += ["--binaries", binaries] if binaries else []
+    server = Server("keeper", command, folder / "keeper.log", Options(env={"PYTHONPATH": str(ROOT)}))
+    server.wait((folder / SOCKET).exists, START_SECONDS)
+    keeper = Keeper(folder)
+    try:
+        yield keeper
+    finally:
+        keeper.ask("end")
+        server.stop(hard=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--bundles", required=True)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--runs", type=int, required=True)
+    parser.add_argument("--runs", type=int, required=True, help="of all parts together")
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--part", type=int, default=0)
+    parser.add_argument("--parts", type=int, default=1)
+    parser.add_argument("--binaries", type=Path, help="those of a real Kubernetes; without them it is the sandbox")
     options = parser.parse_args()
-    sandbox = Sandbox(options.folder, options.port)
-    sandbox.start()
-    url = os.environ["PRATIQUE_DATABASE_URL"]
-    chaos = Chaos(sandbox, options.bundles, options.folder, url)
-    try:
-        chaos.prepare()
-        undisturbed = chaos.run(Harm(Kind.NOTHING, 0), 0)
+    with _kept(options.folder, options.binaries) as keeper:
+        _run(options, keeper)
+
+
+def _run(options: argparse.Namespace, keeper: Keeper) -> None:
+    rewound = Rewound(os.environ["PRATIQUE_DATABASE_URL"])
+    chaos = Chaos(options.folder, options.bundles, options.binaries is not None, keeper, rewound)
+    chaos.prepare()
+    events = {}
+    for number, scenario in enumerate(Scenario):
+        undisturbed = chaos.run(Harm(scenario, Kind.NOTHING, 0), number)
+        events[scenario] = undisturbed["events"]
         _say(undisturbed)
-        for number, harm in enumerate(harms(undisturbed["events"], options.runs, options.seed), start=1):
-            _say(chaos.run(harm, number))
-    finally:
-        sandbox.stop()
+    for number, harm in enumerate(_harms(options, events), start=len(events)):
+        _say(chaos.run(harm, number))
 
 
-def _say(found: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(found) + "\n")
+def _harms(options: argparse.Namespace, events: dict[Scenario, list[str]]) -> list[Harm]:
+    if options.binaries:
+        return drawn_by_class(events, CLUSTER_HARMS, options.runs, options.seed)
+    kinds = [kind for kind in Kind if kind not in (Kind.NOTHING, Kind.STORE_CRASHED)]
+    points = {scenario: len(names) for scenario, names in events.items()}
+    return drawn(points, kinds, options.runs, options.seed)[options.part :: options.parts]
+
+
+def _say(told: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(told) + "\n")
     sys.stdout.flush()
 
 

@@ -7,6 +7,10 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,45 +20,17 @@ import pytest
 import yaml
 
 from approvals.management.demo.bundles import pack
+from tests.chaos.draw import Harm, Kind, Scenario, unvisited
+from tests.chaos.scenarios import VERSIONS, boat
 from tests.services.postgresql import Postgres
-from tests.services.process import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-# The first ones of the same seed are always the same; more take longer than a run of all tests should.
-RUNS = int(os.environ.get("PRATIQUE_CHAOS_RUNS", "40"))
+RUNS = int(os.environ.get("PRATIQUE_CHAOS_RUNS", "200"))
+REAL_RUNS = int(os.environ.get("PRATIQUE_CHAOS_REAL_RUNS", "24"))
 SEED = int(os.environ.get("PRATIQUE_SEED", "20261121"))
+# Each has a database, a cluster and a share of the runs.
+PARTS = 2
 SECONDS = 1500
-
-
-def boat(version: str) -> list[dict[str, Any]]:
-    """Two versions that create, change, leave alone and delete."""
-    labels = {"app.kubernetes.io/name": "boat"}
-    config = {"apiVersion": "v1", "kind": "ConfigMap"}
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {
-            "serviceAccountName": "boat",
-            "containers": [{"name": "boat", "image": f"registry.example.com/boat:{version}"}],
-        },
-    }
-    objects: list[dict[str, Any]] = [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "boat"}},
-        {**config, "metadata": {"name": "settings"}, "data": {"version": version}},
-        {**config, "metadata": {"name": "new" if version == "2" else "old"}, "data": {"a": "b"}},
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "boat"},
-            "spec": {"clusterIP": "None", "selector": labels, "ports": [{"port": 80}]},
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "boat", "labels": labels},
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
-        },
-    ]
-    return objects
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -63,8 +39,8 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def bundles(tmp_path: Path) -> Any:
-    for version in ("1", "2"):
+def bundles(tmp_path: Path) -> Iterator[str]:
+    for version in VERSIONS:
         folder = tmp_path / "source" / "boat" / version / "manifests"
         folder.mkdir(parents=True)
         (folder / "all.yaml").write_text(yaml.safe_dump_all(boat(version)))
@@ -74,6 +50,62 @@ def bundles(tmp_path: Path) -> Any:
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One line of the runner: the harm, what the hurt worker did until then, and what there is after all."""
+
+    harm: Harm
+    events: list[str]
+    is_killed: bool
+    is_forgotten: bool
+    turns: int
+    found: dict[str, Any]
+
+    @classmethod
+    def read(cls, line: str) -> Run:
+        told = json.loads(line)
+        harm = Harm(Scenario(told.pop("scenario")), Kind(told.pop("kind")), told.pop("event"))
+        return cls(harm, **told)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Starts `tests.chaos.runner` with a database and a folder of its own."""
+
+    postgres: Postgres
+    bundles: str
+    tmp_path: Path
+
+    def run(self, runs: int, part: int, parts: int, *more: str | Path) -> list[Run]:
+        folder = self.tmp_path / f"part-{part}"
+        folder.mkdir()
+        environment = self._environment(folder)
+        run = partial(
+            subprocess.run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
+        migrated = run([sys.executable, "manage.py", "migrate", "--verbosity", "0"])
+        assert migrated.returncode == 0, migrated.stderr
+        words = ["--folder", folder, "--bundles", self.bundles, "--runs", runs, "--seed", SEED]
+        words += ["--part", part, "--parts", parts, *more]
+        done = run([sys.executable, "-m", "tests.chaos.runner", *map(str, words)])
+        assert done.returncode == 0, done.stderr[-4000:]
+        return [Run.read(line) for line in done.stdout.splitlines()]
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PRATIQUE_SECRET_KEY": "x" * 50,
+            "PRATIQUE_DATABASE_URL": self.postgres.fresh_database(),
+            "PRATIQUE_CONTENT_DIR": str(folder / "content"),
+            "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
+            "PRATIQUE_PLAIN_HTTP": "true",
+            "PRATIQUE_MUTABLE_HTTP": "true",
+            # Nobody listens: the runner takes out what the sweep puts in.
+            "PRATIQUE_REDIS_URL": "memory://",
+            "PRATIQUE_LOG_FORMAT": "console",
+        }
 
 
 def differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
@@ -88,37 +120,72 @@ def differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, An
     return told
 
 
+def check_undisturbed(runs: dict[Scenario, Run]) -> None:
+    """What the others are compared with is what it has to be."""
+    ends = {scenario: (*run.found["requests"][-1], run.found["is_gone"]) for scenario, run in runs.items()}
+    assert ends == {
+        Scenario.FIRST: ("deploy", "applied", "", False),
+        Scenario.UPDATE: ("deploy", "applied", "", False),
+        Scenario.RESTORE: ("deploy", "failed", "apply-failed", False),
+        Scenario.DELETION: ("delete", "applied", "", True),
+    }
+    assert "revision 1 was put back" in runs[Scenario.RESTORE].found["problem"]
+    for run in runs.values():
+        assert all(run.found["inventory"].values()), run.found["inventory"]
+        assert run.found["is_chain_whole"]
+        assert run.found["audit"].count("request.start") == 1
+
+
+def check(runs: list[Run], undisturbed: dict[Scenario, Run]) -> None:
+    different = {
+        str(run.harm): told
+        for run in runs
+        if (told := differences(run.found, undisturbed[run.harm.scenario].found)) or run.is_forgotten
+    }
+    assert different == {}, f"{len(different)} of {len(runs)} runs ended otherwise (seed {SEED})"
+
+
+def coverage(runs: list[Run], points: dict[Scenario, int]) -> str:
+    """Words about what was tried, for people who read the test's output."""
+    missed = unvisited(points, [run.harm for run in runs if run.is_killed])
+    kinds = Counter(run.harm.kind for run in runs)
+    lines = [
+        f"chaos: {len(runs)} runs of seed {SEED}, between the writes of "
+        + ", ".join(f"{scenario} ({count})" for scenario, count in points.items())
+    ]
+    lines.append("  " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
+    lines.append(f"  points at which no worker was killed: {', '.join(missed) or 'none'}")
+    return "\n".join(lines)
+
+
 @pytest.mark.services
 def test_whatever_happens_between_two_writes_all_is_as_if_nothing_had_happened(
-    bundles: str, postgres: Postgres, tmp_path: Path
+    bundles: str, postgres: Postgres, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    environment = {
-        **os.environ,
-        "PRATIQUE_SECRET_KEY": "x" * 50,
-        "PRATIQUE_DATABASE_URL": postgres.fresh_database(),
-        "PRATIQUE_CONTENT_DIR": str(tmp_path / "content"),
-        "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
-        "PRATIQUE_PLAIN_HTTP": "true",
-        "PRATIQUE_MUTABLE_HTTP": "true",
-        # Nobody listens: the runner looks again by itself, as the sweep does.
-        "PRATIQUE_REDIS_URL": "memory://",
-        "PRATIQUE_LOG_FORMAT": "console",
-    }
-    folder = tmp_path / "chaos"
-    folder.mkdir()
-    run = partial(
-        subprocess.run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
-    )
-    migrated = run([sys.executable, "manage.py", "migrate", "--verbosity", "0"])
-    assert migrated.returncode == 0, migrated.stderr
-    words = ["--folder", folder, "--bundles", bundles, "--port", free_port(), "--runs", RUNS, "--seed", SEED]
-    done = run([sys.executable, "-m", "tests.chaos.runner", *map(str, words)])
-    assert done.returncode == 0, done.stderr[-4000:]
-    undisturbed, *hurt = [json.loads(line) for line in done.stdout.splitlines()]
-    assert undisturbed["found"]["state"] == "applied", undisturbed
-    assert undisturbed["found"]["strangers"] == []
-    assert (undisturbed["found"]["starts"], undisturbed["found"]["finishes"]) == (1, 1)
-    assert undisturbed["found"]["is_old_gone"]
+    runner = Runner(postgres, bundles, tmp_path)
+    with ThreadPoolExecutor(PARTS) as parts:
+        shares = list(parts.map(lambda part: runner.run(RUNS, part, PARTS), range(PARTS)))
+    hurt = []
+    for share in shares:
+        undisturbed = {run.harm.scenario: run for run in share[: len(Scenario)]}
+        check_undisturbed(undisturbed)
+        check(share[len(Scenario) :], undisturbed)
+        hurt += share[len(Scenario) :]
+    points = {scenario: len(run.events) for scenario, run in undisturbed.items()}
+    with capsys.disabled():
+        sys.stdout.write(f"\n{coverage(hurt, points)}\n")
     assert len(hurt) == RUNS
-    different = {one["harm"]: told for one in hurt if (told := differences(one["found"], undisturbed["found"]))}
-    assert different == {}, f"{len(different)} of {RUNS} runs ended otherwise (seed {SEED})"
+    assert unvisited(points, [run.harm for run in hurt if run.is_killed]) == []
+
+
+def test_a_real_api_server_and_etcd_may_go_and_come_back_between_two_writes(
+    bundles: str, postgres: Postgres, binaries: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    share = Runner(postgres, bundles, tmp_path).run(REAL_RUNS, 0, 1, "--binaries", binaries)
+    undisturbed, hurt = {run.harm.scenario: run for run in share[: len(Scenario)]}, share[len(Scenario) :]
+    check_undisturbed(undisturbed)
+    points = {scenario: len(run.events) for scenario, run in undisturbed.items()}
+    with capsys.disabled():
+        sys.stdout.write(f"\n{coverage(hurt, points)}\n")
+    check(hurt, undisturbed)
+    assert len(hurt) == REAL_RUNS

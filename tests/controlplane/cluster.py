@@ -72,7 +72,7 @@ class ControlPlane:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Everything a client needs; stays true over `restart_apiserver`."""
+        """Everything a client needs; stays true however often API server and etcd are stopped and started."""
         return Endpoint(self.server, self.ca_pem, self.kubectl, self._tokens)
 
     def kubeconfig(self, user: str) -> str:
@@ -97,16 +97,37 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Stop every component, etcd last; does nothing the second time."""
-        for name in reversed(list(self._servers)):
+        for name in sorted(self._servers, key=lambda name: name == "etcd"):
             # All but etcd keep nothing, and a polite end takes the API server as long as its longest watch.
             self._servers.pop(name).stop(hard=name != "etcd" or not self._is_kept)
         if not self._is_kept:
             shutil.rmtree(self.state, ignore_errors=True)
 
+    def is_running(self) -> bool:
+        """Whether it was started, even where API server or etcd are stopped for now."""
+        return bool(self._servers)
+
     def restart_apiserver(self) -> None:
         """End the API server without warning and start it again on the same port, with everything as it was."""
-        self._servers.pop("kube-apiserver").stop(hard=True)
+        self.stop_apiserver(hard=True)
+        self.start_apiserver()
+
+    def stop_apiserver(self, *, hard: bool) -> None:
+        """Stop the API server alone, politely or (`hard`) without warning; the others wait for it to come back."""
+        self._servers.pop("kube-apiserver").stop(hard=hard)
+
+    def start_apiserver(self) -> None:
+        """Start the stopped API server again on the same port; returns when it is ready."""
         self._start_apiserver()
+
+    def stop_store(self) -> None:
+        """End etcd alone and without warning, as a crash does."""
+        self._servers.pop("etcd").stop(hard=True)
+
+    def start_store(self) -> None:
+        """Start the stopped etcd again on the same port and data; returns when the API server is ready again."""
+        self._start_etcd()
+        self._servers["kube-apiserver"].wait(self._is_ready, START_SECONDS)
 
     @property
     def _pki(self) -> Path:

@@ -113,7 +113,14 @@ def prepare(api: Api, namespace: str) -> None:
         api.apply(yaml.safe_load(path.read_text()), field_manager=SEEDER)
     for obj in yaml.safe_load_all((ROOT / "deploy/rbac.yaml").read_text()):
         api.apply(obj, field_manager=SEEDER)
-    for obj in _objects(namespace):
+    for obj in _rights():
+        api.apply(obj, field_manager=SEEDER)
+    prepare_namespace(api, namespace)
+
+
+def prepare_namespace(api: Api, namespace: str) -> None:
+    """One more namespace with its installing account, in a cluster that is prepared."""
+    for obj in _space(namespace):
         api.apply(obj, field_manager=SEEDER)
 
 
@@ -134,11 +141,18 @@ def register(kubeconfig: str) -> Cluster:
     return services.register_cluster(name="journey", kubeconfig=kubeconfig, by=Actor("test", "shell"))
 
 
-def _objects(namespace: str) -> list[dict[str, Any]]:
+def _space(namespace: str) -> list[dict[str, Any]]:
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer", "namespace": namespace}},
         _binding(f"{namespace}-installer", "cluster-admin", _account(namespace)),
+        *_role("use-accounts", namespace, _impersonate("serviceaccounts"), _group("requesters"), _group("platform")),
+        *_role("act-as-installer", namespace, _impersonate("serviceaccounts", "installer"), _user("pratique")),
+    ]
+
+
+def _rights() -> list[dict[str, Any]]:
+    return [
         _binding("journey-service", "pratique", _user("pratique")),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -152,8 +166,6 @@ def _objects(namespace: str) -> list[dict[str, Any]]:
         _binding("journey-approver", "pratique-approver", _group("platform")),
         _binding("journey-requester", "pratique-requester", _group("requesters")),
         _binding("journey-policy", "pratique-approver", _group("pratique-policies")),
-        *_role("use-accounts", namespace, _impersonate("serviceaccounts"), _group("requesters"), _group("platform")),
-        *_role("act-as-installer", namespace, _impersonate("serviceaccounts", "installer"), _user("pratique")),
     ]
 
 

@@ -93,7 +93,8 @@ class Options:
     stop_signal: signal.Signals = signal.SIGTERM
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Have the kernel kill this process (Linux) when the thread that started it dies."""
     # Not politely: an API server whose etcd is dying as well would wait for it, for minutes.
     if _LIBC is not None:
         _LIBC.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
@@ -123,7 +124,7 @@ class Server:
                 cwd=log.parent,
                 start_new_session=True,
                 # After the change of user, which would clear the setting again.
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one call of libc, loaded before; no lock is taken
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - one call of libc, loaded before; no lock is taken
             )
         atexit.register(self.stop)
 

@@ -1,0 +1,98 @@
+"""What there is afterwards, without what differs from run to run: two runs that went alike find the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from approvals.audit import verify_chain
+from approvals.models import AuditEntry, BundleDeployment, Request
+from approvals.steps.inventory import ref_of
+from tests.chaos.draw import Scenario
+from tests.controlplane.endpoint import Endpoint, Refused
+
+VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "annotations", "selfLink")
+# Every kind that the bundles hold: an orphan is one of these.
+KINDS = ("api/v1 configmaps", "api/v1 serviceaccounts", "api/v1 services", "apis/apps/v1 deployments")
+# Writes what it likes when it likes.
+CONTROLLERS = "kube-controller-manager"
+CUSTOM = "/apis/core.rukpak.io/v1alpha2"
+
+
+def found(scenario: Scenario, endpoint: Endpoint, request: Request) -> dict[str, Any]:
+    """The request, its revisions and audit, every object of its namespace, and whose each of them is by the records."""
+    request.refresh_from_db()
+    deployment = BundleDeployment.objects.get(pk=request.deployment_id)
+    namespace = str(request.spec["installNamespace"])
+    live = _live(endpoint, namespace)
+    verbs = AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number").values_list("verb", flat=True)
+    everything = {
+        "scenario": scenario,
+        "requests": list(deployment.requests.order_by("number").values_list("purpose", "state", "problem_code")),
+        "problem": request.problem,
+        "revisions": list(deployment.revisions.order_by("number").values_list("number", "state")),
+        "active": deployment.active_revision and deployment.active_revision.number,
+        "is_gone": deployment.gone_at is not None,
+        "objects": {key: _meaning(obj) for key, obj in live.items()},
+        "inventory": _inventory(deployment, live),
+        "audit": list(verbs),
+        "is_chain_whole": verify_chain().is_whole,
+        "wish": _wish(endpoint, deployment),
+        "mirror": _mirror(endpoint, f"{deployment.name}-{request.number}"),
+    }
+    return dict(json.loads(json.dumps(everything, sort_keys=True).replace(namespace, "NS")))
+
+
+def _live(endpoint: Endpoint, namespace: str) -> dict[str, dict[str, Any]]:
+    live = {}
+    for kind in KINDS:
+        group, plural = kind.split()
+        for obj in endpoint.ask("GET", f"/{group}/namespaces/{namespace}/{plural}")["items"]:
+            live[f"{plural} {obj['metadata']['name']}"] = obj
+    return live
+
+
+def _inventory(deployment: BundleDeployment, live: dict[str, dict[str, Any]]) -> dict[str, bool]:
+    """Of what the records say is ours, whether it is there and the same object."""
+    return {
+        f"{ref.kind.lower()}s {ref.name}": live.get(f"{ref.kind.lower()}s {ref.name}", {})
+        .get("metadata", {})
+        .get("uid")
+        == row.uid
+        for row in deployment.inventory.order_by("kind", "name")
+        for ref in [ref_of(row)]
+    }
+
+
+def _meaning(obj: dict[str, Any]) -> dict[str, Any]:
+    """Its managers and its generation stay: they tell whether it was written once."""
+    meta = obj["metadata"]
+    entries = [entry for entry in meta.get("managedFields") or () if not entry.get("subresource")]
+    managers = sorted({entry["manager"] for entry in entries} - {CONTROLLERS})
+    kept = {key: value for key, value in meta.items() if key not in VOLATILE}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": kept, "managers": managers}
+
+
+def _wish(endpoint: Endpoint, deployment: BundleDeployment) -> dict[str, Any] | None:
+    live = _asked(endpoint, f"{CUSTOM}/bundledeployments/{deployment.name}")
+    if live is None:
+        return None
+    status = {key: value for key, value in (live.get("status") or {}).items() if key != "conditions"}
+    # The digest covers the namespace, which is another one in every run on a real cluster.
+    said, active = status.pop("contentDigest", ""), deployment.active_revision
+    is_true = said == (active.content_id if active else "")
+    return {"finalizers": live["metadata"].get("finalizers") or [], "status": status, "is_digest_true": is_true}
+
+
+def _mirror(endpoint: Endpoint, name: str) -> str | None:
+    live = _asked(endpoint, f"{CUSTOM}/bundledeploymentrequests/{name}")
+    return str((live.get("status") or {}).get("state")) if live else None
+
+
+def _asked(endpoint: Endpoint, path: str) -> dict[str, Any] | None:
+    try:
+        return dict(endpoint.ask("GET", path))
+    except Refused as exc:
+        if exc.status == 404:
+            return None
+        raise
