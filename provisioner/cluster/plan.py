@@ -35,6 +35,7 @@ from provisioner.values import (
     Action,
     Content,
     GroupKind,
+    JsonObject,
     Manifest,
     ObjectRef,
     Plan,
@@ -238,9 +239,9 @@ def _proved(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> Pl
     except ClusterError as exc:
         planned = offline(manifest, action, live)
         return planned if exc.status == NOT_FOUND and _role_of(manifest) in scene.roles else stopped(planned, exc)
-    if live and is_ours and cleaned(live) == cleaned(result.object):
-        action = Action.NONE
     before, after = masked(live, result.object)
+    if live and is_ours and _is_same(live, result.object, shown=(before, after)):
+        action, after = Action.NONE, before
     return PlannedAction(
         manifest.ref,
         action,
@@ -251,6 +252,13 @@ def _proved(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> Pl
         is_provable,
         result.warnings,
     )
+
+
+def _is_same(live: JsonObject, result: JsonObject, *, shown: tuple[JsonObject | None, JsonObject | None]) -> bool:
+    """Whether nothing changes; what is shown of anything but a Secret is all that could."""
+    if ObjectRef.of(live).group_kind == _SECRET:
+        return cleaned(live) == cleaned(result)
+    return shown[0] == shown[1]
 
 
 def _role_of(manifest: Manifest) -> ObjectIdentity | None:

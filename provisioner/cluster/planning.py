@@ -59,9 +59,12 @@ class Scene:
     roles: frozenset[ObjectIdentity] = frozenset()
 
     def live(self, ref: ObjectRef, *, is_again: bool = False) -> dict[str, Any] | None:
-        """The object, as it was listed if it was; `is_again`: that has proved out of date."""
+        """The object, as it was listed if it was; `is_again`: that has proved out of date.
+
+        A listed object is handed out once and not kept: of a large bundle that is most of what planning holds.
+        """
         if not is_again and ref.identity in self.known:
-            return self.known[ref.identity]
+            return self.known.pop(ref.identity)
         return self.cluster.get(ref)
 
 

@@ -89,9 +89,12 @@ class _Matcher:
         return found
 
     def _match(self, pattern: Pattern, scope: str) -> Risk | None:
-        held = [_holding(self.effective.grants_in(scope), power) for power in pattern.powers]
-        if not all(held):
-            return None
+        within, held = self.effective.grants_in(scope), []
+        for power in pattern.powers:
+            holding = _holding(within, power)
+            if not holding:
+                return None
+            held.append(holding)
         grants = tuple(dict.fromkeys(grant for powers in held for grant, _ in powers))
         names = _names(held)
         severity, sentence = pattern.severity, pattern.sentence
@@ -140,9 +143,11 @@ def _holding(grants: list[Grant], power: Power) -> list[tuple[Grant, bool]]:
     """The grants that hold the power, each with whether it is limited to named objects."""
     found = []
     for grant in grants:
-        verbs, resources = _verbs(grant.rule, power.verbs), _resources(grant.rule, power)
-        is_named = bool(grant.rule.resource_names)
-        if verbs and resources and not (is_named and _carry_no_name(verbs, resources)):
+        resources = _resources(grant.rule, power)
+        if not resources:
+            continue
+        verbs, is_named = _verbs(grant.rule, power.verbs), bool(grant.rule.resource_names)
+        if verbs and not (is_named and _carry_no_name(verbs, resources)):
             found.append((grant, is_named))
     return found
 

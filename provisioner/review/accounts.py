@@ -68,7 +68,7 @@ def of_accounts(state: State) -> Iterator[Finding]:
 
 
 def _foreign_subjects(state: State) -> Iterator[Finding]:
-    own = {ObjectRef.of(obj).identity for obj in state.objects}
+    own = {ref.identity for ref, _ in state.named}
     for binding, subject in bound_accounts(state.objects):
         ref = account_ref(subject)
         if ref.identity in own or subject.name == _DEFAULT:
@@ -86,8 +86,7 @@ def _foreign_subjects(state: State) -> Iterator[Finding]:
 def _wildcards(state: State) -> Iterator[Finding]:
     """Rules over every resource of a named group: what that is today, so that what it gains is seen as new."""
     defined = _defined(state.objects)
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    for ref, obj in state.named:
         if ref.group_kind not in _ROLES:
             continue
         for index, entry in enumerate(maps(obj.get("rules"))):
@@ -117,8 +116,7 @@ def _defined(objects: tuple[JsonObject, ...]) -> dict[str, set[str]]:
 
 
 def _cloud_identities(state: State) -> Iterator[Finding]:
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    for ref, obj in state.named:
         if ref.group_kind != _ACCOUNT:
             continue
         annotations = mapping(mapping(obj.get("metadata")).get("annotations"))

@@ -142,6 +142,15 @@ class State:
     live: Mapping[ObjectIdentity, JsonObject | None] = field(default_factory=dict)
     is_offline: bool = False
     around: Surroundings = field(default_factory=Surroundings)
+    _named: tuple[tuple[ObjectRef, JsonObject], ...] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def named(self) -> tuple[tuple[ObjectRef, JsonObject], ...]:
+        """The objects with their references, read once for all checks."""
+        if self._named is None:
+            object.__setattr__(self, "_named", tuple((ObjectRef.of(obj), obj) for obj in self.objects))
+        assert self._named is not None
+        return self._named
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +173,7 @@ class Facts:
     around: Surroundings = field(default_factory=Surroundings)
     installer: Installer | None = None
     _state: State | None = field(default=None, init=False, repr=False, compare=False)
+    _previous_state: State | None = field(default=None, init=False, repr=False, compare=False)
 
     def state(self) -> State:
         """What will be, as the cluster would store it where it could be asked: others' fields included (S11)."""
@@ -178,7 +188,11 @@ class Facts:
 
     def previous_state(self) -> State:
         """What was approved before; nothing for a first request."""
-        return self._side(tuple(one.body for one in self.previous.manifests) if self.previous else ())
+        if self._previous_state is None:
+            objects = tuple(one.body for one in self.previous.manifests) if self.previous else ()
+            object.__setattr__(self, "_previous_state", self._side(objects))
+        assert self._previous_state is not None
+        return self._previous_state
 
     def _side(self, objects: tuple[JsonObject, ...]) -> State:
         content = self.content

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from operator import is_
 from typing import Any
 
 from provisioner.errors import BadRecord
@@ -117,11 +118,17 @@ def _ref(record: Mapping[str, str]) -> ObjectRef:
 
 
 def plain(value: object) -> Any:
-    """`value` in the types that JSON has: evidence may hold tuples, sets, enums and read-only mappings."""
+    """`value` in the types that JSON has: evidence may hold tuples, sets, enums and read-only mappings.
+
+    What is plain already is not copied, for a report holds every object of a bundle twice.
+    """
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
+        made = {str(key): plain(inner) for key, inner in value.items()}
+        is_plain = type(value) is dict and all(map(is_, made, value)) and all(map(is_, made.values(), value.values()))
+        return value if is_plain else made
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
+        members = [plain(inner) for inner in value]
+        return value if type(value) is list and all(map(is_, members, value)) else members
     if isinstance(value, set | frozenset):
         return sorted((plain(inner) for inner in value), key=str)
     if isinstance(value, bool | int | float) or value is None:

@@ -91,8 +91,8 @@ class Sides:
 
 def sides_of(facts: Facts) -> Sides:
     """Before: the cluster as it is, offline the previous bundle. After: the same with the bundle's changes made."""
-    results = [obj for obj in facts.state().objects if ObjectRef.of(obj).group == GROUP]
-    previous = [obj for obj in facts.previous_state().objects if ObjectRef.of(obj).group == GROUP]
+    results = [obj for ref, obj in facts.state().named if ref.group == GROUP]
+    previous = [obj for ref, obj in facts.previous_state().named if ref.group == GROUP]
     base = list(facts.live_rbac) if facts.live_rbac is not None else [*_EVERYWHERE, *previous]
     gone = {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
     kept = [obj for obj in base if ObjectRef.of(obj).identity not in gone]

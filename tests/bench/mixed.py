@@ -21,10 +21,10 @@ SHARES = {
 OBJECTS = sum(SHARES.values())
 
 
-def objects(namespace: str, version: int = 1, *, changed: int = OBJECTS) -> list[dict[str, Any]]:
-    """All objects in version 1, but evenly spread `changed` of them in `version`."""
-    names = [(kind, number) for kind, count in SHARES.items() for number in range(count)]
-    every = OBJECTS // changed
+def objects(namespace: str, version: int = 1, *, changed: int | None = None, times: int = 1) -> list[dict[str, Any]]:
+    """`times` OBJECTS in version 1, but evenly spread `changed` of them, by default all, in `version`."""
+    names = [(kind, number) for kind, count in SHARES.items() for number in range(count * times)]
+    every = len(names) // changed if changed else 1
     return [
         _object(kind, namespace, f"bench-{number:03}", version if index % every == 0 else 1)
         for index, (kind, number) in enumerate(names)

@@ -23,9 +23,9 @@ def _called(obj: object) -> ObjectRef | None:
 
 
 def _standing(state: State) -> Iterator[Finding]:
-    brought = {ObjectRef.of(obj).identity for obj in state.objects}
-    for obj in state.objects:
-        ref, service = ObjectRef.of(obj), _called(obj)
+    brought = {ref.identity for ref, _ in state.named}
+    for ref, obj in state.named:
+        service = _called(obj)
         if ref.group_kind != _API_SERVICE or service is None or service.identity in brought or state.is_offline:
             continue
         exists = state.around.exists.get(service.identity)

@@ -109,8 +109,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _brought(state: State) -> set[tuple[str, str, str]]:
     """(group, version, kind) of what the CRDs of the bundle serve."""
     found = set()
-    for obj in state.objects:
-        if ObjectRef.of(obj).group_kind == _CRD:
+    for ref, obj in state.named:
+        if ref.group_kind == _CRD:
             spec = mapping(obj.get("spec"))
             kind = str(mapping(spec.get("names")).get("kind") or "")
             served = (one for one in maps(spec.get("versions")) if one.get("served"))
@@ -121,8 +121,7 @@ def _brought(state: State) -> set[tuple[str, str, str]]:
 def _standing(state: State) -> Iterator[Finding]:
     match = _MINOR.match(state.around.version)
     minor = int(match.group(1)) if match else None
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    for ref, obj in state.named:
         yield from _of_age(ref, minor)
         yield from _of_mentions(ref, obj)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import orjson
+
 from provisioner.review.facts import SECRET, Check, Rule, State, mapping, said
 from provisioner.review.text import hidden_characters, pretending_words, visible
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
@@ -25,8 +27,7 @@ _NAMING = frozenset(
 
 
 def _standing(state: State) -> Iterator[Finding]:
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    for ref, obj in state.named:
         if ref.group_kind == SECRET:
             yield from _of_secret(ref, obj)
         yield from _of_texts(ref, _without_values(obj) if ref.group_kind == SECRET else obj)
@@ -48,6 +49,8 @@ def _without_values(secret: JsonObject) -> JsonObject:
 
 
 def _of_texts(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+    if _is_plain(obj):
+        return
     count = 0
     for path, text, is_name in _texts(obj, (), False):
         for finding in _of_text(ref, path, text, is_name):
@@ -55,6 +58,15 @@ def _of_texts(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
             if count > MAX_PER_OBJECT:
                 return
             yield finding
+
+
+def _is_plain(obj: JsonObject) -> bool:
+    """Whether all texts and keys are plain ASCII, which is seen on the whole object at once and true of nearly all."""
+    try:
+        written = orjson.dumps(obj)
+    except TypeError:
+        return False
+    return written.isascii() and b"\\" not in written and b"\x7f" not in written
 
 
 def _of_text(ref: ObjectRef, path: Path, text: str, is_name: bool) -> Iterator[Finding]:

@@ -31,8 +31,7 @@ _INTERNAL = {
 
 def _standing(state: State) -> Iterator[Finding]:
     judges = {_SERVICE: _of_service, _INGRESS: _of_ingress, _API_SERVICE: _of_api_service}
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    for ref, obj in state.named:
         if ref.group_kind in judges:
             yield from judges[ref.group_kind](ref, obj)
 

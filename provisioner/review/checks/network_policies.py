@@ -25,8 +25,7 @@ DNS_PORT = 53
 
 
 def _standing(state: State) -> Iterator[Finding]:
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    for ref, obj in state.named:
         if ref.group_kind == _POLICY:
             yield from _of_policy(ref, obj, state)
         elif ref.group_kind in _ROUTES:

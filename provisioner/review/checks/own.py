@@ -53,14 +53,13 @@ _DECISIONS = (
 
 
 def _standing(state: State) -> Iterator[Finding]:
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    for ref, obj in state.named:
         if ref.group == GROUP:
             yield _of_own_kind(ref)
         elif _is_own_place(ref, obj, state.around.own_namespace):
             yield _OWN_PLACE.at(ref, f"{said(ref)} is or concerns a part of Pratique itself, which guards this cluster")
         if ref.group_kind in _ROLES:
-            yield from _of_role(ref, obj, state)
+            yield from _of_role(ref, obj)
         if ref.group_kind in _BINDINGS:
             yield from _of_binding(ref, obj, state.around.own_namespace)
 
@@ -97,7 +96,7 @@ def _names_our_group(value: object) -> bool:
     return any(_names_our_group(one) for one in value.values())
 
 
-def _of_role(ref: ObjectRef, role: JsonObject, state: State) -> Iterator[Finding]:
+def _of_role(ref: ObjectRef, role: JsonObject) -> Iterator[Finding]:
     """A role that holds, by name or by `*`, a right by which requests are decided."""
     if rbac.is_aggregated(role):
         yield from _of_aggregation(ref, role)
@@ -159,9 +158,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _handed_out(state: State, known: rbac.RbacObjects) -> Iterator[tuple[ObjectRef, ObjectRef, str]]:
     """(binding, role, right) of bindings whose role is not the bundle's own and holds a right over decisions."""
-    own = {ObjectRef.of(obj).identity for obj in state.objects}
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    own = {ref.identity for ref, _ in state.named}
+    for ref, obj in state.named:
         role = known.role_of(obj) if ref.group_kind in _BINDINGS else None
         if role is None or ObjectRef.of(role).identity in own or ObjectRef.of(role).name == _EVERYTHING:
             continue

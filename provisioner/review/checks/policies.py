@@ -24,9 +24,8 @@ _SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebinding
 
 
 def _standing(state: State) -> Iterator[Finding]:
-    bodies = {ObjectRef.of(obj).identity: obj for obj in state.objects}
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    bodies = {ref.identity: obj for ref, obj in state.named}
+    for ref, obj in state.named:
         if ref.group_kind in _POLICIES:
             yield from _of_policy(ref, mapping(obj.get("spec")))
         elif ref.group_kind in _BINDINGS:

@@ -75,8 +75,7 @@ def _ref(pod: PodSpec, kind: str, name: str) -> ObjectRef:
 
 
 def _standing(state: State) -> Iterator[Finding]:
-    for obj in state.objects:
-        ref = ObjectRef.of(obj)
+    for ref, obj in state.named:
         if ref.group_kind == _CONFIG_MAP:
             yield from _of_names(ref, mapping(obj.get("data")), ("data",))
         elif ref.group_kind == SECRET and obj.get("type") == "bootstrap.kubernetes.io/token":
@@ -117,7 +116,7 @@ def _of_immutable(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_missing(facts: Facts) -> Iterator[Finding]:
-    brought = {ObjectRef.of(obj).identity: obj for obj in facts.state().objects}
+    brought = {ref.identity: obj for ref, obj in facts.state().named}
     seen = set()
     for pod in pod_specs(facts.state().objects):
         for one in mentions(pod):

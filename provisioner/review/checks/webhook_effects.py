@@ -33,9 +33,7 @@ _VITAL = {
 
 
 def _standing(state: State) -> Iterator[Finding]:
-    services = {
-        (ref.namespace, ref.name): obj for obj in state.objects if (ref := ObjectRef.of(obj)).group_kind == _SERVICE
-    }
+    services = {(ref.namespace, ref.name): obj for ref, obj in state.named if ref.group_kind == _SERVICE}
     for webhook in webhooks_of(state.objects):
         seconds = webhook.body.get("timeoutSeconds", MAX_SECONDS)
         if isinstance(seconds, int) and seconds > MAX_SECONDS:

@@ -33,6 +33,7 @@ _WIDER = Rule("WH-09", Section.WEBHOOKS, Severity.DANGEROUS)
 _GROUP = "admissionregistration.k8s.io"
 _MUTATING = GroupKind(_GROUP, "MutatingWebhookConfiguration")
 KINDS = frozenset({_MUTATING, GroupKind(_GROUP, "ValidatingWebhookConfiguration")})
+_KIND_NAMES = frozenset(one.kind for one in KINDS)
 _SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
 _SERVICE = GroupKind("", "Service")
 # Who writes the caBundle later, by annotation of the configuration.
@@ -88,6 +89,8 @@ class Webhook:
 def webhooks_of(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
     """The webhooks of the configurations among `objects`."""
     for obj in objects:
+        if str(obj.get("kind", "")) not in _KIND_NAMES:
+            continue
         ref = ObjectRef.of(obj)
         if ref.group_kind in KINDS:
             annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
@@ -96,7 +99,7 @@ def webhooks_of(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
 
 
 def _standing(state: State) -> Iterator[Finding]:
-    services = {ObjectRef.of(obj).identity for obj in state.objects if ObjectRef.of(obj).group_kind == _SERVICE}
+    services = {ref.identity for ref, _ in state.named if ref.group_kind == _SERVICE}
     for webhook in webhooks_of(state.objects):
         yield from _of_reach(webhook, state.install_namespace)
         yield from _of_client(webhook)
