@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from approvals.models import Request
 from approvals.selectors import pages
 from approvals.selectors.pages import FindingFilter
+from approvals.web.deciding import form_of
 from approvals.web.doors import of_request, person
 from approvals.web.rendering import page
 from approvals.web.sight import WORDS, ShownReport
@@ -21,7 +22,8 @@ MAX_SEARCHED = 200
 @require_safe
 @of_request
 def index(http: HttpRequest, request: Request) -> HttpResponse:
-    """The findings that the filter takes, those of one page with all that is known of them."""
+    """The findings that the filter takes, those of one page with all that is known of them, and the form that decides:
+    each of them can be accepted here."""
     report = pages.report_of(request)
     if report is None:
         raise Http404
@@ -29,14 +31,17 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
     found = pages.findings_of(report, wish)
     rows = Paginator(found, FINDINGS_PER_PAGE).get_page(http.GET.get("page"))
     sight = ShownReport(person(http), request.deployment.cluster, report)
+    shown = [sight.finding(record) for record in rows]
+    form = form_of(person(http), request, report, pages.reviews_of(request))
     facts = {
         "item": request,
         "wish": wish,
         "rows": rows,
-        "findings": [sight.finding(record) for record in rows],
+        "findings": shown,
         "counts": pages.severity_counts(found),
         "total": len(report.body["findings"]),
         **choices(),
+        **form.facts(shown, sight),
     }
     return page(http, "request_findings.html", facts)
 

@@ -20,12 +20,13 @@ from approvals.lifecycle import SETTLED, State
 from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
 from approvals.web import findings, standing
+from approvals.web.deciding import Form, Wrong, form_of
 from approvals.web.doors import of_request, person
 from approvals.web.rendering import page
 from approvals.web.sharing import shared_html
 from approvals.web.sight import ShownReport
 from approvals.web.sight import show_object as sight_of
-from approvals.web.waivers import Waivers, typed_in
+from approvals.web.waivers import typed_in
 
 OBJECTS_OF_PAGE = 100
 OBJECTS_PER_PAGE = 200
@@ -78,8 +79,7 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
         )
     except (InvalidInput, NotWaivable, Unacknowledged, UnknownFinding) as refusal:
         typed = {one.fingerprint: one.reason for one in waives}
-        wrong = {"words": str(refusal), "field": refusal.facts.get("field", ""), "reason": reason, "waives": typed}
-        return _whole(http, request, wrong)
+        return _whole(http, request, Wrong(str(refusal), reason, typed))
     return redirect("request", uid=request.uid)
 
 
@@ -123,42 +123,37 @@ def show_object(http: HttpRequest, request: Request, position: int) -> HttpRespo
     return page(http, template, {"item": request, "shown": shown})
 
 
-def _whole(http: HttpRequest, request: Request, wrong: Mapping[str, Any] | None = None) -> HttpResponse:
+def _whole(http: HttpRequest, request: Request, wrong: Wrong | None = None) -> HttpResponse:
     report = pages.report_of(request)
-    reviews = pages.reviews_of(request)
-    stands = standing.standing(person(http), request, reviews)
-    waivers = Waivers(report, reviews, (wrong or {}).get("waives", {})) if report else None
-    if waivers:
-        waivers.offer(person(http), request, stands)
+    reviews = list(pages.reviews_of(request))
+    form = form_of(person(http), request, report, reviews, wrong)
     facts = {
         "item": request,
         "report": report,
         "reviews": reviews,
-        "standing": stands,
-        "waivers": waivers,
-        "is_serious": standing.is_serious(report.worst) if report else False,
-        "ticks": standing.ticks(request) if request.state == State.IN_REVIEW else [],
         "evaluations": pages.evaluations_of(request),
         "timeline": pages.timeline_of(request),
         "totals": pages.severity_totals(report) if report else [],
-        "wrong": wrong,
         **findings.choices(),
         **_progress(request),
-        **_report(http, request, report),
+        **_report(http, request, report, form),
     }
     return page(http, "request.html", facts, status=422 if wrong else 200)
 
 
-def _report(http: HttpRequest, request: Request, report: Report | None) -> dict[str, Any]:
+def _report(http: HttpRequest, request: Request, report: Report | None, form: Form) -> dict[str, Any]:
+    """The sections and the plan, and the form beside them."""
     if report is None:
-        return {"sections": [], "rows": [], "row_count": 0}
+        return {"sections": [], "rows": [], "row_count": 0, **form.facts((), None)}
     sight = ShownReport(person(http), request.deployment.cluster, report)
+    sections = [sight.section(section) for section in pages.sections_of(report)]
     rows = _rows(report)
     return {
-        "sections": [sight.section(section) for section in pages.sections_of(report)],
+        "sections": sections,
         "rows": rows[:OBJECTS_OF_PAGE],
         "row_count": len(rows),
         "unchanged": report.actions.get("none", 0),
+        **form.facts((one for section in sections for one in (*section.findings, *section.known)), sight),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,13 +12,13 @@ from django.http import QueryDict
 
 from approvals.errors import Refused
 from approvals.models import Report, Request, Review
-from approvals.services.waivers import MAX_WAIVERS, Waiver, check_right, why_not
+from approvals.services.waivers import Waiver, check_right, why_not
 from approvals.web.sight import ShownFinding
 from approvals.web.standing import Standing
 
 # The field in which a finding is accepted is named after it; left empty, it is not.
 FIELD = "waive:"
-MAY = "You may accept findings: open one and say why. With your approval, guards look past it."
+MAY = "You may accept findings: open one and say why. With your approval, given on the same page, guards look past it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,10 @@ class Waivers:
         self._records = {one["fingerprint"]: one for one in report.body["findings"]}
         self._round = report.round
         self._reviews = [review for review in reviews if review.waives and review.round == report.round]
-        self._offered: frozenset[str] = frozenset()
         self._may = False
 
     def offer(self, user: User, request: Request, standing: Standing) -> None:
-        """Let the viewer accept the worst findings that can be, if Kubernetes lets them; else say why not."""
+        """Let the viewer accept findings that can be, if Kubernetes lets them; else say why not."""
         if not (standing.may_approve and standing.identity and self._records and self._round == request.round):
             return
         try:
@@ -62,8 +61,7 @@ class Waivers:
         except Refused as refusal:
             self.words, self.rule = f"You cannot accept findings: {refusal}", str(refusal.facts.get("rule", ""))
             return
-        waivable = [fingerprint for fingerprint, one in self._records.items() if not why_not(one)]
-        self.words, self._may, self._offered = MAY, True, frozenset(waivable[:MAX_WAIVERS])
+        self.words, self._may = MAY, True
 
     def of(self, finding: ShownFinding) -> ShownWaiver:
         fingerprint = finding.record["fingerprint"]
@@ -73,7 +71,7 @@ class Waivers:
             for one in review.waives
             if one["fingerprint"] == fingerprint
         ]
-        words = self._why_not_offered(finding) if self._may else ""
+        words = _why_not_offered(finding) if self._may else ""
         field = FIELD + fingerprint if self._may and not words else ""
         return ShownWaiver(accepted, field, words, self._typed.get(fingerprint, ""))
 
@@ -85,13 +83,13 @@ class Waivers:
             for one in review.waives
         ]
 
-    def _why_not_offered(self, finding: ShownFinding) -> str:
-        if not finding.record["rule"]:
-            return "you may not see it"
-        fingerprint = finding.record["fingerprint"]
-        if fingerprint in self._offered:
-            return ""
-        return why_not(finding.record) or f"the page offers it for the worst {MAX_WAIVERS} findings only"
+    def written_at(self, *, beside: Collection[str]) -> list[Mapping[str, Any]]:
+        """The findings at which something was written, but for these."""
+        return [self._records[one] for one in self._typed if one in self._records and one not in beside]
+
+
+def _why_not_offered(finding: ShownFinding) -> str:
+    return why_not(finding.record) if finding.record["rule"] else "you may not see it"
 
 
 def typed_in(form: QueryDict) -> list[Waiver]:

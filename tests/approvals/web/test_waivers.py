@@ -152,6 +152,69 @@ def test_a_very_long_report_can_still_be_decided_on(here: World, browse: Browse)
     assert decide(browse(here.ada), request, **form).status_code == 302
 
 
+def list_of(client: Client, request: Request, query: str = "") -> str:
+    return text_of(client.get(f"/requests/{request.uid}/findings{query}"))
+
+
+@pytest.fixture
+def long(here: World) -> Request:
+    """A request with more findings than a section of its page opens."""
+    return with_findings(here, *(finding(number, "notable") for number in range(3 * MAX_OPENED)))
+
+
+def test_every_finding_of_a_long_report_can_be_accepted(here: World, browse: Browse, long: Request) -> None:
+    client = browse(here.ada)
+    pages = [list_of(client, long, f"?page={number}") for number in (1, 2)]
+    offered = [one for one in fingerprints(long) if any(f'name="{FIELD}{one}"' in page for page in pages)]
+    assert offered == fingerprints(long)
+    assert [page.count('id="review-form"') for page in pages] == [1, 1]
+
+
+def test_a_finding_can_be_accepted_where_it_stands_alone(here: World, browse: Browse, long: Request) -> None:
+    client, last = browse(here.ada), fingerprints(long)[-1]
+    assert f'name="{FIELD}{last}"' not in page_of(client, long)
+    page = list_of(client, long, f"?only={last}")
+    assert (page.count(FIELD), page.count(f'name="{FIELD}{last}"')) == (1, 1)
+    assert f'name="subject_digest" value="{long.subject_digest}"' in page
+    assert decide(client, long, **{FIELD + last: "ours"}).status_code == 302
+    assert Review.objects.get(request=long).waives == [{"fingerprint": last, "reason": "ours"}]
+    assert "Accepted by" in list_of(client, long, f"?only={last}")
+
+
+def test_the_list_of_findings_asks_for_the_same_right(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    page = list_of(browse(here.ada), afternoon["serious"])
+    assert FIELD not in page
+    assert "You cannot accept findings: accepting a finding needs more than approving" in page
+
+
+def test_a_list_of_findings_that_are_settled_offers_nothing(here: World, browse: Browse, long: Request) -> None:
+    client = browse(here.ada)
+    assert decide(client, long).status_code == 302
+    page = list_of(client, long)
+    assert FIELD not in page
+    assert 'id="review-form"' not in page
+
+
+def test_what_was_written_in_the_list_is_kept_where_the_decision_is_refused(
+    here: World, browse: Browse, serious: Request
+) -> None:
+    found = [finding(number, "dangerous") for number in range(2 * MAX_OPENED)]
+    request = with_findings(here, *found)
+    Report.objects.filter(request=request).update(worst="dangerous")
+    last = fingerprints(request)[-1]
+    form = {FIELD + last: "kept <b>here</b>", FIELD + "foreign": "and not this", "reason": ""}
+    response = decide(browse(here.ada), request, **form)
+    page = text_of(response)
+    assert response.status_code == 422
+    assert "Findings of other pages that you accept with it" in page
+    assert page.count(f'name="{FIELD}{last}"') == 1
+    assert "kept &lt;b&gt;here&lt;/b&gt;</textarea>" in page
+    assert "and not this" not in page
+    response = decide(browse(here.ada), request, **{FIELD + last: "kept", "typed": "barge", "reason": "we talked"})
+    assert response.status_code == 302
+    assert Review.objects.get(request=request).waives == [{"fingerprint": last, "reason": "kept"}]
+
+
 def test_S09_a_secret_that_one_may_not_see_is_not_offered(here: World, browse: Browse) -> None:
     ref = {"group": "", "version": "v1", "kind": "Secret", "namespace": "harbour", "name": "keys"}
     request = with_findings(here, finding(1, ref=ref))
@@ -161,9 +224,9 @@ def test_S09_a_secret_that_one_may_not_see_is_not_offered(here: World, browse: B
     ]
     report.save()
     here.kubernetes.closed.add("secrets")
-    page = page_of(browse(here.ada), request)
-    assert FIELD not in page
-    assert "It cannot be accepted: you may not see it" in page
+    for page in (page_of(browse(here.ada), request), list_of(browse(here.ada), request)):
+        assert FIELD not in page
+        assert "It cannot be accepted: you may not see it" in page
 
 
 def waive(here: World, request: Request, fingerprint: str, reason: str) -> None:
