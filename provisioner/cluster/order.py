@@ -36,6 +36,7 @@ CUSTOM = "custom"
 _SYSTEM_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
+WEBHOOKS = frozenset({GroupKind(_ADMISSION, f"{kind}WebhookConfiguration") for kind in ("Validating", "Mutating")})
 _PHASE_OF = {
     GroupKind("", "Namespace"): "namespaces",
     GroupKind("networking.k8s.io", "NetworkPolicy"): "policies",
@@ -144,7 +145,9 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
 
 def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Need]]) -> Step:
     ready = {need.identity for one in manifests for need in needs[one.ref.identity] if need.is_ready}
-    return Step(tuple(sorted(manifests, key=_place)), frozenset(ready))
+    # Custom resources last: a webhook that refuses them as yet must not keep the workload behind it from coming.
+    ordered = sorted(manifests, key=lambda one: (not is_built_in(one.ref.group), *_place(one)))
+    return Step(tuple(ordered), frozenset(ready))
 
 
 def deletion_phases(

@@ -18,6 +18,7 @@ from provisioner.cluster.failures import is_immutable_field
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.live import PARALLEL, read_many
 from provisioner.cluster.order import created_namespaces, defined_kinds, phases
+from provisioner.cluster.own_webhooks import names_of, untried_words
 from provisioner.cluster.ownership import objection_to_adoption
 from provisioner.cluster.planning import Options, Scene, offline, says, standing, stopped
 from provisioner.cluster.pruning import deletions, leaving
@@ -30,6 +31,7 @@ from provisioner.errors import (
     PreconditionFailed,
     TryLater,
     UnknownKind,
+    Unreachable,
 )
 from provisioner.values import (
     Action,
@@ -83,7 +85,8 @@ def plan(  # noqa: PLR0913 -- each by its name
     going = leaving(inventory, content, before)
     known = read_many(cluster, [*(one.ref for one in content.manifests), *going])
     reviewed = {one.ref.identity: one for one in (options.reviewed.actions if options.reviewed else ())}
-    scene = Scene(cluster, inventory, field_manager, options, known, before, reviewed, roles=roles)
+    webhooks = names_of((*content.manifests, *before.values()))
+    scene = Scene(cluster, inventory, field_manager, options, known, before, reviewed, webhooks, roles=roles)
     first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
     actions = _in_parallel(scene, first)
     scene = _after(scene, first, actions)
@@ -230,6 +233,10 @@ def _proved(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> Pl
         result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True)
     except (PreconditionFailed, AlreadyExists):
         raise
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        return replace(offline(manifest, action, live), warnings=(words,))
     except InvalidObject as exc:
         planned = offline(manifest, action, live)
         if not is_provable or NO_DRY_RUN in str(exc):

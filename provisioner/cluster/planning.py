@@ -44,8 +44,8 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is known while planning: what was there at the beginning, what runs (`before`), and the kinds, namespaces
-    and roles that this bundle is going to make or change."""
+    """What is known while planning: what was there at the beginning, what runs (`before`), the webhooks of either
+    content, and the kinds, namespaces and roles that this bundle is going to make or change."""
 
     cluster: Cluster
     inventory: Mapping[ObjectIdentity, str]
@@ -54,6 +54,7 @@ class Scene:
     known: Live
     before: Mapping[ObjectIdentity, Manifest]
     reviewed: Mapping[ObjectIdentity, PlannedAction]
+    webhooks: frozenset[str] = frozenset()
     new_kinds: frozenset[GroupKind] = frozenset()
     new_namespaces: frozenset[str] = field(default_factory=frozenset)
     roles: frozenset[ObjectIdentity] = frozenset()

@@ -12,8 +12,9 @@ from provisioner.cluster.compare import masked, uid_of, version_of
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.live import PARALLEL
 from provisioner.cluster.order import deletion_phases, is_system_namespace
+from provisioner.cluster.own_webhooks import untried_words
 from provisioner.cluster.planning import Scene, says, standing, stopped
-from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind
+from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
 from provisioner.values import Action, Content, JsonObject, Manifest, ObjectRef, PlannedAction
 
 # An object that stays when its content has it no more.
@@ -78,9 +79,26 @@ def _deletion_of(scene: Scene, planned: PlannedAction, live: dict[str, Any]) -> 
     stands = standing(scene, ref, live)
     if stands and stands.action is Action.DELETE:
         return stands
-    scene.cluster.delete(ref, uid=planned.uid, dry_run=True)
+    untried = _untried_words(scene, planned)
     before, _ = masked(live, None)
-    return replace(planned, resource_version=version_of(live), before=before)
+    return replace(
+        planned,
+        resource_version=version_of(live),
+        before=before,
+        is_proved=not untried,
+        warnings=(untried,) if untried else (),
+    )
+
+
+def _untried_words(scene: Scene, planned: PlannedAction) -> str:
+    """ "" where the server would delete it now; else why it could not be asked. Raises what it answers otherwise."""
+    try:
+        scene.cluster.delete(planned.ref, uid=planned.uid, dry_run=True)
+    except Unreachable as exc:
+        if words := untried_words(exc, scene.webhooks):
+            return words
+        raise
+    return ""
 
 
 def _let_go(planned: PlannedAction, words: str) -> PlannedAction:

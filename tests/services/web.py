@@ -163,11 +163,11 @@ class _Listener(ThreadingHTTPServer):
 
 
 class Listening:
-    """A server on a free port of 127.0.0.1 that answers with `answer(asked)`; over TLS where it has an authority."""
+    """A server on 127.0.0.1 that answers with `answer(asked)`; over TLS where it has an authority, by default on a free port."""
 
-    def __init__(self, answer: Callable[[Asked], Reply], authority: Authority | None = None) -> None:
+    def __init__(self, answer: Callable[[Asked], Reply], authority: Authority | None = None, port: int = 0) -> None:
         handler = type("Handler", (_Handler,), {"answer": staticmethod(answer)})
-        self._server = _Listener(("127.0.0.1", 0), handler)
+        self._server = _Listener(("127.0.0.1", port), handler)
         if authority is not None:
             # The handshake belongs to the connection's own thread: a client that never speaks must not block the rest.
             self._server.socket = authority.server_context().wrap_socket(

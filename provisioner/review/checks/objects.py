@@ -97,7 +97,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             yield from _of_action(planned)
             if is_untried(planned):
                 yield from _of_untried(facts, planned, (untried, fitting))
-        yield from (_WARNED.at(planned.ref, f"{said(planned.ref)}: {words}", key=words) for words in planned.warnings)
+        if not is_untried(planned):  # there they say why
+            yield from (_WARNED.at(planned.ref, f"{said(planned.ref)}: {one}", key=one) for one in planned.warnings)
         yield from _of_others(planned, wished.get(planned.ref.identity))
     for why, refs in sorted(untried.items()):
         yield _of_untried_group(why, refs)
@@ -223,6 +224,8 @@ def _of_untried(
         yield _REFUSED_OFFLINE.at(ref, message, evidence={"pruned": answer.pruned}, key=answer.pruned)
     elif facts.is_offline:
         return
+    elif planned.warnings:
+        untried.setdefault("; ".join(planned.warnings), []).append(ref)
     elif answer.is_own_kind and answer.is_tried:
         message = f"{said(ref)} fits its schema, but could not be tried: its kind comes with this bundle"
         yield _TRIED_OFFLINE.at(ref, message)

@@ -220,6 +220,13 @@ def test_what_a_webhook_would_not_let_be_tried_stays_unknown_whatever_its_schema
     assert Severity.UNKNOWN in [one.severity for one in found]
 
 
+def test_what_the_bundles_own_webhook_would_not_let_be_tried_says_so_once() -> None:
+    words = "a webhook of the bundle itself does not answer"
+    found = found_by(planned(MAP, Action.UPDATE, before=MAP, is_proved=False, warnings=(words,)))
+    (said,) = [one for one in found if words in one.message]
+    assert (said.rule, said.severity) == ("OBJ-04", Severity.UNKNOWN)
+
+
 def test_S09_a_refused_secret_keeps_its_values() -> None:
     secret = an_object("v1", "Secret", "a", "shop", data={"k": {"x": "Pl4nted"}})
     schema = {"type": "object", "properties": {"data": {"type": "object", "additionalProperties": {"type": "string"}}}}

@@ -1,149 +1,27 @@
-"""The stages joined: from sources to content, from content and cluster to a report, and into the cluster."""
+"""From content, and a cluster where there is one, to a report."""
 
 from __future__ import annotations
 
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, uids
-from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
 from provisioner.reading import MAX_QUESTIONS
-from provisioner.render import BUILT_IN
 from provisioner.review.as_text import as_text
 from provisioner.review.record import from_record, to_record
-from provisioner.source import EgressPolicy, LocalSource
-from provisioner.unpack import Limits
-from provisioner.values import (
-    Action,
-    Content,
-    Finding,
-    HealthState,
-    Identity,
-    ObjectRef,
-    OutcomeState,
-    Pin,
-    Plan,
-    Report,
-    Section,
-    Severity,
-    SourceKind,
-    Tree,
-)
+from provisioner.source import LocalSource
+from provisioner.values import Action, Content, Finding, Identity, ObjectRef, OutcomeState, Report, Section, Severity
+from tests.provisioner.staging import bundle, prepare
 
 RBAC = "rbac.authorization.k8s.io"
-CONFIG_MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: "%s"}\n'
-
-
-def bundle(folder: Path, **maps: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, value in maps.items():
-        (folder / f"{name}.yaml").write_text(CONFIG_MAP % (name, value))
-    return folder
-
-
-def prepare(
-    *sources: LocalSource, pins: tuple[Pin, ...] = (), namespace: str = "shop", subfolders: bool = False
-) -> Content:
-    return pipeline.prepare(
-        sources,
-        options=pipeline.PrepareOptions(namespace, "installer", allow_subfolders=subfolders),
-        egress=EgressPolicy(),
-        credentials=None,
-        limits=Limits(),
-        is_namespaced=BUILT_IN.get,
-        pins=pins,
-    )
-
-
-# prepare
-
-
-def test_a_folder_becomes_content_with_its_pin(tmp_path: Path) -> None:
-    content = prepare(LocalSource(str(bundle(tmp_path, one="x"))))
-    assert [str(one.ref) for one in content.manifests] == ["ConfigMap shop/one"]
-    assert [pin.kind for pin in content.pins] == [SourceKind.LOCAL]
-
-
-def test_the_same_sources_give_the_same_digest(tmp_path: Path) -> None:
-    source = LocalSource(str(bundle(tmp_path, one="x", two="y")))
-    assert prepare(source).digest == prepare(source).digest
-
-
-def test_several_sources_are_joined_at_their_destinations(tmp_path: Path) -> None:
-    first = LocalSource(str(bundle(tmp_path / "a", one="x")))
-    second = LocalSource(str(bundle(tmp_path / "b", two="y")), destination="extra")
-    content = prepare(first, second, subfolders=True)
-    assert sorted(one.ref.name for one in content.manifests) == ["one", "two"]
-    assert [pin.destination for pin in content.pins] == ["", "extra"]
-
-
-def test_a_source_that_is_no_longer_what_was_pinned_is_refused(tmp_path: Path) -> None:
-    source = LocalSource(str(bundle(tmp_path, one="x")))
-    pins = prepare(source).pins
-    bundle(tmp_path, one="changed")
-    with pytest.raises(DigestMismatch, match="pinned was"):
-        prepare(source, pins=pins)
-
-
-def test_a_source_that_still_is_what_was_pinned_is_taken(tmp_path: Path) -> None:
-    source = LocalSource(str(bundle(tmp_path, one="x")))
-    first = prepare(source)
-    assert prepare(source, pins=first.pins) == first
-
-
-def test_each_source_needs_its_pin(tmp_path: Path) -> None:
-    source = LocalSource(str(bundle(tmp_path, one="x")))
-    with pytest.raises(BadSource, match="one for each"):
-        prepare(source, pins=(*prepare(source).pins, *prepare(source).pins))
-
-
-def test_no_source_is_no_bundle() -> None:
-    with pytest.raises(BadSource):
-        prepare()
-
-
-@pytest.mark.parametrize(
-    ("trees", "words"),
-    [
-        pytest.param([("", {"a": b""}), ("", {"b": b""})], "two sources", id="the same destination"),
-        pytest.param([("x", {"a": b""}), ("/x/", {"b": b""})], "two sources", id="the same, written differently"),
-        pytest.param([("", {"x/a": b""}), ("x", {"b": b""})], "destination of another", id="a file inside another's"),
-        pytest.param([("", {"x": b""}), ("x", {"b": b""})], "destination of another", id="a file where a folder goes"),
-        pytest.param([("x", {"y/a": b""}), ("x/y", {"b": b""})], "destination of another", id="nested destinations"),
-        pytest.param([("../x", {"a": b""})], "plain folder", id="climbing"),
-        pytest.param([("x/../../y", {"a": b""})], "plain folder", id="climbing inside"),
-        pytest.param([("x//y", {"a": b""})], "plain folder", id="empty part"),
-        pytest.param([("x\\y", {"a": b""})], "plain folder", id="backslash"),
-    ],
-)
-def test_destinations_must_not_overlap(trees: list[tuple[str, dict[str, bytes]]], words: str) -> None:
-    with pytest.raises(BadSource, match=words):
-        pipeline.join([(folder, Tree(files)) for folder, files in trees], Limits())
-
-
-def test_destinations_beside_each_other_are_fine() -> None:
-    trees = [("", {"a": b"1"}), ("x", {"a": b"2"}), ("xy", {"a": b"3"}), ("x/y", {"a": b"4"})]
-    joined = pipeline.join([(folder, Tree(files)) for folder, files in trees], Limits())
-    assert joined.files == {"a": b"1", "x/a": b"2", "xy/a": b"3", "x/y/a": b"4"}
-
-
-def test_all_sources_together_stay_below_the_limit() -> None:
-    trees = [("", Tree({"a": b"x" * 60})), ("b", Tree({"a": b"x" * 60}))]
-    with pytest.raises(BundleTooLarge, match="max_bytes"):
-        pipeline.join(trees, Limits(max_bytes=100))
-
-
-# look_offline
 
 
 def test_two_bundles_are_compared_without_a_cluster(tmp_path: Path) -> None:
@@ -161,65 +39,6 @@ def test_two_bundles_are_compared_without_a_cluster(tmp_path: Path) -> None:
 def test_an_offline_plan_can_never_be_applied_by_uid(tmp_path: Path) -> None:
     content = prepare(LocalSource(str(bundle(tmp_path, one="x"))))
     assert not [one for one in pipeline.look_offline(content, content).plan.actions if one.uid or one.is_proved]
-
-
-# deploy: what is wrong is found before anything is touched
-
-
-def test_promise_1_other_bytes_than_the_reviewed_ones_are_refused_before_anything_is_touched(tmp_path: Path) -> None:
-    content = prepare(LocalSource(str(bundle(tmp_path, one="x"))))
-    forged = replace(content, manifests=prepare(LocalSource(str(bundle(tmp_path / "b", one="y")))).manifests)
-    nobody = Cluster.connect(_kubeconfig_to_nowhere(), timeout_seconds=1.0)
-    with pytest.raises(DigestMismatch, match="reviewed was"):
-        pipeline.deploy(nobody, forged, Plan((), ""), inventory=MemoryInventory())
-
-
-def _kubeconfig_to_nowhere() -> dict[str, object]:
-    return {
-        "current-context": "a",
-        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-        "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "users": [{"name": "a", "user": {"token": "t"}}],
-    }
-
-
-# on a real API server
-
-
-@pytest.fixture
-def api(controlplane) -> Cluster:  # type: ignore[no-untyped-def]
-    return Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
-
-
-@pytest.fixture
-def namespace(api: Cluster) -> Iterator[str]:
-    name = f"pipeline-{uuid.uuid4().hex[:8]}"
-    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    yield name
-    api.delete(ObjectRef("", "v1", "Namespace", "", name))
-
-
-def test_a_bundle_is_looked_at_deployed_observed_and_removed(api: Cluster, namespace: str, tmp_path: Path) -> None:
-    content = prepare(LocalSource(str(bundle(tmp_path, one="x", two="y"))), namespace=namespace)
-    inventory = MemoryInventory()
-    first = pipeline.look(api, content, previous=None, inventory={})
-    assert {one.action for one in first.plan.actions} == {Action.CREATE}
-    assert first.worst is Severity.SAFE
-    assert pipeline.plan_again(api, content, previous=None, inventory={}).digest == first.plan.digest
-
-    done = list(pipeline.deploy(api, content, first.plan, inventory=inventory, deadline_seconds=60))
-    assert {one.state for one in done} == {OutcomeState.DONE}
-    refs = [one.ref for one in content.manifests]
-    assert {one.state for one in pipeline.observe(api, refs).values()} == {HealthState.CURRENT}
-
-    owned = uids(inventory.items().values())
-    again = pipeline.look(api, content, previous=content, inventory=owned)
-    assert {one.action for one in again.plan.actions} == {Action.NONE}
-
-    gone = list(pipeline.remove(api, inventory, deadline_seconds=60))
-    assert {one.state for one in gone} == {OutcomeState.DONE}
-    assert {one.state for one in pipeline.observe(api, refs).values()} == {HealthState.NOT_FOUND}
-    assert inventory.items() == {}
 
 
 def test_somebody_elses_object_is_a_breaking_finding(api: Cluster, namespace: str, tmp_path: Path) -> None:
@@ -340,9 +159,6 @@ def test_the_objects_of_a_changed_crd_settle_what_its_schemas_suspect(
     assert by_path == {"used": Severity.BREAKING, "unused": Severity.DANGEROUS}
     assert "1 of 1 objects checked" in next(one.message for one in found if one.rule == "LIV-07")
     assert "Pl4nted" not in str(found)
-
-
-# the preflight as a part of the report
 
 
 def installer_of(api: Cluster, namespace: str) -> Identity:

@@ -1,0 +1,29 @@
+"""What becomes of a Slack callback: it is refused at the door, or a worker acts on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from django.contrib.auth.models import User
+
+from approvals.chat import inbox
+from approvals.models import ChatAccount, ChatDelivery
+from tests.approvals.chat.senders import SLACK_URL, post_slack
+
+NOT_VERIFIED = {"error": "not verified"}
+Linker = Callable[[User, str], ChatAccount]
+
+
+def act() -> ChatDelivery:
+    """What the worker does with the one delivery."""
+    row = ChatDelivery.objects.get()
+    inbox.act(row.pk)
+    row.refresh_from_db()
+    return row
+
+
+def refused(body: bytes, headers: dict[str, str], url: str = SLACK_URL) -> bool:
+    answer = post_slack(body, headers, url)
+    is_401 = (answer.status_code, json.loads(answer.content)) == (401, NOT_VERIFIED)
+    return is_401 and not ChatDelivery.objects.exists()

@@ -1,0 +1,254 @@
+"""Deciding by a click in Slack: what a proved click may do, and what is answered."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from approvals import services
+from approvals.chat import inbox
+from approvals.chat.slack import button_value
+from approvals.models import ChatDelivery, KubernetesIdentity, LinkCode, Report, Request, Review
+from tests.approvals.chat.callbacks import Linker, act
+from tests.approvals.chat.conftest import Listener
+from tests.approvals.chat.senders import click, form, post_slack, press, slack_headers
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.core.test_policies import look, save
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_linked_person_approves_with_a_click(here: World, asked: Request, link: Linker, listener: Listener) -> None:
+    link(here.ada, "UADA")
+    assert press(asked, reply_to=listener.url).status_code == 200
+    assert act().words == "Approve by ada is recorded for strimzi"
+    given = Review.objects.get()
+    assert (given.user, given.decision, given.channel) == (here.ada, "Approve", "chat")
+    assert given.subject_digest == asked.subject_digest
+    assert [it["text"] for it in listener.received] == ["Approve by ada is recorded for strimzi"]
+
+
+def test_the_answer_comes_before_any_work(here: World, asked: Request, link: Linker) -> None:
+    link(here.ada, "UADA")
+    here.kubernetes.asked.clear()
+    assert press(asked).status_code == 200
+    assert (here.kubernetes.asked, Review.objects.count()) == ([], 0)
+    assert ChatDelivery.objects.get().done_at is None
+
+
+def test_a_worker_is_woken_once_the_delivery_is_kept(
+    asked: Request,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    with django_capture_on_commit_callbacks() as woken:
+        press(asked)
+    assert len(woken) == 1
+
+
+def test_a_lost_message_is_found_by_the_sweep(here: World, asked: Request, link: Linker) -> None:
+    link(here.ada, "UADA")
+    press(asked)
+    row = ChatDelivery.objects.get()
+    early = row.received_at + timedelta(seconds=inbox.OVERDUE_SECONDS - 1)
+    late = row.received_at + timedelta(seconds=inbox.OVERDUE_SECONDS + 1)
+    assert (inbox.overdue(early), inbox.overdue(late)) == ([], [row.pk])
+    inbox.act(row.pk)
+    assert inbox.overdue(late) == []
+
+
+def test_a_replay_is_answered_but_not_acted_on_twice(here: World, asked: Request, link: Linker) -> None:
+    link(here.ada, "UADA")
+    body = form(click(button_value(asked, "Deny")))
+    headers = slack_headers(body)
+    first, second = post_slack(body, headers), post_slack(body, headers)
+    assert [json.loads(it.content)["duplicate"] for it in (first, second)] == [False, True]
+    assert second.status_code == 200
+    assert act().done_at
+    inbox.act(ChatDelivery.objects.get().pk)
+    assert Review.objects.count() == 1
+
+
+def test_S03_a_digest_that_moved_between_message_and_click_is_refused(
+    here: World, asked: Request, link: Linker
+) -> None:
+    link(here.ada, "UADA")
+    value = button_value(asked, "Approve")
+    Request.objects.filter(pk=asked.pk).update(subject_digest=f"sha256:{'9' * 64}")
+    body = form(click(value))
+    post_slack(body, slack_headers(body))
+    assert "look at it again" in act().words
+    assert not Review.objects.exists()
+
+
+def test_promise_3_a_linked_person_whom_kubernetes_does_not_let_decides_nothing(
+    here: World, asked: Request, link: Linker
+) -> None:
+    link(here.bert, "UBERT")
+    press(asked, account="UBERT")
+    assert "does not let bert" in act().words
+    assert not Review.objects.exists()
+
+
+def test_S05_a_requester_does_not_approve_in_chat_either(here: World, asked: Request, link: Linker) -> None:
+    here.kubernetes.allow("rita", "approve")
+    link(here.rita, "URITA")
+    press(asked, account="URITA")
+    assert "somebody else has to approve" in act().words
+    assert not Review.objects.exists()
+
+
+def test_S12_a_machine_does_not_vote_in_chat_either(here: World, asked: Request, link: Linker) -> None:
+    name = "system:serviceaccount:ci:bot"
+    KubernetesIdentity.objects.filter(user=here.ada).update(
+        username=name, authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    )
+    here.kubernetes.allow(name, "approve")
+    link(here.ada, "UADA")
+    press(asked)
+    assert "S12" in act().words
+    assert not Review.objects.exists()
+
+
+def test_somebody_switched_off_decides_nothing_and_gets_no_code(
+    here: World, asked: Request, link: Linker, listener: Listener
+) -> None:
+    link(here.ada, "UADA")
+    here.ada.is_active = False
+    here.ada.save()
+    press(asked, reply_to=listener.url)
+    assert "switched off" in act().words
+    assert not Review.objects.exists()
+    assert not LinkCode.objects.exists()
+
+
+def test_promise_4_a_cluster_that_does_not_answer_means_no(here: World, asked: Request, link: Linker) -> None:
+    link(here.ada, "UADA")
+    here.kubernetes.is_down = True
+    press(asked)
+    assert "counts as no" in act().words
+    assert not Review.objects.exists()
+
+
+@pytest.mark.parametrize("worst", ["dangerous", "unknown", "breaking", "critical"])
+def test_S22_a_risky_request_is_denied_but_not_approved_from_chat(
+    here: World, asked: Request, link: Linker, worst: str
+) -> None:
+    link(here.ada, "UADA")
+    Report.objects.update(worst=worst)
+    press(asked)
+    assert "too serious" in act().words
+    assert not Review.objects.exists()
+    ChatDelivery.objects.all().delete()
+    press(asked, "Deny")
+    assert act().words == "Deny by ada is recorded for strimzi"
+
+
+def test_S22_content_that_touches_pratique_is_not_approved_from_chat_however_old_the_finding(
+    here: World, asked: Request, link: Linker
+) -> None:
+    link(here.ada, "UADA")
+    asked.reports.get().findings.create(
+        position=0,
+        rule="OWN-PRATIQUE-01",
+        section="content",
+        severity="critical",
+        message="our own",
+        fingerprint="f",
+        is_new=False,
+    )
+    press(asked)
+    assert "too serious" in act().words
+    assert not Review.objects.exists()
+
+
+def test_S03_a_deletion_cannot_be_acknowledged_by_a_click(here: World, asked: Request, link: Linker) -> None:
+    link(here.ada, "UADA")
+    ref = {"group": "", "version": "v1", "kind": "Secret", "namespace": "harbour", "name": "old"}
+    report = asked.reports.get()
+    report.body["plan"]["actions"] = [{"action": "delete", "ref": ref}]
+    report.save()
+    press(asked)
+    assert "delete Secret harbour/old" in act().words
+    assert not Review.objects.exists()
+
+
+def test_a_worker_that_died_after_the_review_tells_of_it_the_second_time(
+    here: World, asked: Request, link: Linker, listener: Listener
+) -> None:
+    link(here.ada, "UADA")
+    press(asked, reply_to=listener.url)
+    act()
+    ChatDelivery.objects.update(done_at=None, words="")
+    assert act().words == "Approve by ada is recorded for strimzi"
+    assert Review.objects.count() == 1
+
+
+def test_whoever_decided_otherwise_is_told_so(here: World, asked: Request, link: Linker) -> None:
+    link(here.ada, "UADA")
+    services.review(
+        by=here.ada,
+        request_id=asked.pk,
+        decision="Deny",
+        subject_digest=asked.subject_digest,
+        reason="",
+        channel="browser",
+    )
+    press(asked)
+    assert "already decided" in act().words
+
+
+def test_what_nobody_could_act_on_for_long_is_to_be_decided_anew(here: World, asked: Request, link: Linker) -> None:
+    link(here.ada, "UADA")
+    press(asked)
+    ChatDelivery.objects.update(received_at=world.yesterday())
+    assert "too late" in act().words
+    assert not Review.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "is_ours"),
+    [
+        ("https://hooks.slack.com/actions/T/1/x", True),
+        ("http://hooks.slack.com/actions/T/1/x", False),
+        ("https://hooks.slack.com.evil.example/", False),
+        ("https://ada@hooks.slack.com/", False),
+        ("https://hooks.slack.com:8443/", False),
+        ("//hooks.slack.com/actions", False),
+        ("/etc/passwd", False),
+        ("file:///etc/passwd", False),
+        ("http://169.254.169.254/latest/meta-data", False),
+        ("", False),
+    ],
+)
+def test_answers_go_to_slack_and_nowhere_else(asked: Request, url: str, is_ours: bool) -> None:
+    press(asked, reply_to=url)
+    assert ChatDelivery.objects.get().wish["reply_to"] == (url if is_ours else "")
+
+
+def test_an_answer_that_cannot_be_delivered_changes_nothing(
+    here: World, asked: Request, link: Linker, listener: Listener
+) -> None:
+    link(here.ada, "UADA")
+    press(asked, reply_to=listener.url)
+    port = listener.url.split(":")[2].split("/")[0]
+    ChatDelivery.objects.update(
+        wish={**ChatDelivery.objects.get().wish, "reply_to": f"https://127.0.0.1:{port}/not-tls"}
+    )
+    assert act().done_at
+    assert Review.objects.count() == 1
+
+
+def test_S22_who_approves_past_a_guard_is_told_where_findings_are_accepted(
+    here: World, asked: Request, link: Linker
+) -> None:
+    link(here.ada, "UADA")
+    save(here, kind="guard", name="calm", expression="false")
+    save(here, kind="guard", name="dry", expression="false", mode="dry-run")
+    look(asked)
+    press(asked)
+    words = act().words
+    assert "held back by calm: findings are accepted on the page, not in a chat: https://pratique.example" in words

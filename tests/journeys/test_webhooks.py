@@ -1,0 +1,201 @@
+"""A webhook that comes with its bundle: the API server calls it over TLS, and refuses what it guards while it is down."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals import services
+from approvals.models import Request
+from approvals.steps import deploy
+from provisioner.errors import Unreachable
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.journeys.test_health import PATIENCE_SECONDS
+from tests.services.process import free_port
+from tests.services.registry import Registry
+from tests.services.web import Asked, Authority, Listening, Reply
+
+HOOKS = "ValidatingWebhookConfiguration"
+GUARDED = {"guarded": "yes"}
+DEPENDS_ON = "config.kubernetes.io/depends-on"
+FORBIDDEN = "this colour is forbidden"
+LATE_SECONDS = 1.5
+
+
+class Guard:
+    """The webhook's bundle, and the server behind it, which can be switched on and off."""
+
+    def __init__(self, station: Station, registry: Registry, authority: Authority):
+        self.station, self.registry, self.authority = station, registry, authority
+        self.name = f"{station.namespace}-guard"
+        self.port = free_port()
+        self.asked: list[str] = []
+        self._listening: Listening | None = None
+
+    def start(self) -> None:
+        self._listening = Listening(self._answer, self.authority, self.port)
+
+    def stop(self) -> None:
+        if self._listening:
+            self._listening.stop()
+        self._listening = None
+
+    def start_late(self) -> None:
+        threading.Timer(LATE_SECONDS, self.start).start()
+
+    def _answer(self, asked: Asked) -> Reply:
+        review = json.loads(asked.body)["request"]
+        self.asked.append(f"{review['operation']} {review['name']}")
+        colour = ((review["object"] or {}).get("data") or {}).get("colour")
+        answer = {"uid": review["uid"], "allowed": colour != "black", "status": {"message": FORBIDDEN}}
+        body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
+        return Reply(json.dumps(body).encode(), headers={"Content-Type": "application/json", "Connection": "close"})
+
+    def files(self, colour: str) -> dict[str, bytes]:
+        objects = [self.configuration(), self.lamp(colour)]
+        return bundles.app(self.name, "1") | {"manifests/50.yaml": yaml.safe_dump_all(objects).encode()}
+
+    def configuration(self) -> dict[str, Any]:
+        rule = {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE", "UPDATE", "DELETE"],
+            "resources": ["configmaps"],
+        }
+        hook = {
+            "name": f"{self.name}.example.com",
+            "clientConfig": {
+                "url": f"https://127.0.0.1:{self.port}/",
+                "caBundle": base64.b64encode(self.authority.ca_pem.encode()).decode(),
+            },
+            "rules": [rule],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.station.namespace}},
+            "objectSelector": {"matchLabels": GUARDED},
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": 2,
+        }
+        api_version = "admissionregistration.k8s.io/v1"
+        return {"apiVersion": api_version, "kind": HOOKS, "metadata": {"name": self.name}, "webhooks": [hook]}
+
+    def lamp(self, colour: str) -> dict[str, Any]:
+        first = f"admissionregistration.k8s.io/{HOOKS}/{self.name}"
+        meta = {"name": "lamp", "labels": GUARDED, "annotations": {DEPENDS_ON: first}}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"colour": colour}}
+
+    def colour(self) -> str | None:
+        live = self.station.api.get(ObjectRef("", "v1", "ConfigMap", self.station.namespace, "lamp"))
+        return live["data"]["colour"] if live else None
+
+    def wish(self, colour: str) -> Request:
+        deployment = self.station.wish(self.name, bundles.image(self.registry, self.name, self.files(colour)))
+        self.station.work()
+        return self.station.latest(deployment)
+
+    def wait_until_in_force(self) -> None:
+        """The API server takes up a webhook a moment after it has stored it."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        for number in itertools.count():
+            meta = {"name": f"probe-{number}", "namespace": self.station.namespace, "labels": GUARDED}
+            try:
+                self.station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+            except Unreachable:
+                return
+            assert time.monotonic() < end, "the webhook is never in force"
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def guard(station: Station, registry: Registry, authority: Authority) -> Iterator[Guard]:
+    made = Guard(station, registry, authority)
+    yield made
+    made.stop()
+    station.ctl("delete", HOOKS, made.name, "--ignore-not-found")
+
+
+def once_written(monkeypatch: pytest.MonkeyPatch, kind: str, happens: Callable[[], object]) -> None:
+    """`happens` after the object of that kind was written, and before the next step."""
+    noted = deploy.note
+
+    def note(request: Request, outcome: Any, step: str) -> None:
+        noted(request, outcome, step)
+        if outcome.ref.kind == kind:
+            happens()
+
+    monkeypatch.setattr(deploy, "note", note)
+
+
+def test_what_a_webhook_guards_is_written_once_the_webhook_has_come_up(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def come_up_late() -> None:
+        guard.wait_until_in_force()
+        guard.start_late()
+
+    first = guard.wish("red")
+    assert first.state == "in_review", first.problem
+    with monkeypatch.context() as patch:
+        once_written(patch, HOOKS, come_up_late)
+        applied = guard.station.approve(first.deployment)
+    assert applied.state == "applied", applied.problem
+    assert (guard.colour(), guard.asked) == ("red", ["CREATE lamp"])
+
+    refused = guard.wish("black")
+    problems = [one["problem"] for one in refused.reports.get().body["plan"]["actions"] if one["problem"]]
+    assert len(problems) == 1
+    assert FORBIDDEN in problems[0]
+    held = guard.station.approve(refused.deployment)
+    assert (held.state, guard.colour()) == ("approved", "red")
+    assert FORBIDDEN in held.problem
+
+
+def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_can_still_be_mended(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 0.1}
+    first = guard.wish("red")
+    with monkeypatch.context() as patch:
+        once_written(patch, HOOKS, guard.wait_until_in_force)
+        began = time.monotonic()
+        failed = guard.station.approve(first.deployment)
+    assert time.monotonic() - began < PATIENCE_SECONDS
+    assert (failed.state, failed.problem_code) == ("failed", "apply-failed")
+    assert "lamp" in failed.problem
+    assert f'failed calling webhook "{guard.name}.example.com"' in failed.problem
+    assert guard.colour() is None
+
+    second = guard.wish("green")
+    assert second.state == "in_review", second.problem
+    untried = second.reports.get().findings.get(rule="OBJ-04")
+    assert "lamp is not known before apply: a webhook of the bundle itself does not answer" in untried.message
+    guard.start()
+    applied = guard.station.approve(second.deployment)
+    assert applied.state == "applied", applied.problem
+    assert (guard.colour(), set(guard.asked)) == ("green", {"CREATE lamp"})
+
+
+def test_a_bundle_whose_own_webhook_is_dead_can_be_removed(guard: Guard) -> None:
+    guard.start()
+    first = guard.wish("red")
+    applied = guard.station.approve(first.deployment)
+    assert applied.state == "applied", applied.problem
+    guard.stop()
+    guard.wait_until_in_force()
+    station, deployment = guard.station, applied.deployment
+    station.look_after(deployment)
+    services.delete_deployment(by=station.people["rita"], deployment=deployment, via="browser")
+    station.work()
+    removed = station.approve(deployment)
+    assert removed.state == "applied", removed.problem
+    assert guard.colour() is None

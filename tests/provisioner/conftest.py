@@ -1,0 +1,25 @@
+"""A real API server as its admin, and a namespace of the test's own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from provisioner.cluster.api import Cluster
+from provisioner.values import ObjectRef
+from tests.controlplane.endpoint import Endpoint
+
+
+@pytest.fixture
+def api(controlplane: Endpoint) -> Cluster:
+    return Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+
+
+@pytest.fixture
+def namespace(api: Cluster) -> Iterator[str]:
+    name = f"pipeline-{uuid.uuid4().hex[:8]}"
+    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    api.delete(ObjectRef("", "v1", "Namespace", "", name))

@@ -1,0 +1,34 @@
+"""Small bundles in folders, and the content that they become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from provisioner import pipeline
+from provisioner.render import BUILT_IN
+from provisioner.source import EgressPolicy, LocalSource
+from provisioner.unpack import Limits
+from provisioner.values import Content, Pin
+
+CONFIG_MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: "%s"}\n'
+
+
+def bundle(folder: Path, **maps: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in maps.items():
+        (folder / f"{name}.yaml").write_text(CONFIG_MAP % (name, value))
+    return folder
+
+
+def prepare(
+    *sources: LocalSource, pins: tuple[Pin, ...] = (), namespace: str = "shop", subfolders: bool = False
+) -> Content:
+    return pipeline.prepare(
+        sources,
+        options=pipeline.PrepareOptions(namespace, "installer", allow_subfolders=subfolders),
+        egress=EgressPolicy(),
+        credentials=None,
+        limits=Limits(),
+        is_namespaced=BUILT_IN.get,
+        pins=pins,
+    )
