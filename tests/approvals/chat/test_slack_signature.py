@@ -57,7 +57,7 @@ def test_a_body_changed_on_the_way_is_refused(asked: Request) -> None:
     assert refused(form(click(button_value(asked, "Approve"))), slack_headers(body))
 
 
-@pytest.mark.parametrize("seconds", [-301, 301, 86_400], ids=["too old", "from the future", "from tomorrow"])
+@pytest.mark.parametrize("seconds", [-301, 330, 86_400], ids=["too old", "from the future", "from tomorrow"])
 def test_timestamps_far_from_now_are_refused(asked: Request, seconds: int) -> None:
     body = form(click(button_value(asked, "Approve")))
     assert refused(body, slack_headers(body, at=time.time() + seconds))
