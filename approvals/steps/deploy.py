@@ -22,6 +22,7 @@ from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Review, Revision
+from approvals.models.request import OBJECT_LENGTH
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, hold_back, objection_to
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
@@ -273,7 +274,7 @@ def note(request: Request, outcome: Done, step: str) -> None:
     Outcome.objects.update_or_create(
         request=request,
         step=step,
-        object=str(outcome.ref)[:600],
+        object=str(outcome.ref)[:OBJECT_LENGTH],
         defaults=found,
         create_defaults={**found, "position": request.outcomes.count()},
     )
