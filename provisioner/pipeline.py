@@ -43,7 +43,7 @@ from provisioner.reading import (
 )
 from provisioner.render import IsNamespaced, Rendering, content_digest, render_content
 from provisioner.review.difference import mask_secret
-from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap, Surroundings
+from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap, Surroundings, WayBack
 from provisioner.review.frame import report, wanted
 from provisioner.review.permission_report import PermissionReport, permission_report
 from provisioner.review.preflight import PreflightFacts, Resource
@@ -162,6 +162,7 @@ def look(  # noqa: PLR0913 -- each by its name
     own_namespace: str = OWN_NAMESPACE,
     allowed_images: tuple[str, ...] = (),
     options: Options | None = None,
+    way_back: WayBack | None = None,
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
@@ -169,14 +170,15 @@ def look(  # noqa: PLR0913 -- each by its name
     `cluster`, and as the account only where that one may not. Whether the account, a ServiceAccount, has the rights is
     a part of the report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is
     ours: the uid by identity. `own_namespace` is where Pratique itself runs, `allowed_images` where images may come
-    from (`Surroundings`). Raises TryLater where the API server does not answer; what it refuses becomes a finding.
+    from (`Surroundings`). `way_back` says what `content` ran as before. Raises TryLater where the API server does not
+    answer; what it refuses becomes a finding.
     """
     plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account, options=options)
     readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
     live, gaps = live_objects(readers, wanted(content, plan))
     roles, more = live_rbac(readers)
     around = replace(kinds(cluster, own_namespace), allowed_images=allowed_images)
-    facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=around)
+    facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=around, way_back=way_back)
     facts = replace(facts, installer=installer(as_account))
     facts = replace(facts, around=surroundings(readers, facts))
     return report(with_rights(cluster, facts))

@@ -7,7 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from approvals.lifecycle import State
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Outcome, Policy, Request, Review, Revision
+from approvals.services.acknowledging import acknowledgements
 from approvals.services.revisions import MAX_REASON
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS
 
@@ -215,11 +217,23 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
         return next((it.headline for it in request.reports.all() if it.round == request.round), [])
 
 
+class AcknowledgementSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="as `acknowledges` of an approval names it")
+    words = serializers.CharField(help_text="what goes with it, counted and measured; empty where that is nothing more")
+
+
 class RequestDetailSerializer(RequestSerializer):
     reviews = ReviewSerializer(many=True)
+    to_acknowledge = serializers.SerializerMethodField()
 
     class Meta(RequestSerializer.Meta):
-        fields = [*RequestSerializer.Meta.fields, "spec", "reviews"]
+        fields = [*RequestSerializer.Meta.fields, "spec", "reviews", "to_acknowledge"]
+
+    @extend_schema_field(AcknowledgementSerializer(many=True))
+    def get_to_acknowledge(self, request: Request) -> list[dict[str, str]]:
+        """What an approval has to name at present; nothing where the request takes no decision."""
+        asked = acknowledgements(request) if request.state == State.IN_REVIEW else []
+        return [{"name": one.name, "words": one.words} for one in asked]
 
 
 class OutcomeSerializer(serializers.ModelSerializer[Outcome]):
@@ -237,7 +251,12 @@ class ReviewInput(serializers.Serializer[Any]):
     decision = serializers.ChoiceField(choices=["Approve", "Deny"])
     subject_digest = serializers.CharField(max_length=80, help_text="the digest of what was looked at")
     reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
-    acknowledges = serializers.ListField(child=serializers.CharField(max_length=700), max_length=5000, default=list)
+    acknowledges = serializers.ListField(
+        child=serializers.CharField(max_length=700),
+        max_length=5000,
+        default=list,
+        help_text="for an approval: every `name` of the request's `to_acknowledge`; its `words` say what goes with it",
+    )
     waives = serializers.ListField(
         child=WaiverInput(),
         max_length=MAX_WAIVERS,

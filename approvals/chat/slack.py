@@ -57,10 +57,11 @@ class Slack:
             return {"text": f"{title}: {request.state.replace('_', ' ')} <{url}|open>"}
         report = request.reports.filter(round=request.round).first()
         buttons: list[dict[str, Any]] = [_button("Open", OPENS, url=url)]
-        if report and not is_too_serious(report) and not services.to_acknowledge(request):
+        named = services.acknowledgements(request)
+        if report and not is_too_serious(report) and not named:
             buttons.append(_button("Approve", "approve", value=button_value(request, "Approve"), style="primary"))
         buttons.append(_button("Deny", "deny", value=button_value(request, "Deny"), style="danger"))
-        words = f"{title} needs a review\n{_summary(report)}"
+        words = f"{title} needs a review\n{_summary(report, _to_name(named))}"
         return {
             "text": f"{escaped(request.deployment.name)} needs a review: {url}",
             "blocks": [
@@ -131,13 +132,22 @@ def _wish(team: str, user: Mapping[str, Any], action: Mapping[str, Any], reply_t
     )
 
 
-def _summary(report: Report | None) -> str:
-    """How many findings of each severity, then as many whole headlines as fit, and how many do not."""
+def _to_name(named: list[services.Acknowledgement]) -> list[str]:
+    """What an approval has to name because something goes with it; of everything else how much it is."""
+    telling = [str(one) for one in named if one.words]
+    rest = len(named) - len(telling)
+    more = f"{rest} {'other objects' if telling else 'objects'}" if rest else ""
+    return [f"an approval has to name {each}" for each in (*telling, more) if each]
+
+
+def _summary(report: Report | None, to_name: list[str]) -> str:
+    """How many findings of each severity, then as many whole lines of what is to be named and of the headline as fit,
+    and how many do not."""
     if report is None:
         return "there is no report yet"
     counts = [f"{report.severities[it]} {it}" for it in Severity if report.severities.get(it)]
     lines = [" · ".join(counts) or "no findings"]
-    headline = [f"• {escaped(line)}" for line in report.headline]
+    headline = [f"• {escaped(line)}" for line in (*to_name, *report.headline)]
     for position, line in enumerate(headline):
         if sum(map(len, lines)) + len(lines) + len(line) > MAX_TEXT:
             return "\n".join([*lines, f"… and {len(headline) - position} more: open the request"])

@@ -8,6 +8,7 @@ from django.db import models
 
 from approvals.lifecycle import OPEN, State
 
+OBJECT_LENGTH = 600
 DECISIONS = [("Approve", "Approve"), ("Deny", "Deny")]
 VERDICTS = [("Approved", "Approved"), ("Denied", "Denied")]
 
@@ -230,7 +231,7 @@ class Outcome(models.Model):
     step = models.CharField(max_length=10, choices=[(it, it) for it in Step], default=Step.APPLY)
     position = models.PositiveIntegerField()
     phase = models.CharField(max_length=20, blank=True)
-    object = models.CharField(max_length=600)
+    object = models.CharField(max_length=OBJECT_LENGTH)
     action = models.CharField(max_length=10)
     state = models.CharField(max_length=10)
     message = models.TextField(blank=True)

@@ -1,5 +1,6 @@
 """What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction."""
 
+from approvals.services.acknowledging import Acknowledgement, acknowledgements, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import register_cluster
 from approvals.services.deployments import (
@@ -12,12 +13,14 @@ from approvals.services.deployments import (
 )
 from approvals.services.identity import create_api_token, map_identity, revoke_api_token, sign_in_with_token
 from approvals.services.policies import save_policy
-from approvals.services.reviews import review, to_acknowledge, withdraw
+from approvals.services.reviews import review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
 from approvals.services.waivers import Waiver
 
 __all__ = [
+    "Acknowledgement",
     "Waiver",
+    "acknowledgements",
     "ask_again",
     "change_deployment",
     "create_api_token",

@@ -28,13 +28,12 @@ from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Request, Review
 from approvals.services import waivers
+from approvals.services.acknowledging import acknowledgements, in_words
 from approvals.services.waivers import Waiver
-from provisioner.values import Action, Identity
+from provisioner.values import Identity
 
 DECISIONS = ("Approve", "Deny")
 MAX_REASON = 4000
-# What a reviewer must name one by one (security.md S03).
-TO_ACKNOWLEDGE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +142,6 @@ def self_approval(request: Request, by: User, identity: Identity) -> bool:
     return has_asked(request, user_id=by.pk, username=identity.username)
 
 
-def to_acknowledge(request: Request) -> list[str]:
-    """Deletions, replacements and adoptions of the current plan, each in the words by which a review names it."""
-    report = request.reports.filter(round=request.round).first()
-    actions = report.body["plan"]["actions"] if report else []
-    return sorted({acknowledgement(action) for action in actions if action["action"] in TO_ACKNOWLEDGE})
-
-
-def acknowledgement(action: dict[str, object]) -> str:
-    """The words by which a review names one planned action: `delete Kind.group namespace/name`."""
-    ref = action["ref"]
-    assert isinstance(ref, dict)  # the report's record is checked against its schema when it is written
-    kind = f"{ref['kind']}.{ref['group']}" if ref.get("group") else ref["kind"]
-    place = f"{ref['namespace']}/{ref['name']}" if ref.get("namespace") else ref["name"]
-    return f"{action['action']} {kind} {place}"
-
-
 def _find(request_id: int) -> Request:
     found = Request.objects.select_related("deployment__cluster").filter(pk=request_id).first()
     if found is None:
@@ -234,6 +217,6 @@ def _write(by: User, request: Request, given: Given, checked: Checked) -> Review
 def _check_approval(request: Request, by: User, checked: Checked, acknowledges: tuple[str, ...]) -> None:
     if self_approval(request, by, checked.identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
         raise SelfApproval("you asked for this change, so somebody else has to approve it")
-    left = sorted(set(to_acknowledge(request)) - set(acknowledges))
+    left = [one for one in acknowledgements(request) if one.name not in acknowledges]
     if left:
-        raise Unacknowledged(f"an approval has to name: {', '.join(left)}", missing=left)
+        raise Unacknowledged(f"an approval has to name: {in_words(left)}", missing=[one.name for one in left])

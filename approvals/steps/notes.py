@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from approvals.ledger.claims import LostClaim
 from approvals.models import Outcome, Request
+from approvals.models.request import OBJECT_LENGTH
 from provisioner.values import Outcome as Done
 from provisioner.values import OutcomeState
 
@@ -52,7 +53,7 @@ class Notes:
 
     def take(self, outcome: Done) -> None:
         """Keep one more, and write when enough have come or the last writing is long ago."""
-        self._waiting[str(outcome.ref)[:600]] = (outcome, timezone.now())
+        self._waiting[str(outcome.ref)[:OBJECT_LENGTH]] = (outcome, timezone.now())
         if len(self._waiting) >= BATCH or time.monotonic() - self._written_at >= SECONDS:
             self.write()
 

@@ -24,6 +24,7 @@ from approvals.models import Report as ReportRow
 from approvals.models import Request, Revision
 from approvals.steps import constraints, inventory
 from approvals.steps.sources import egress, limits, read_by, sources_of
+from approvals.steps.way_back import way_back
 from provisioner import pipeline, probes, render
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Forbidden, PreconditionFailed, TryLater
@@ -59,6 +60,7 @@ def run(request: Request, worker: str) -> None:
         as_account=inventory.installer_of(request.spec),
         allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]),
         options=inventory.plan_options(request),
+        way_back=way_back(request, content),
     )
     _record(request, Prepared(content, row, account_uid, report, unmet))
 

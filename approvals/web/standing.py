@@ -13,6 +13,7 @@ from approvals import access, lifecycle, services
 from approvals.errors import InvalidInput, Refused
 from approvals.lifecycle import Event, State
 from approvals.models import Request, Review
+from approvals.services import Acknowledgement
 from approvals.services.reviews import check_reviewer, self_approval
 from provisioner.values import Identity, Severity
 
@@ -36,10 +37,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A checkbox of the form: one object's action, or a kind's with all its objects."""
+    """A checkbox of the form: one object's action with what goes with it, or a kind's with all its objects."""
 
     value: str
-    items: list[str] = field(default_factory=list)
+    words: str = ""
+    items: list[Acknowledgement] = field(default_factory=list)
 
 
 def standing(user: User, request: Request, reviews: Iterable[Review]) -> Standing:
@@ -82,20 +84,26 @@ def check_typed(request: Request, worst: str, typed: str, reason: str) -> None:
 
 def ticks(request: Request) -> list[Tick]:
     """What an approval has to acknowledge."""
-    items = services.to_acknowledge(request)
+    items = services.acknowledgements(request)
     if len(items) <= MAX_TICKS:
-        return [Tick(item) for item in items]
-    kinds: dict[str, list[str]] = defaultdict(list)
+        return [_tick(item) for item in items]
+    telling = [item for item in items if item.words]
+    alone = telling if len(telling) <= MAX_TICKS else []
+    kinds: dict[str, list[Acknowledgement]] = defaultdict(list)
     for item in items:
-        kinds[_kind(item)].append(item)
-    return [Tick(kind, of_kind) for kind, of_kind in sorted(kinds.items())]
+        if item not in alone:
+            kinds[_kind(item.name)].append(item)
+    return [*map(_tick, alone), *(Tick(kind, items=of_kind) for kind, of_kind in sorted(kinds.items()))]
 
 
 def ticked(request: Request, values: Sequence[str]) -> list[str]:
     """The acknowledged objects, where a tick may stand for all of a kind."""
-    items = services.to_acknowledge(request)
-    by_kind = len(items) > MAX_TICKS
-    return [item for item in items if item in values or (by_kind and _kind(item) in values)]
+    named = [tick for tick in ticks(request) if tick.value in values]
+    return sorted(one for tick in named for one in ([it.name for it in tick.items] or [tick.value]))
+
+
+def _tick(item: Acknowledgement) -> Tick:
+    return Tick(item.name, item.words)
 
 
 def _kind(item: str) -> str:

@@ -1,6 +1,7 @@
 """What is found in the same words of many objects is said once, with their number and the first of them.
 
-Nothing critical or unknown is ever folded (S24), and nothing about Secrets, of which each reader may see other ones.
+Nothing critical or unknown is ever folded (S24), nothing about Secrets, of which each reader may see other ones, and no
+deletion that takes something along: an approval names each of those, with what goes with it.
 Only objects of one kind and namespace stand together, so that who may see one may as a rule see all.
 """
 
@@ -15,6 +16,8 @@ from provisioner.review.record import plain
 from provisioner.values import Finding, Severity
 
 MAX_ALIKE = 10
+_DELETIONS = frozenset({"DEL-01", "CRD-08"})
+_TAKING_ALONG = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
 MAX_OBJECTS = 200
 MAX_TEXTS = 500
 MAX_NAMES = 4
@@ -38,6 +41,8 @@ def _alike(finding: Finding) -> _Key | None:
     """What findings that say the same have in common, None for one that is always said by itself."""
     ref = finding.ref
     if ref is None or finding.severity in _ALWAYS_SAID or ref.group_kind == SECRET:
+        return None
+    if finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG:
         return None
     words = finding.message.replace(said(ref), "\0")
     if "\0" not in words:

@@ -12,6 +12,7 @@ from provisioner.rbac import Subject
 from provisioner.values import (
     AccessAnswer,
     AccessRequest,
+    Action,
     Content,
     Finding,
     GroupKind,
@@ -133,6 +134,23 @@ class Installer:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """An object that was deleted, or replaced by a new one of its name, when `revision` was applied."""
+
+    ref: ObjectRef
+    action: Action
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """Content that is put back because it ran once, as `revision`; of its objects `gone` are those taken away since."""
+
+    revision: int
+    gone: tuple[Gone, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """The objects of one side of a change, for what can be said of a state alone (an image without digest)."""
 
@@ -160,7 +178,7 @@ class Facts:
     `live` holds the objects that checks asked for (`Check.wants`), None for one that does not exist; a missing key
     means that nobody knows. `live_rbac` holds all roles and bindings of the cluster, None if unknown. `around` is the
     rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared. `installer` is None
-    where the content is applied by whoever asks.
+    where the content is applied by whoever asks. `way_back` is None for content that did not run before.
     """
 
     content: Content
@@ -172,6 +190,7 @@ class Facts:
     is_offline: bool = False
     around: Surroundings = field(default_factory=Surroundings)
     installer: Installer | None = None
+    way_back: WayBack | None = None
     _state: State | None = field(default=None, init=False, repr=False, compare=False)
     _previous_state: State | None = field(default=None, init=False, repr=False, compare=False)
 

@@ -33,6 +33,7 @@ from provisioner.review.checks import (
     policies,
     preflight,
     settings,
+    way_back,
     webhook_effects,
     webhooks,
 )
@@ -76,6 +77,7 @@ CHECKS: tuple[Check, ...] = (
     settings.CHECK,
     content.CHECK,
     deletions.CHECK,
+    way_back.CHECK,
     preflight.CHECK,
 )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from approvals import services
 from approvals.models import Revision
 from provisioner.values import ObjectRef
@@ -53,3 +55,40 @@ def test_an_earlier_revision_comes_back_from_the_store_reviewed_and_without_its_
     station.wish("tide", bundles.image(registry, "tide", bundles.app("tide", "3"), "3"))
     station.work()
     assert (station.latest(deployment).number, station.latest(deployment).problem_code) == (4, "forbidden-address")
+
+
+def test_the_report_on_the_way_back_names_the_data_that_went_and_the_job_that_runs_again(
+    any_station: Station, registry: Registry
+) -> None:
+    station = any_station
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.example.com/migrate"}]}
+    kept = [
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "hold"}, "spec": size},
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "load"}, "spec": {"template": {"spec": pod}}},
+    ]
+    with_data = bundles.app("cargo", "1") | {"manifests/50.yaml": yaml.safe_dump_all(kept).encode()}
+    deployment = station.wish("cargo", bundles.image(registry, "cargo", with_data, "1"))
+    station.work()
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    # No pod uses the claim; the sandbox has nobody who lets go of it then.
+    claim = station.api.get(ObjectRef("", "v1", "PersistentVolumeClaim", station.namespace, "hold"))
+    assert claim is not None
+    station.api.replace({**claim, "metadata": {**claim["metadata"], "finalizers": []}})
+    station.wish("cargo", bundles.image(registry, "cargo", bundles.app("cargo", "2"), "2"))
+    station.work()
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    deployment.refresh_from_db()
+
+    services.rollback_deployment(by=station.people["rita"], deployment=deployment, revision=1, via="browser")
+    station.work()
+    request = station.latest(deployment)
+    assert (request.purpose, request.state) == ("rollback", "in_review"), request.problem
+    said = {one.rule: one.message for one in request.reports.get().findings.filter(rule__startswith="HIS")}
+    assert said == {
+        "HIS-01": f"PersistentVolumeClaim {station.namespace}/hold was deleted with revision 2: it is there without the "
+        "data that it held",
+        "HIS-02": f"Job {station.namespace}/load runs again, as it did when revision 1 was applied",
+    }
+    forward = Revision.objects.get(deployment=deployment, number=2).request.reports.get()
+    assert not forward.findings.filter(rule__startswith="HIS").exists()

@@ -75,6 +75,18 @@ OBJECTS: dict[str, Explanation] = {
         "Look at the counts and sizes. If it shall stay, have it left in the bundle, or take a backup first.",
         "Kubernetes, Cascading deletion; Persistent Volumes, reclaiming",
     ),
+    "HIS-01": Explanation(
+        "This content ran before, and since then an object of it was deleted or made anew that held more than itself.",
+        "Going back makes the object again, not what was in it: data, custom resources, what others kept there.",
+        "Look for a backup from before the revision that is named, or go on without what was lost.",
+        f"{_US}, from the recorded outcomes of the revisions since",
+    ),
+    "HIS-02": Explanation(
+        "A Job of a revision that ran before is made again, so it runs once more.",
+        "What it did then may be done already, or may be wrong by now: a migration that meets newer data, a mail.",
+        "Find out whether it can run twice and on the data of today. If not, wish for a bundle without it.",
+        "Kubernetes, Jobs: a Job runs when it is created",
+    ),
     "OWN-01": Explanation(
         "Another manager owns a field that this bundle sets to something else.",
         "Pratique never forces: the apply would be refused, or the two would fight.",

@@ -66,6 +66,18 @@ def test_S03_deletions_have_to_be_named(here: World, afternoon: dict[str, Any], 
     assert call(here.ada, "post", f"requests/{deleting.uid}/reviews", body).status_code == 201
 
 
+def test_what_an_approval_has_to_name_comes_with_what_goes_with_it(
+    here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    deleting = afternoon["deleting"]
+    shown = json.loads(call(here.ada, "get", f"requests/{deleting.uid}").content)["to_acknowledge"]
+    assert [one["name"] for one in shown] == services.to_acknowledge(deleting)
+    assert any("its data may go with it" in one["words"] for one in shown)
+    call(here.ada, "post", f"requests/{deleting.uid}/reviews", reviewed(deleting, decision="Deny"))
+    Request.objects.filter(pk=deleting.pk).update(state="denied")
+    assert json.loads(call(here.ada, "get", f"requests/{deleting.uid}").content)["to_acknowledge"] == []
+
+
 def test_S05_who_asked_does_not_approve(here: World, asked: Request, call: Call) -> None:
     here.kubernetes.allow("rita", "approve")
     here.kubernetes.allow("rita", "get")

@@ -146,3 +146,20 @@ def test_a_request_without_a_report_is_not_offered_for_approval(here: World, ask
     message = Slack().message(asked, "needs_you")
     assert message is not None
     assert list(buttons(message)) == ["Open", "Deny"]
+
+
+def test_what_an_approval_has_to_name_is_told_with_what_goes_with_it(asked: Request, listener: Listener) -> None:
+    def ref(kind: str, name: str) -> dict[str, str]:
+        return {"group": "", "version": "v1", "kind": kind, "namespace": "shop", "name": name}
+
+    report = Report.objects.get()
+    things = [ref("PersistentVolumeClaim", "data"), ref("ConfigMap", "a"), ref("ConfigMap", "b")]
+    message = "Deletes PersistentVolumeClaim shop/data: 10Gi on <pv-1>"
+    report.body["plan"]["actions"] = [{"action": "delete", "ref": one} for one in things]
+    report.body["findings"] = [{"rule": "DEL-01", "ref": things[0], "message": message}]
+    report.save()
+    sent = told(asked, listener)
+    lines = words(sent).splitlines()
+    assert "• an approval has to name delete PersistentVolumeClaim shop/data (10Gi on &lt;pv-1&gt;)" in lines
+    assert "• an approval has to name 2 other objects" in lines
+    assert list(buttons(sent)) == ["Open", "Deny"]

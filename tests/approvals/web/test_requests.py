@@ -128,6 +128,40 @@ def test_very_many_deletions_are_ticked_by_kind_and_kept_one_by_one(here: World,
     assert len(Review.objects.get(request=request).acknowledges) == 800
 
 
+def test_what_goes_with_an_object_stands_beside_its_checkbox_as_text(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    report = afternoon["deleting"].reports.get()
+    telling = next(one for one in report.body["findings"] if one["rule"] == "DEL-01" and ": " in one["message"])
+    telling["message"] += ": 2 <b>Boats</b> at present"
+    report.save()
+    page = browse(here.ada).get(f"/requests/{afternoon['deleting'].uid}").content.decode()
+    form = page[page.index("An approval has to name these") : page.index("</fieldset>")]
+    assert "2 &lt;b&gt;Boats&lt;/b&gt; at present" in form
+
+
+def test_among_very_many_deletions_those_that_take_something_along_keep_their_own_checkbox(
+    here: World, browse: Browse
+) -> None:
+    body = scene.report_of("data-is-deleted")
+    claim = next(
+        one
+        for one in body["plan"]["actions"]
+        if one["action"] == "delete" and one["ref"]["kind"] == "PersistentVolumeClaim"
+    )
+    config = [{**claim, "ref": {**claim["ref"], "kind": "ConfigMap", "name": f"n{number}"}} for number in range(99)]
+    body["plan"]["actions"] = [claim, *config]
+    request = scene.reported(scene.asked(here.cluster, "fleet", here.rita), body)
+    client, form = browse(here.ada), {"typed": "fleet", "reason": "yes"}
+    alone = f"delete PersistentVolumeClaim {claim['ref']['namespace']}/{claim['ref']['name']}"
+    page = text_of(client.get(f"/requests/{request.uid}"))
+    assert (page.count('name="acknowledges"'), f'value="{alone}"' in page) == (2, True)
+    by_kind = ["delete ConfigMap", "delete PersistentVolumeClaim"]
+    assert decide(client, request, acknowledges=by_kind, **form).status_code == 422
+    assert decide(client, request, acknowledges=["delete ConfigMap", alone], **form).status_code == 302
+    assert len(Review.objects.get(request=request).acknowledges) == 100
+
+
 def test_who_asked_may_deny_but_not_approve(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     here.kubernetes.allow("rita", "approve")
     client = browse(here.rita)

@@ -9,7 +9,7 @@ import pytest
 from provisioner.rbac import Subject
 from provisioner.review.alike import MAX_ALIKE, folded
 from provisioner.review.counting import number, some, verb
-from provisioner.review.facts import Check, Installer, Rule
+from provisioner.review.facts import Check, Installer, Rule, said
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Section, Severity
 from tests.provisioner.review.bundles import an_object, config_map, facts, planned
@@ -42,6 +42,13 @@ def test_a_few_equal_findings_stay_as_they_are() -> None:
 @pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.UNKNOWN])
 def test_nothing_critical_or_unknown_is_folded(severity: Severity) -> None:
     assert folded(many(severity=severity)) == many(severity=severity)
+
+
+@pytest.mark.parametrize("kind", ["CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"])
+def test_deletions_that_take_something_along_are_not_folded(kind: str) -> None:
+    objects = [ObjectRef.of(an_object("v1", kind, f"one-{index:02}")) for index in range(20)]
+    deleted = Rule("DEL-01", Section.OBJECTS, Severity.BREAKING)
+    assert len(folded(deleted.at(ref, f"Deletes {said(ref)}: nothing at present") for ref in objects)) == 20
 
 
 def test_findings_about_secrets_are_not_folded() -> None:

@@ -20,7 +20,7 @@ from tests.provisioner.review.bundles import content_of
 
 ROOT = Path(provisioner.__file__).parent
 CASE = Path(__file__).parent / "cases" / "account-reads-every-secret" / "new"
-FAMILIES = "AS|API|CRD|DEL|IMG|IMM|LIV|NP|OBJ|OWN|OWN-PRATIQUE|POD|PRE|RB|SCH|SEC|SRV|SV|TXT|WH"
+FAMILIES = "AS|API|CRD|DEL|HIS|IMG|IMM|LIV|NP|OBJ|OWN|OWN-PRATIQUE|POD|PRE|RB|SCH|SEC|SRV|SV|TXT|WH"
 RULE = re.compile(rf"(?:{FAMILIES})-(?:\d+[a-z]*|RULES|DIFF|LESS|SAME)|GAP|CRASHED|UNCLAIMED")
 # Described by the catalogue, kept by the engine for one that it says under SCH-49.
 MERGED = {"SCH-50"}

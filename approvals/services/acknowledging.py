@@ -1,0 +1,83 @@
+"""What an approval has to name, one by one, and what goes with each (security.md S03, S15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from approvals.models import Request
+from provisioner.review.facts import said
+from provisioner.values import Action, ObjectRef
+
+TO_ACKNOWLEDGE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
+# The findings that say what goes with an object; the first one that there is.
+RULES = ("DEL-01", "CRD-08", "IMM-01")
+SHOWN = 20
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """`name` is what a review says: `delete Kind.group namespace/name`.
+
+    `words` say what goes with it, counted and measured when the report was made; "" where that is nothing more, and of
+    a Secret, whose values they hint at.
+    """
+
+    name: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.words})" if self.words else self.name
+
+
+def acknowledgements(request: Request) -> list[Acknowledgement]:
+    """Deletions, replacements and adoptions of the current plan, by name."""
+    report = request.reports.filter(round=request.round).first()
+    if report is None:
+        return []
+    words = _consequences(report.body["findings"])
+    actions = [one for one in report.body["plan"]["actions"] if one["action"] in TO_ACKNOWLEDGE]
+    found = {_name(one): Acknowledgement(_name(one), words.get(_key(one["ref"]), "")) for one in actions}
+    return [found[name] for name in sorted(found)]
+
+
+def to_acknowledge(request: Request) -> list[str]:
+    """The names of `acknowledgements`, as a review gives them."""
+    return [one.name for one in acknowledgements(request)]
+
+
+def in_words(missing: Iterable[Acknowledgement]) -> str:
+    """What is missing in one sentence, the first SHOWN with what goes with them."""
+    several = list(missing)
+    more = f"; and {len(several) - SHOWN} more" if len(several) > SHOWN else ""
+    return "; ".join(map(str, several[:SHOWN])) + more
+
+
+def _name(action: Record) -> str:
+    ref = action["ref"]
+    kind = f"{ref['kind']}.{ref['group']}" if ref.get("group") else ref["kind"]
+    place = f"{ref['namespace']}/{ref['name']}" if ref.get("namespace") else ref["name"]
+    return f"{action['action']} {kind} {place}"
+
+
+def _key(ref: Record) -> tuple[str, ...]:
+    return tuple(str(ref.get(part) or "") for part in ("group", "kind", "namespace", "name"))
+
+
+def _consequences(findings: Iterable[Record]) -> dict[tuple[str, ...], str]:
+    """What findings say of the objects that go, beyond that they go."""
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    for one in findings:
+        ref = one["ref"]
+        if one["rule"] in RULES and ref and _key(ref)[:2] != ("", "Secret"):
+            found.setdefault(_key(ref), {})[one["rule"]] = _words(one)
+    return {key: next(words[rule] for rule in RULES if rule in words) for key, words in found.items()}
+
+
+def _words(finding: Record) -> str:
+    ref = ObjectRef(
+        *(str(finding["ref"].get(part) or "") for part in ("group", "version", "kind", "namespace", "name"))
+    )
+    return str(finding["message"]).removeprefix(f"Deletes {said(ref)}").lstrip(":,; ")

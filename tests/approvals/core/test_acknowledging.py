@@ -1,0 +1,127 @@
+"""What an approval has to name, and in which words it is told what goes with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals import services
+from approvals.errors import Unacknowledged
+from approvals.models import Request
+from approvals.services import Acknowledgement
+from provisioner.review.facts import said
+from provisioner.values import ObjectRef
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+
+NAMESPACE = ObjectRef("", "v1", "Namespace", "", "shop")
+CLAIM = ObjectRef("", "v1", "PersistentVolumeClaim", "shop", "data")
+VOLUME = ObjectRef("", "v1", "PersistentVolume", "", "pv-1")
+CRD = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "boats.example.com")
+CONFIG = ObjectRef("", "v1", "ConfigMap", "shop", "settings")
+SECRET = ObjectRef("", "v1", "Secret", "shop", "keys")
+
+
+def record(ref: ObjectRef) -> dict[str, str]:
+    return {part: getattr(ref, part) for part in ("group", "version", "kind", "namespace", "name")}
+
+
+def action(ref: ObjectRef, name: str = "delete") -> dict[str, Any]:
+    return {"action": name, "ref": record(ref)}
+
+
+def finding(ref: ObjectRef, rest: str, rule: str = "DEL-01") -> dict[str, Any]:
+    return {"rule": rule, "ref": record(ref), "message": f"Deletes {said(ref)}{rest}"}
+
+
+@pytest.fixture
+def asked(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return world.in_review(Request.objects.get())
+
+
+def reported(request: Request, actions: list[dict[str, Any]], *findings: dict[str, Any]) -> list[Acknowledgement]:
+    report = request.reports.get()
+    report.body = {"findings": list(findings), "plan": {"digest": "sha256:p", "actions": actions}}
+    report.save()
+    return services.acknowledgements(request)
+
+
+@pytest.mark.parametrize(
+    ("ref", "rest", "name", "words"),
+    [
+        pytest.param(
+            NAMESPACE,
+            ": everything in it goes with it: 2 PersistentVolumeClaims with 20Gi, 3 Pods at present",
+            "delete Namespace shop",
+            "everything in it goes with it: 2 PersistentVolumeClaims with 20Gi, 3 Pods at present",
+            id="a namespace",
+        ),
+        pytest.param(
+            CLAIM,
+            ": its data may go with it: 10Gi on the volume pv-1, which is deleted with it (Delete)",
+            "delete PersistentVolumeClaim shop/data",
+            "its data may go with it: 10Gi on the volume pv-1, which is deleted with it (Delete)",
+            id="a claim",
+        ),
+        pytest.param(
+            VOLUME,
+            ": its data may go with it",
+            "delete PersistentVolume pv-1",
+            "its data may go with it",
+            id="a volume",
+        ),
+        pytest.param(
+            CRD,
+            ": every object of its kind goes with it: 7 Boat objects at present",
+            "delete CustomResourceDefinition.apiextensions.k8s.io boats.example.com",
+            "every object of its kind goes with it: 7 Boat objects at present",
+            id="a CRD",
+        ),
+        pytest.param(CONFIG, "", "delete ConfigMap shop/settings", "", id="nothing goes with it"),
+        pytest.param(SECRET, ": what reads it stops working", "delete Secret shop/keys", "", id="S09 a secret"),
+    ],
+)
+def test_what_goes_with_an_object_stands_beside_its_name(
+    asked: Request, ref: ObjectRef, rest: str, name: str, words: str
+) -> None:
+    assert reported(asked, [action(ref)], finding(ref, rest)) == [Acknowledgement(name, words)]
+
+
+def test_a_crd_is_told_by_one_of_its_two_findings(asked: Request) -> None:
+    both = (
+        finding(CRD, ", and with it every Boat in the cluster: 7 Boat objects at present", "CRD-08"),
+        finding(CRD, ": every object of its kind goes with it: 7 Boat objects at present"),
+    )
+    (found,) = reported(asked, [action(CRD)], *both)
+    assert found.words == "every object of its kind goes with it: 7 Boat objects at present"
+
+
+def test_a_replacement_says_why_and_what_it_costs(asked: Request) -> None:
+    words = " and creates it again, because spec.storageClassName cannot be changed: its data is lost"
+    (found,) = reported(asked, [action(CLAIM, "replace")], finding(CLAIM, words, "IMM-01"))
+    assert str(found) == f"replace PersistentVolumeClaim shop/data ({words.strip()})"
+
+
+def test_what_changes_or_comes_is_not_to_be_named(asked: Request) -> None:
+    assert reported(asked, [action(CLAIM, "update"), action(NAMESPACE, "create"), action(CRD, "none")]) == []
+
+
+def test_S03_a_refusal_names_what_is_missing_with_what_goes_with_it(here: World, asked: Request) -> None:
+    rest = ": everything in it goes with it: 3 Pods at present"
+    reported(asked, [action(NAMESPACE), action(CONFIG)], finding(NAMESPACE, rest))
+    given = {"by": here.ada, "request_id": asked.pk, "decision": "Approve", "reason": "", "channel": "rest"}
+    with pytest.raises(Unacknowledged) as refused:
+        services.review(**given, subject_digest=asked.subject_digest, acknowledges=["delete ConfigMap shop/settings"])
+    assert refused.value.facts["missing"] == ["delete Namespace shop"]
+    assert "delete Namespace shop (everything in it goes with it: 3 Pods at present)" in str(refused.value)
+
+
+def test_a_refusal_over_very_many_objects_says_how_many_more(here: World, asked: Request) -> None:
+    many = [action(ObjectRef("", "v1", "ConfigMap", "shop", f"one-{number:03}")) for number in range(100)]
+    reported(asked, many)
+    given = {"by": here.ada, "request_id": asked.pk, "decision": "Approve", "reason": "", "channel": "rest"}
+    with pytest.raises(Unacknowledged, match="and 80 more") as refused:
+        services.review(**given, subject_digest=asked.subject_digest)
+    assert len(refused.value.facts["missing"]) == 100
