@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals.models import BundleDeployment, InventoryItem, Request, Revision
+from approvals.models import BundleDeployment, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.planning import Options
 from provisioner.errors import BadSource
@@ -96,7 +96,14 @@ def plan_options(request: Request) -> Options:
         expected = " or ".join(CollisionProtection)
         raise BadSource(f"collisionProtection is {spec['collisionProtection']!r}; expected {expected}") from exc
     is_removal = request.purpose == Request.Purpose.DELETE
-    return Options(protection, others, is_removal=is_removal, optional_kinds=optional_kinds(spec))
+    warned = _warned(deployment)
+    return Options(protection, others, is_removal=is_removal, optional_kinds=optional_kinds(spec), warned=warned)
+
+
+def _warned(deployment: BundleDeployment) -> dict[str, tuple[str, ...]]:
+    """What the API server warned of when what runs was written, by the object in words."""
+    said = Outcome.objects.filter(request__revision=deployment.active_revision_id or 0).exclude(warnings=[])
+    return {name: tuple(warnings) for name, warnings in said.values_list("object", "warnings")}
 
 
 def optional_kinds(spec: Mapping[str, Any]) -> frozenset[GroupKind]:

@@ -393,8 +393,11 @@ def _adoption(manifest: Manifest, planned: PlannedAction, item: InventoryItem | 
 
 
 def _untouched(planned: PlannedAction) -> Outcome:
-    words = "; ".join(planned.warnings) if planned.action is Action.SKIP else ""
-    return Outcome(planned.ref, planned.action, OutcomeState.UNCHANGED, words, planned.uid, planned.resource_version)
+    """What the server warns of an object that stays as it is, it would warn of again."""
+    is_left_out = planned.action is Action.SKIP
+    words, warnings = ("; ".join(planned.warnings), ()) if is_left_out else ("", planned.warnings)
+    known = (planned.uid, planned.resource_version)
+    return Outcome(planned.ref, planned.action, OutcomeState.UNCHANGED, words, *known, warnings)
 
 
 def _skipped(planned: PlannedAction, why: str) -> Outcome:

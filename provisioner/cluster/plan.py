@@ -193,7 +193,7 @@ def _planned_on(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -
         words = f"{ref} is being deleted and waits for its finalizers"
         action = Action.UPDATE if uid_of(live) == ours else Action.ADOPT
         return replace(offline(manifest, action, live), problem=words, problem_code=PreconditionFailed.code)
-    return _unchanged(manifest, live) if _is_settled(scene, manifest, live) else _proved(scene, manifest, live)
+    return _unchanged(scene, manifest, live) if _is_settled(scene, manifest, live) else _proved(scene, manifest, live)
 
 
 def _is_settled(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> bool:
@@ -205,9 +205,10 @@ def _is_settled(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> bool:
     return is_same and is_applied(manifest.body, live, field_manager=scene.field_manager)
 
 
-def _unchanged(manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+def _unchanged(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+    warnings = scene.options.warned.get(str(manifest.ref), ())
     shown, _ = masked(live, live) if manifest.ref.group_kind == _SECRET else (cleaned(live), None)
-    return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), shown, shown)
+    return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), shown, shown, warnings=warnings)
 
 
 def _of_new_version(scene: Scene, manifest: Manifest) -> PlannedAction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import (
@@ -98,12 +99,19 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             if is_untried(planned):
                 yield from _of_untried(facts, planned, (untried, fitting))
         if not is_untried(planned):  # there they say why
-            yield from (_WARNED.at(planned.ref, f"{said(planned.ref)}: {one}", key=one) for one in planned.warnings)
+            is_new = planned.action is not Action.NONE or planned.ref.identity not in wished
+            yield from _of_warnings(planned, is_new=is_new)
         yield from _of_others(planned, wished.get(planned.ref.identity))
     for why, refs in sorted(untried.items()):
         yield _of_untried_group(why, refs)
     if fitting:
         yield _of_fitting(fitting)
+
+
+def _of_warnings(planned: PlannedAction, *, is_new: bool) -> Iterator[Finding]:
+    """What the API server said; of an object that stays as it is, nothing new."""
+    for words in planned.warnings:
+        yield replace(_WARNED.at(planned.ref, f"{said(planned.ref)}: {words}", key=words), is_new=is_new)
 
 
 def _of_action(planned: PlannedAction) -> Iterator[Finding]:

@@ -196,3 +196,19 @@ def test_of_a_list_that_is_too_long_only_what_was_seen_is_told(scene: Scene, mon
     found = read_many(scene.cluster, [ObjectRef.of(obj) for obj in ours])
     assert None not in found.values()
     assert {one.action for one in scene.plan(*ours).actions} == {Action.ADOPT, Action.CREATE}
+
+
+def test_what_the_server_warned_of_is_kept_for_what_stays_as_it_is(scene: Scene):
+    """A settled object is not asked about again, so that its warnings would be lost with the plan that wrote it."""
+    definition = scene.definition()
+    definition["spec"]["versions"][0] |= {"deprecated": True, "deprecationWarning": "Widgets go away"}
+    bundle = [definition, scene.widget()]
+    written = {str(one.ref): one.warnings for one in scene.deploy(*bundle) if one.warnings}
+    assert list(written.values()) == [("Widgets go away",)]
+    planned = scene.plan(*bundle, previous=content(bundle), warned=written)
+    assert (action_of(planned, bundle[1]).action, action_of(planned, bundle[1]).warnings) == (
+        Action.NONE,
+        ("Widgets go away",),
+    )
+    outcomes = scene.apply(planned, *bundle)
+    assert {str(one.ref): one.warnings for one in outcomes if one.warnings} == written

@@ -155,6 +155,14 @@ def test_each_warning_of_the_server_is_a_finding() -> None:
     assert [one.rule for one in found].count("OBJ-05") == 2
 
 
+def test_a_warning_about_what_stays_as_it_is_is_nothing_new() -> None:
+    same = planned(MAP, Action.NONE, before=MAP, warnings=("old API",))
+    (kept,) = found_by(same, content=content_with(MAP))
+    assert (kept.rule, kept.is_new, "old API" in kept.message) == ("OBJ-05", False, True)
+    (let_go,) = found_by(same, content=content_with())
+    assert let_go.is_new
+
+
 def test_S11_a_container_that_somebody_else_added_is_a_finding() -> None:
     def deployment(*names: str) -> dict[str, object]:
         pod = {"containers": [{"name": "main"}], "initContainers": [{"name": name} for name in names]}
