@@ -273,7 +273,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
         return
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
-        _end_as_failed(row, "apply-failed", words, {"failed": len(failed)})
+        _end_as_failed(row, "apply-failed", words, {"code": "apply-failed", "failed": len(failed)})
         return
     deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
     revision = row.revision

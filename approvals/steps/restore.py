@@ -22,7 +22,7 @@ from approvals.ledger import claims, pivots
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
-from approvals.models import BundleDeployment, Outcome, Request, Revision
+from approvals.models import AuditEntry, BundleDeployment, Outcome, Request, Revision
 from approvals.selectors import revisions
 from approvals.steps.deploy import NoLongerWished, check_reviewers, close
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
@@ -176,8 +176,15 @@ def _finish(request: Request, target: Target, failed: list[Done]) -> None:
 
 def _end(row: Request, words: str, facts: dict[str, Any]) -> None:
     deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
-    # The revision's own words: those of the request may be about something that was waited for since.
-    problem = f"{row.revision.message}; {words}"
-    move(row, Event.FAIL, actor=MACHINE, facts={**facts, "problem": problem}, problem=problem)
+    # Of what failed first: the request's own words and code may be about something that was waited for since.
+    problem, code = f"{row.revision.message}; {words}", _code_of(row)
+    move(row, Event.FAIL, actor=MACHINE, facts={**facts, "problem": problem}, problem=problem, problem_code=code)
     Revision.objects.filter(request=row).update(message=problem)
     pivots.follow_up(deployment)
+
+
+def _code_of(request: Request) -> str:
+    """Why applying failed, as it was written down when this began."""
+    begun = AuditEntry.objects.filter(request_uid=str(request.uid), verb=f"request.{Event.RESTORE}")
+    facts = begun.order_by("number").values_list("facts", flat=True).last() or {}
+    return str(facts.get("code") or request.problem_code)

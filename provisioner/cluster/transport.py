@@ -6,7 +6,9 @@ classes cost most of a request's time (dependencies.md section 3).
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,10 +20,11 @@ from urllib3._collections import HTTPHeaderDict
 from urllib3.exceptions import HTTPError, SSLError
 
 from provisioner.cluster.failures import Doing, failure_of
-from provisioner.errors import ClusterError, InvalidObject, Unreachable
+from provisioner.errors import ClusterError, Forbidden, InvalidObject, PratiqueError, Unreachable
 from provisioner.values import Identity
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+READS_RIGHTS_SECONDS = 10.0
 _CHUNK_BYTES = 256 * 1024
 AUTHENTICATED = "system:authenticated"
 _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
@@ -64,6 +67,7 @@ class Transport:
         self._host = host.rstrip("/")
         self._authorization = authorization
         self._timeout_seconds = timeout_seconds
+        self._lost_at = -math.inf
 
     @property
     def host(self) -> str:
@@ -77,7 +81,7 @@ class Transport:
         response = self._open(call, identity, read_seconds=self._timeout_seconds)
         body = _read(response, call.doing)
         if response.status >= 400:
-            raise failure_of(call.doing, response.status, body, response.headers)
+            raise self._failure(call.doing, response, body)
         if not 200 <= response.status < 300:
             raise ClusterError(f"{call.doing}: unexpected answer {response.status}", status=response.status)
         try:
@@ -93,7 +97,7 @@ class Transport:
         response = self._open(call, identity, read_seconds=read_seconds)
         if response.status != 200:
             body = _read(response, call.doing)
-            raise failure_of(call.doing, response.status, body, response.headers)
+            raise self._failure(call.doing, response, body)
         return Stream(response, call.doing)
 
     def _open(self, call: Call, identity: Identity | None, *, read_seconds: float) -> urllib3.BaseHTTPResponse:
@@ -116,8 +120,21 @@ class Transport:
                 preload_content=False,
             )
         except HTTPError as exc:
+            self._lost_at = time.monotonic()
             words = str(exc) if isinstance(exc, SSLError) else type(exc).__name__
             raise Unreachable(f"{call.doing}: {self._host} did not answer ({words})") from exc
+
+    def _failure(self, doing: Doing, response: urllib3.BaseHTTPResponse, body: bytes) -> PratiqueError:
+        """What the answer says went wrong; a refusal right after the server was away is no answer yet.
+
+        An API server that starts serves before it has read the roles and bindings, and refuses all until then.
+        """
+        failure = failure_of(doing, response.status, body, response.headers)
+        if isinstance(failure, Forbidden) and time.monotonic() - self._lost_at < READS_RIGHTS_SECONDS:
+            return Unreachable(
+                f"{failure} (said moments after the API server was away: it may not know the rights yet)"
+            )
+        return failure
 
 
 class Stream(Iterator[dict[str, Any]]):

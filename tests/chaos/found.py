@@ -14,7 +14,8 @@ from tests.controlplane.endpoint import Endpoint, Refused
 VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "annotations", "selfLink")
 # Every kind that the bundles hold: an orphan is one of these.
 KINDS = ("api/v1 configmaps", "api/v1 serviceaccounts", "api/v1 services", "apis/apps/v1 deployments")
-# Writes what it likes when it likes.
+# Kubernetes' own, made and written when its controllers come by.
+OF_THE_CLUSTER = ("configmaps kube-root-ca.crt", "serviceaccounts default")
 CONTROLLERS = "kube-controller-manager"
 CUSTOM = "/apis/core.rukpak.io/v1alpha2"
 
@@ -38,7 +39,8 @@ def found(scenario: Scenario, endpoint: Endpoint, request: Request) -> dict[str,
         "audit": list(verbs),
         "is_chain_whole": verify_chain().is_whole,
         "wish": _wish(endpoint, deployment),
-        "mirror": _mirror(endpoint, f"{deployment.name}-{request.number}"),
+        # Mirrors go with the wish that owns them, when the garbage collector comes by.
+        "mirror": None if deployment.gone_at else _mirror(endpoint, f"{deployment.name}-{request.number}"),
     }
     return dict(json.loads(json.dumps(everything, sort_keys=True).replace(namespace, "NS")))
 
@@ -49,7 +51,7 @@ def _live(endpoint: Endpoint, namespace: str) -> dict[str, dict[str, Any]]:
         group, plural = kind.split()
         for obj in endpoint.ask("GET", f"/{group}/namespaces/{namespace}/{plural}")["items"]:
             live[f"{plural} {obj['metadata']['name']}"] = obj
-    return live
+    return {key: obj for key, obj in live.items() if key not in OF_THE_CLUSTER}
 
 
 def _inventory(deployment: BundleDeployment, live: dict[str, dict[str, Any]]) -> dict[str, bool]:

@@ -111,7 +111,7 @@ def test_a_pause_holds_back_what_is_put_back_too(
     services.pause_deployment(by=rita, deployment=deployment, is_paused=False, reason="", via="browser")
     station.work()
     request.refresh_from_db()
-    assert request.state == "failed"
+    assert (request.state, request.problem_code) == ("failed", "apply-failed")
     assert "hold-more" in request.problem
     assert version_of(station, "hold") == "1"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster import transport
 from provisioner.cluster.compare import NONCE
 from provisioner.values import CollisionProtection, ObjectRef, OutcomeState
 from tests.controlplane.endpoint import Endpoint
@@ -129,6 +130,27 @@ def test_what_does_not_pass_is_a_failure_at_once(scene: Scene, line: Line, troub
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is OutcomeState.FAILED
     assert len(line.troubles) == 1
+
+
+def test_a_refusal_by_a_server_that_was_away_a_moment_ago_is_asked_again(scene: Scene, line: Line):
+    """It serves before it has read the roles and bindings: seen on a real API server that was killed and started."""
+    planned = scene.plan(obj := scene.config_map(a="1"))
+    line.loses_answers = 1
+    line.troubles = [lambda: None, status(403, "Forbidden", "cannot patch resource")]
+    assert failures(scene.apply(planned, obj)) == []
+    assert line.troubles == []
+    assert scene.live(obj)["data"] == {"a": "1"}
+
+
+def test_a_refusal_long_after_the_server_was_away_is_a_failure(
+    scene: Scene, line: Line, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(transport, "READS_RIGHTS_SECONDS", 0.0)
+    planned = scene.plan(obj := scene.config_map(a="1"))
+    line.loses_answers = 1
+    line.troubles = [lambda: None, status(403, "Forbidden", "cannot patch resource")]
+    (outcome,) = scene.apply(planned, obj)
+    assert (outcome.state, "cannot patch" in outcome.message) == (OutcomeState.FAILED, True)
 
 
 def test_trying_again_ends_at_the_deadline(scene: Scene, line: Line):
