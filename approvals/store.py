@@ -39,10 +39,9 @@ def get(row: models.Content, *, pins: tuple[Pin, ...] = ()) -> Content:
     if not storage.exists(path):
         raise DigestMismatch(f"content {row.digest} is not in the content store (expected at {path})")
     with storage.open(path, "rb") as file:
-        manifests = render.parse(file.read())
-    found = render.content_digest(
-        manifests, install_namespace=row.install_namespace, service_account=row.service_account
-    )
+        stored = file.read()
+    manifests = render.parse(stored)  # which takes nothing but what would be written for them again
+    found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
     if found != row.digest:
         raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes hash to {found}")
     return Content(manifests, row.install_namespace, row.service_account, pins, row.digest)

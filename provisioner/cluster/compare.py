@@ -57,6 +57,7 @@ _SUFFIXES |= {letter: Decimal(1000) ** power for power, letter in enumerate("MGT
 _SUFFIXES |= {f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
 
 MISSING = "(absent)"
+_LARGE = 1024
 
 
 def cleaned(obj: JsonObject) -> dict[str, Any]:
@@ -86,6 +87,20 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return [_copied(inner) for inner in value]
     return {key: _copied(inner) for key, inner in value.items()} if isinstance(value, Mapping) else value
+
+
+def share_texts(copied: dict[str, Any], known: JsonObject, depth: int = 3) -> None:
+    """Put the large texts of `known` in the place of equal ones in `copied`, near the root, where ConfigMaps have them.
+
+    A plan then holds no copy of what the content holds already.
+    """
+    for key, value in known.items():
+        own = copied.get(key)
+        if isinstance(value, str):
+            if len(value) >= _LARGE and own == value:
+                copied[key] = value
+        elif depth > 1 and isinstance(value, dict) and isinstance(own, dict):
+            share_texts(own, value, depth - 1)
 
 
 def masked(before: JsonObject | None, after: JsonObject | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
-from provisioner.cluster.compare import NONCE, cleaned, hidden, masked, nonce_of, uid_of, version_of
+from provisioner.cluster.compare import NONCE, cleaned, hidden, masked, nonce_of, share_texts, uid_of, version_of
 from provisioner.cluster.failures import is_immutable_field
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.live import PARALLEL, read_many
@@ -208,6 +208,8 @@ def _is_settled(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> bool:
 def _unchanged(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
     warnings = scene.options.warned.get(str(manifest.ref), ())
     shown, _ = masked(live, live) if manifest.ref.group_kind == _SECRET else (cleaned(live), None)
+    if shown is not None:
+        share_texts(shown, manifest.body)
     return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), shown, shown, warnings=warnings)
 
 
@@ -250,6 +252,7 @@ def _proved(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> Pl
     before, after = masked(live, result.object)
     if live and is_ours and _is_same(live, result.object, shown=(before, after)):
         action, after = Action.NONE, before
+    _share(scene, manifest, before, after)
     return PlannedAction(
         manifest.ref,
         action,
@@ -260,6 +263,14 @@ def _proved(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> Pl
         is_provable,
         result.warnings,
     )
+
+
+def _share(scene: Scene, manifest: Manifest, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+    running = scene.before.get(manifest.ref.identity)
+    if before is not None and running is not None:
+        share_texts(before, running.body)
+    if after is not None and after is not before:
+        share_texts(after, manifest.body)
 
 
 def _is_same(live: JsonObject, result: JsonObject, *, shown: tuple[JsonObject | None, JsonObject | None]) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from typing import Any
 
 from provisioner.errors import BundleTooLarge, InvalidManifest
@@ -59,7 +60,9 @@ def canonical_json(value: Any) -> bytes:
 
 def serialise(manifests: Iterable[Manifest]) -> bytes:
     """The stored form of a content: a line of canonical JSON for each manifest, in their order, with its file."""
-    return b"".join(_line(manifest) for manifest in manifests)
+    written = BytesIO()  # b"".join would hold the lines as well, and a bundle may have 100 MB of them
+    written.writelines(map(_line, manifests))
+    return written.getvalue()
 
 
 def _line(manifest: Manifest) -> bytes:
@@ -72,7 +75,7 @@ def parse(stored: bytes) -> tuple[Manifest, ...]:
     Raises InvalidManifest for bytes that `serialise` did not write. It checks the form only: hold `stored_digest`
     against the reviewed digest before you use the answer.
     """
-    return tuple(_manifest(line, number) for number, line in enumerate(stored.splitlines(keepends=True), start=1))
+    return tuple(_manifest(line, number) for number, line in enumerate(BytesIO(stored), start=1))
 
 
 def _manifest(line: bytes, position: int) -> Manifest:
@@ -88,13 +91,21 @@ def _manifest(line: bytes, position: int) -> Manifest:
 
 def content_digest(manifests: Iterable[Manifest], *, install_namespace: str, service_account: str) -> str:
     """`sha256:<hex>` over what will be applied, in its order, where to and as whom."""
-    return stored_digest(serialise(manifests), install_namespace=install_namespace, service_account=service_account)
+    lines = [_line(manifest) for manifest in manifests]
+    return _digest(lines, (install_namespace, service_account))
 
 
 def stored_digest(stored: bytes, *, install_namespace: str, service_account: str) -> str:
     """The content digest from stored bytes, without reading them: what apply compares before anything else."""
+    return _digest([stored], (install_namespace, service_account))
+
+
+def _digest(stored: Sequence[bytes], place: tuple[str, str]) -> str:
+    """Over the parts of `stored` as if they were one: every field of the digest is its length and its bytes."""
     digest = hashlib.sha256()
-    for part in (_DOMAIN, install_namespace.encode(), service_account.encode(), stored):
-        digest.update(len(part).to_bytes(8, "big"))
+    for field in (_DOMAIN, *(word.encode() for word in place)):
+        digest.update(len(field).to_bytes(8, "big") + field)
+    digest.update(sum(map(len, stored)).to_bytes(8, "big"))
+    for part in stored:
         digest.update(part)
     return f"sha256:{digest.hexdigest()}"

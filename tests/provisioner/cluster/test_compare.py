@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.compare import MISSING, NONCE, altered, changes, cleaned, hidden, lost, masked, owner_words
+from provisioner.cluster.compare import (
+    MISSING,
+    NONCE,
+    altered,
+    changes,
+    cleaned,
+    hidden,
+    lost,
+    masked,
+    owner_words,
+    share_texts,
+)
 
 
 def secret(**values: str) -> dict[str, Any]:
@@ -38,6 +49,35 @@ def test_cleaning_leaves_the_object_as_it_was():
     before = copy.deepcopy(live)
     cleaned(live)["metadata"]["labels"]["a"] = "changed"
     assert live == before
+
+
+def test_a_cleaned_object_keeps_the_order_of_its_fields():
+    obj = {"kind": "ConfigMap", "metadata": {"uid": "1", "name": "a", "managedFields": [{}]}, "data": {"b": "1"}}
+    assert json.dumps(cleaned(obj)) == '{"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"b": "1"}}'
+
+
+def large(text: str = "x", **more: Any) -> dict[str, Any]:
+    return {"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"text": text * 5000, **more}}
+
+
+def test_a_large_text_that_two_objects_share_is_held_once():
+    known, copied = large(), cleaned(json.loads(json.dumps(large(other="1"))))
+    before = copy.deepcopy(copied)
+    assert copied["data"]["text"] is not known["data"]["text"]
+    share_texts(copied, known)
+    assert copied["data"]["text"] is known["data"]["text"]
+    assert copied == before
+
+
+@pytest.mark.parametrize(
+    "known",
+    [large("y"), {"data": None}, {"data": {"text": {"x": "y"}}}, {"data": ["x" * 5000]}, {}],
+    ids=["another text", "nothing", "a map there", "a list there", "an empty object"],
+)
+def test_sharing_texts_never_changes_an_object(known):
+    copied = cleaned(large(number="1"))
+    share_texts(copied, known)
+    assert copied == cleaned(large(number="1"))
 
 
 def test_a_secrets_values_are_replaced_by_what_happens_to_them():

@@ -133,6 +133,13 @@ def test_stored_bytes_hash_to_the_content_digest_and_read_back() -> None:
     assert serialise(parse(stored)) == stored
 
 
+@pytest.mark.parametrize("break_", [b"\r", b"\x0b", b"\x0c", b"\x85"], ids=["\\r", "\\v", "\\f", "x85"])
+def test_no_other_line_break_is_read_as_one(break_: bytes) -> None:
+    stored = serialise([manifest("a"), manifest("b")])
+    with pytest.raises(InvalidManifest, match="line 1"):
+        parse(stored.replace(b"\n", break_, 1))
+
+
 def test_a_flipped_byte_gives_another_digest() -> None:
     stored = bytearray(serialise([manifest()]))
     stored[-5] ^= 1
