@@ -153,7 +153,7 @@ class _Messages:
         return self._type(schema, names), ""
 
     def _element(self, schema: Schema | None, names: frozenset[str]) -> _Type:
-        return _anything() if schema is None or schema.get("nullable") else self._type(schema, names)
+        return _anything() if schema is None else self._type(schema, names)
 
     @cached_property
     def pool(self) -> Any:

@@ -181,6 +181,8 @@ def _object(value: dict[str, Any], schema: Schema, is_root: bool, is_field: bool
     found = {}
     for name, entry in value.items():
         described, alias = schema_of(known.get(name)), escaped(name)
+        if described is not None and entry is None:
+            continue  # to a rule a field that is null is not there
         if described is not None and alias is not None:
             found[alias] = to_cel(entry, described, is_field=True)
         elif described is None and schema.get("x-kubernetes-preserve-unknown-fields") is True:

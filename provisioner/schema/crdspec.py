@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from provisioner.schema.crd import Crd, CrdVersion
-from provisioner.schema.embedded import label_problems, subdomain_problems
 from provisioner.schema.fields import (
     FieldError,
     Record,
@@ -19,6 +18,7 @@ from provisioner.schema.fields import (
     required,
     unsupported,
 )
+from provisioner.schema.names import label_problems, subdomain_problems
 
 SCOPES = ("Cluster", "Namespaced")
 PROTECTED_GROUPS = ("k8s.io", "kubernetes.io")

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from provisioner.schema.crd import Crd
-from provisioner.schema.embedded import label_problems, subdomain_problems
 from provisioner.schema.fields import FieldError, child, forbidden, go_quoted, index, invalid, required, unsupported
+from provisioner.schema.names import label_problems, subdomain_problems
 
 REVIEW_VERSIONS = frozenset({"v1", "v1beta1"})
 MAX_PORT = 65_535

@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from provisioner.schema.fields import FieldError, child, index, invalid, key, required
+from provisioner.schema.names import label_problems
+from provisioner.schema.objectmeta import metadata_errors
 from provisioner.schema.pruning import Schema, properties_of, schema_of
-
-LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-MAX_LABEL = 63
-LABEL_WORDS = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
-SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-SUBDOMAIN_WORDS = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-MAX_SUBDOMAIN = 253
-
-
-def label_problems(name: str) -> str:
-    """What is wrong with `name` as a DNS label that starts with a letter, in the API server's words; "" if nothing."""
-    found = [f"must be no more than {MAX_LABEL} bytes"] if len(name) > MAX_LABEL else []
-    return ",".join([*found, *([] if LABEL.fullmatch(name) else [LABEL_WORDS])])
-
-
-def subdomain_problems(name: str) -> str:
-    """What is wrong with `name` as a DNS name, in the API server's words; "" if nothing."""
-    found = [f"must be no more than {MAX_SUBDOMAIN} bytes"] if len(name) > MAX_SUBDOMAIN else []
-    return ",".join([*found, *([] if SUBDOMAIN.fullmatch(name) else [SUBDOMAIN_WORDS])])
 
 
 def embedded_errors(schema: Schema, obj: Any) -> list[FieldError]:
@@ -72,9 +46,12 @@ def _resource_errors(value: dict[str, Any], path: str) -> list[FieldError]:
         elif not text:
             found.append(invalid(child(path, name), text, "must not be empty"))
     found += _name_errors(value, path)
-    if "metadata" in value and not isinstance(value["metadata"] or {}, dict):
-        found.append(invalid(child(path, "metadata"), value["metadata"], "must be an object"))
-    return found
+    metadata = value.get("metadata")
+    if metadata is None:
+        return found
+    if not isinstance(metadata, dict):
+        return [*found, invalid(child(path, "metadata"), metadata, "must be an object")]
+    return found + metadata_errors(metadata, child(path, "metadata"))
 
 
 def _name_errors(value: dict[str, Any], path: str) -> list[FieldError]:

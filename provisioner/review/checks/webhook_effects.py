@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from provisioner.review.checks.webhooks import KINDS, Webhook, leaves_out, webhooks_of
+from provisioner.review.checks.webhooks import KINDS, Webhook, pod_labels, webhooks_of
 from provisioner.review.facts import Check, Facts, Listing, Rule, State, items, mapping, maps, said
+from provisioner.review.webhook_reach import (
+    SYSTEM,
+    has_resource,
+    namespace_labels,
+    sees_namespace,
+    sees_object,
+    sees_writes,
+)
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _SLOW = Rule("WH-07", Section.WEBHOOKS, Severity.NOTABLE)
@@ -23,13 +30,17 @@ _LISTINGS = tuple(Listing(_GROUP, "", kind.kind) for kind in sorted(KINDS))
 MAX_SECONDS = 10
 MANY = 5
 # What the control plane itself writes all the time: refused, nodes go NotReady and nothing is elected or signed in.
-_VITAL = {
-    "": {"nodes", "nodes/status", "events", "endpoints", "serviceaccounts/token"},
+_VITAL_IN_NAMESPACES = {
+    "": {"events", "endpoints", "serviceaccounts/token"},
     "coordination.k8s.io": {"leases"},
+}
+_VITAL_IN_CLUSTER = {
+    "": {"nodes", "nodes/status"},
     "authentication.k8s.io": {"tokenreviews"},
     "authorization.k8s.io": {"subjectaccessreviews"},
     "certificates.k8s.io": {"certificatesigningrequests"},
 }
+_PLACES = (SYSTEM, "kube-node-lease")
 
 
 def _standing(state: State) -> Iterator[Finding]:
@@ -39,8 +50,8 @@ def _standing(state: State) -> Iterator[Finding]:
         if isinstance(seconds, int) and seconds > MAX_SECONDS:
             message = f"{webhook.words} may hold up every request it sees for {seconds} seconds"
             yield _SLOW.at(webhook.ref, message, path=(*webhook.path, "timeoutSeconds"), key=[webhook.name, seconds])
-        vital = _vital(webhook)
-        if vital and webhook.fails_closed and not leaves_out(webhook, {"kube-system"}):
+        vital = _vital(webhook, state) if webhook.fails_closed else []
+        if vital:
             message = (
                 f"{webhook.words} must answer before the control plane may write {', '.join(vital)}: while it is down, "
                 "nodes and controllers are locked out"
@@ -51,15 +62,26 @@ def _standing(state: State) -> Iterator[Finding]:
             yield from _of_service(webhook, service, state)
 
 
-def _vital(webhook: Webhook) -> list[str]:
-    """What it sees that the control plane needs; by `*` all of it."""
+def _vital(webhook: Webhook, state: State) -> list[str]:
+    """What it sees that the control plane needs. A namespaceSelector spares nothing that is in no namespace."""
+    if not sees_object(webhook.body, {}):
+        return []
+    found = _seen(webhook, _VITAL_IN_CLUSTER, "Cluster")
+    if any(sees_namespace(webhook.body, namespace_labels(state.objects, place)) for place in _PLACES):
+        found |= _seen(webhook, _VITAL_IN_NAMESPACES, "Namespaced")
+    return sorted(found)
+
+
+def _seen(webhook: Webhook, vital: Mapping[str, set[str]], scope: str) -> set[str]:
+    """Which of these it sees the writes of; by `*` all that are no subresources, by `*/*` all."""
     found: set[str] = set()
     for rule in webhook.rules():
         groups, resources = items(rule.get("apiGroups")), set(map(str, items(rule.get("resources"))))
-        for group, vital in _VITAL.items():
-            if group in groups or "*" in groups:
-                found |= vital & resources if not {"*", "*/*"} & resources else vital
-    return sorted(found)
+        if not sees_writes(rule) or str(rule.get("scope") or "*") not in {"*", scope}:
+            continue
+        for names in (vital[group] for group in vital if group in groups or "*" in groups):
+            found |= {one for one in names if any(has_resource(wide, one) for wide in resources)}
+    return found
 
 
 def _of_service(webhook: Webhook, service: JsonObject, state: State) -> Iterator[Finding]:
@@ -70,18 +92,11 @@ def _of_service(webhook: Webhook, service: JsonObject, state: State) -> Iterator
     if port not in offered:
         message = f"{webhook.words} calls port {port} of {said(ObjectRef.of(service))}, which offers {offered}"
         yield _WRONG_PORT.at(webhook.ref, message, path=(*path, "port"), key=[webhook.name, port])
-    selector, namespace = mapping(spec.get("selector")), ObjectRef.of(service).namespace
-    if selector and not any(_is_selected(one, selector, namespace) for one in state.objects):
+    selector = mapping(spec.get("selector"))
+    selected = pod_labels(state.objects, ObjectRef.of(service))
+    if selector and not any(selector.items() <= labels.items() for labels in selected):
         message = f"{webhook.words} calls {said(ObjectRef.of(service))}, which selects no pod of the bundle"
         yield _NO_PODS.at(webhook.ref, message, path=path, evidence={"selector": dict(selector)}, key=webhook.name)
-
-
-def _is_selected(obj: JsonObject, selector: Mapping[str, Any], namespace: str) -> bool:
-    if ObjectRef.of(obj).namespace != namespace:
-        return False
-    template = mapping(mapping(obj.get("spec")).get("template")) or obj
-    labels = mapping(mapping(template.get("metadata")).get("labels"))
-    return all(labels.get(key) == value for key, value in selector.items())
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -96,7 +111,12 @@ def _of_gone(facts: Facts) -> Iterator[Finding]:
     for planned in facts.plan.actions:
         if planned.action is Action.DELETE and planned.ref.group_kind in KINDS:
             body = planned.before or before.get(planned.ref.identity) or {}
-            groups = {str(group) for one in webhooks_of([body]) for rule in one.rules() for group in rule["apiGroups"]}
+            groups = {
+                str(group)
+                for one in webhooks_of([body])
+                for rule in one.rules()
+                for group in items(rule.get("apiGroups"))
+            }
             left = sorted(groups & kept)
             words = f", though objects of {', '.join(left)} stay and are no longer checked" if left else ""
             message = f"Deletes {said(planned.ref)}: what it refused or altered passes as it is{words}"

@@ -7,6 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.review.facts import Check, Facts, Rule, State, items, mapping, maps, said
+from provisioner.review.webhook_reach import (
+    SYSTEM,
+    is_looser,
+    namespace_labels,
+    sees_more,
+    sees_namespace,
+    sees_object,
+    sees_writes,
+)
 from provisioner.values import (
     Action,
     Content,
@@ -69,7 +78,8 @@ class Webhook:
 
     @property
     def fails_closed(self) -> bool:
-        return str(self.body.get("failurePolicy", "Fail")) == "Fail"
+        default = "Ignore" if self.ref.version == "v1beta1" else "Fail"
+        return str(self.body.get("failurePolicy") or default) == "Fail"
 
     @property
     def client(self) -> Mapping[str, Any]:
@@ -101,20 +111,20 @@ def webhooks_of(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
 def _standing(state: State) -> Iterator[Finding]:
     services = {ref.identity for ref, _ in state.named if ref.group_kind == _SERVICE}
     for webhook in webhooks_of(state.objects):
-        yield from _of_reach(webhook, state.install_namespace)
+        yield from _of_reach(webhook, state)
         yield from _of_client(webhook)
         yield from _of_form(webhook)
         yield from _of_service(webhook, services, state)
 
 
-def _of_reach(webhook: Webhook, namespace: str) -> Iterator[Finding]:
+def _of_reach(webhook: Webhook, state: State) -> Iterator[Finding]:
     reached = sorted({str(one) for rule in webhook.rules() for one in items(rule.get("resources"))})
     evidence = {"webhook": webhook.name, "resources": reached}
-    own = webhook.service.namespace if webhook.service else namespace
-    if webhook.fails_closed and _touches_start_up(webhook) and not leaves_out(webhook, {own, "kube-system"}):
+    locked = _locked_places(webhook, state) if webhook.fails_closed and _touches_start_up(webhook) else []
+    if locked:
         message = (
-            f"{webhook.words} must answer before any pod starts, also its own and those of "
-            "kube-system: if it is down, nothing can start it again"
+            f"{webhook.words} must answer before any pod of {' and of '.join(locked)} starts{_unless(webhook)}: if it "
+            "is down, nothing can start it again"
         )
         yield _LOCKS.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=webhook.name)
     sensitive = sorted({one.split("/")[0] for one in reached} & _SENSITIVE)
@@ -135,28 +145,44 @@ def _touches_start_up(webhook: Webhook) -> bool:
         groups, resources = items(rule.get("apiGroups")), items(rule.get("resources"))
         is_core = "*" in groups or "" in groups
         is_wide = any(one in {"*", "*/*", "pods", "pods/*"} for one in resources)
-        if is_core and is_wide and set(items(rule.get("operations"))) & {"*", "CREATE", "UPDATE"}:
+        if is_core and is_wide and sees_writes(rule):
             return str(rule.get("scope", "*")) != "Cluster"
     return False
 
 
-def leaves_out(webhook: Webhook, namespaces: set[str]) -> bool:
-    """Whether its selector keeps these namespaces out by name, or only lets labelled objects in."""
-    if _is_opt_in(mapping(webhook.body.get("objectSelector"))):
-        return True
-    selector = mapping(webhook.body.get("namespaceSelector"))
-    if _is_opt_in(selector):
-        return True
-    out: set[str] = set()
-    for term in maps(selector.get("matchExpressions")):
-        if term.get("operator") == "NotIn" and term.get("key") == "kubernetes.io/metadata.name":
-            out |= {str(one) for one in items(term.get("values"))}
-    return namespaces <= out
+def _locked_places(webhook: Webhook, state: State) -> list[str]:
+    """The namespaces in whose pods it counts on itself: where it runs itself, and the one of the control plane."""
+    own = webhook.service.namespace if webhook.service else state.install_namespace
+    bodies = _own_pods(webhook, state.objects)
+    places = {own: bodies or [{}], SYSTEM: [{}, *(bodies if own == SYSTEM else [])]}
+    return sorted(
+        place
+        for place, labels in places.items()
+        if sees_namespace(webhook.body, namespace_labels(state.objects, place))
+        and any(sees_object(webhook.body, one) for one in labels)
+    )
 
 
-def _is_opt_in(selector: Mapping[str, Any]) -> bool:
-    terms = maps(selector.get("matchExpressions"))
-    return bool(mapping(selector.get("matchLabels"))) or any(one.get("operator") in {"In", "Exists"} for one in terms)
+def _own_pods(webhook: Webhook, objects: tuple[JsonObject, ...]) -> list[Mapping[str, Any]]:
+    """The labels of the pods of the bundle that its service leads to."""
+    service = next((obj for obj in objects if webhook.service and ObjectRef.of(obj) == webhook.service), {})
+    selector = mapping(mapping(service.get("spec")).get("selector"))
+    return [
+        labels for labels in pod_labels(objects, webhook.service) if selector and selector.items() <= labels.items()
+    ]
+
+
+def pod_labels(objects: Iterable[JsonObject], beside: ObjectRef | None) -> Iterator[Mapping[str, Any]]:
+    """The labels of every pod and pod template in the namespace of an object."""
+    for obj in objects:
+        if beside is not None and ObjectRef.of(obj).namespace == beside.namespace:
+            template = mapping(mapping(obj.get("spec")).get("template")) or obj
+            yield mapping(mapping(template.get("metadata")).get("labels"))
+
+
+def _unless(webhook: Webhook) -> str:
+    """Conditions are not evaluated here: they may let pass what its selectors do not."""
+    return ", unless its matchConditions let it pass" if webhook.body.get("matchConditions") else ""
 
 
 def _of_client(webhook: Webhook) -> Iterator[Finding]:
@@ -230,26 +256,13 @@ def _is_wider(key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
     """Whether a part no longer holds back all that it held back; what is only added to a limit holds back more."""
     old, new = before.get(key), after.get(key)
     if key == "rules":
-        return bool(_reach(after) - _reach(before))
+        return sees_more(before, after)
     if key == "matchPolicy":
         return old == "Exact" and new != "Exact"
     if key == "matchConditions":
         kept = [one.get("expression") for one in maps(new)]
         return any(one.get("expression") not in kept for one in maps(old))
-    first, second = mapping(old), mapping(new)
-    lost = any(mapping(second.get("matchLabels")).get(k) != v for k, v in mapping(first.get("matchLabels")).items())
-    return lost or any(one not in maps(second.get("matchExpressions")) for one in maps(first.get("matchExpressions")))
-
-
-def _reach(webhook: Mapping[str, Any]) -> set[tuple[str, str, str]]:
-    """(group, resource, operation) of all rules, in the words of the rules."""
-    return {
-        (str(group), str(resource), str(operation))
-        for rule in maps(webhook.get("rules"))
-        for group in items(rule.get("apiGroups"))
-        for resource in items(rule.get("resources"))
-        for operation in items(rule.get("operations"))
-    }
+    return is_looser(old, new)
 
 
 def _claims(planned: PlannedAction) -> bool:

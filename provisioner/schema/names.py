@@ -1,0 +1,32 @@
+"""Names as DNS has them, and what the API server says of those that are none."""
+
+from __future__ import annotations
+
+import re
+
+LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+MAX_LABEL = 63
+LABEL_WORDS = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+SUBDOMAIN_WORDS = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+MAX_SUBDOMAIN = 253
+
+
+def label_problems(name: str) -> str:
+    """What is wrong with `name` as a DNS label that starts with a letter, in the API server's words; "" if nothing."""
+    found = [f"must be no more than {MAX_LABEL} bytes"] if len(name) > MAX_LABEL else []
+    return ",".join([*found, *([] if LABEL.fullmatch(name) else [LABEL_WORDS])])
+
+
+def subdomain_problems(name: str) -> str:
+    """What is wrong with `name` as a DNS name, in the API server's words; "" if nothing."""
+    found = [f"must be no more than {MAX_SUBDOMAIN} bytes"] if len(name) > MAX_SUBDOMAIN else []
+    return ",".join([*found, *([] if SUBDOMAIN.fullmatch(name) else [SUBDOMAIN_WORDS])])
