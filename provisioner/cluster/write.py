@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from provisioner.cluster.answers import Applied
@@ -27,6 +27,7 @@ from provisioner.cluster.ownership import holder_of
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
 from provisioner.errors import (
     AlreadyExists,
+    FieldConflict,
     Forbidden,
     InvalidObject,
     PratiqueError,
@@ -93,7 +94,7 @@ class Writer:
         """
         ref, action = job.manifest.ref, job.planned.action
         try:
-            return self._update(job, job.uid) if job.uid else self._create(job)
+            return self._update_marked(job) if job.uid else self._create(job)
         except PratiqueError as exc:
             return Outcome(ref, action, OutcomeState.FAILED, str(exc), "" if job.is_adoption else job.uid)
 
@@ -144,6 +145,17 @@ class Writer:
         owner = owner_words(live)
         words = f"{error}; it does not belong to this deployment" + (f" ({owner})" if owner else "")
         return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
+
+    def _update_marked(self, job: Job) -> Outcome:
+        """Update what the uid proves to be ours; a nonce that somebody wrote over there proves nothing, and stays."""
+        try:
+            return self._update(job, job.uid)
+        except FieldConflict:
+            live = self.patiently(lambda: self.cluster.get(job.manifest.ref))
+            found = nonce_of(live or {})
+            if job.is_adoption or found in ("", job.nonce):
+                raise
+            return self._update(replace(job, nonce=found), job.uid)
 
     def _update(self, job: Job, uid: str) -> Outcome:
         """Apply onto the state that the plan was made on; if it has moved, only what was planned may still change."""

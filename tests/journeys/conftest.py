@@ -1,8 +1,9 @@
-"""One station a test: its own namespace, deployments and rows; the cluster is shared."""
+"""One station a test: its own namespace, deployments and rows; the cluster is shared. Or one machine, with processes."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.core.cache import cache
 from provisioner.cluster.api import Cluster as Api
 from tests.controlplane.endpoint import Endpoint
 from tests.journeys import station as built
+from tests.journeys.machine import Machine
 from tests.journeys.station import Station
 
 _numbers = itertools.count(1)
@@ -43,3 +45,20 @@ def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) 
     made = Station(cluster, api, namespace, endpoint.kubectl, kubeconfig)
     made.people = {name: built.user(name, cluster) for name in built.PEOPLE}
     return made
+
+
+@pytest.fixture
+def machine(tmp_path: Path, redis: str) -> Iterator[Machine]:
+    environment = {
+        "PRATIQUE_SECRET_KEY": "x" * 50,
+        "PRATIQUE_DATABASE_URL": f"sqlite:///{tmp_path}/pratique.sqlite3",
+        "PRATIQUE_CONTENT_DIR": str(tmp_path / "content"),
+        "PRATIQUE_REDIS_URL": redis,
+        "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
+        "PRATIQUE_PLAIN_HTTP": "true",
+        "PRATIQUE_CLAIM_SECONDS": "3",
+        "DEMO_PASSWORD": "for this test only",
+    }
+    made = Machine(tmp_path, environment)
+    yield made
+    made.stop()

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import time
-from pathlib import Path
 from typing import Any
 
-from approvals.management.demo.bundles import pack
 from tests.controlplane.endpoint import Endpoint
-from tests.journeys.test_killed_workers import CHAIN, ROOT, SEED_SECONDS, Machine, machine
-from tests.services.process import free_port
-
-__all__ = ["machine"]
+from tests.journeys.machine import SEED_SECONDS, Machine
 
 SETTLE_SECONDS = 90
 NAMESPACE = "harbour-system"
@@ -46,7 +39,7 @@ def state_of(machine: Machine) -> list[tuple[object, ...]]:
 def wait_until(machine: Machine, is_so: Any, seconds: float, words: str) -> None:
     end = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < end, words + (machine.folder / "log").read_text()[-3000:]
+        assert time.monotonic() < end, words + machine.log()
         time.sleep(0.3)
 
 
@@ -72,17 +65,12 @@ def spoil(endpoint: Endpoint, path: str, is_deleted: bool) -> None:
 
 
 def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
-    machine: Machine, own_sandbox: Endpoint, tmp_path: Path
+    machine: Machine, own_sandbox: Endpoint
 ) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(own_sandbox.kubeconfig("admin"))
-    port = free_port()
-    pack(ROOT / "deploy/demo/bundles", tmp_path / "bundles")
-    machine.start("-m", "http.server", port, "--bind", "127.0.0.1", "--directory", tmp_path / "bundles")
-    machine.run("manage.py", "migrate", "--verbosity", "0")
+    seed = machine.prepare(own_sandbox)
     worker = machine.worker()
     machine.start("manage.py", "watch")
-    machine.run("manage.py", "demo_seed", "--kubeconfig", kubeconfig, "--bundles", f"http://127.0.0.1:{port}")
+    machine.run(*seed)
     machine.run("manage.py", "shell", "--verbosity", "0", "-c", APPROVE)
     wait_until(machine, lambda: "applied" in [row[1] for row in state_of(machine)][1:], SEED_SECONDS, "not applied")
     query = (
@@ -99,8 +87,7 @@ def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
     for path in paths:
         spoil(own_sandbox, path, is_deleted="serviceaccounts" in path or moments.random() < 0.4)
         time.sleep(moments.uniform(0.2, 1.5))
-        os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait()
+        machine.kill(worker)
         worker = machine.worker()
         time.sleep(moments.uniform(0.5, 4.0))
 
@@ -113,4 +100,4 @@ def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
     assert machine.rows("SELECT count(*) FROM approvals_drift WHERE state = 'open' AND kind != 'added'") == [(0,)]
     (found,) = machine.rows("SELECT count(*) FROM approvals_auditentry WHERE verb = 'drift.found'")
     assert found[0] == len(paths), json.dumps(paths)
-    assert machine.run("manage.py", "shell", "--verbosity", "0", "-c", CHAIN).strip().endswith("True")
+    assert machine.chain_is_whole()
