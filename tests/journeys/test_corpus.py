@@ -86,7 +86,7 @@ def test_a_version_of_strimzis_topics_goes_once_what_is_stored_in_it_was_migrate
 
     applied = go_to("0.51.0", stored="v1beta2", topic="v1beta2")
     assert applied.state == "applied", applied.problem
-    uid = station.get("kafkatopic", "orders", "-n", station.namespace)["metadata"]["uid"]
+    uid = station.get(crd.name, "orders", "-n", station.namespace)["metadata"]["uid"]
     refused = go_to("1.0.0", stored="v1", topic="v1")
     assert (refused.state, refused.problem_code) == ("approved", "waiting")
     assert "storedVersions" in refused.problem
