@@ -1,9 +1,11 @@
-"""Real bundles on a real API server: strimzi with CRD version removal, ingress-nginx with webhooks and a Job."""
+"""Real bundles on a real API server: strimzi with CRD version removal (refused, then migrated), ingress-nginx with webhooks and a Job."""
 
 from __future__ import annotations
 
 import pytest
+import yaml
 
+from approvals.models import Request
 from provisioner.values import ObjectRef
 from tests.conftest import CORPUS
 from tests.journeys import bundles
@@ -46,6 +48,61 @@ def test_strimzi_from_0_51_to_1_0(station: Station, registry: Registry) -> None:
     deployment = station.look_after(deployment)
     assert deployment.active_revision is not None
     assert deployment.active_revision.number == 1
+
+
+def topics(station: Station, version: str, *, stored: str, topic: str) -> dict[str, bytes]:
+    """strimzi's KafkaTopic in a group of this test alone, with one topic in version `topic`."""
+    group = f"{station.namespace}.example.com"
+    text = (CORPUS / "plain" / "strimzi-kafka-operator" / version / "043-Crd-kafkatopic.yaml").read_text()
+    definition = yaml.safe_load(text.replace("kafka.strimzi.io", group))
+    for one in definition["spec"]["versions"]:
+        one["storage"] = one["name"] == stored
+    spec = {"partitions": 3, "replicas": 1}
+    made = {"apiVersion": f"{group}/{topic}", "kind": "KafkaTopic", "metadata": {"name": "orders"}, "spec": spec}
+    return {"manifests/all.yaml": yaml.safe_dump_all([definition, made]).encode()}
+
+
+def migrate(station: Station, crd: ObjectRef, *stored: ObjectRef) -> None:
+    """What a storage migration does: write every object again, then say that nothing is stored in other versions."""
+    for ref in stored:
+        live = station.api.get(ref)
+        assert live is not None
+        station.api.replace(live, field_manager="migration")
+    said = '{"status": {"storedVersions": ["v1"]}}'
+    station.ctl("patch", "crd", crd.name, "--subresource=status", "--type=merge", "-p", said)
+
+
+def test_a_version_of_strimzis_topics_goes_once_what_is_stored_in_it_was_migrated(
+    station: Station, registry: Registry
+) -> None:
+    name = f"{station.namespace}-topics"
+    crd = ObjectRef("apiextensions.k8s.io", "v1", KAFKAS.kind, "", f"kafkatopics.{station.namespace}.example.com")
+    orders = ObjectRef(f"{station.namespace}.example.com", "v1", "KafkaTopic", station.namespace, "orders")
+
+    def go_to(version: str, **what: str) -> Request:
+        deployment = station.wish(name, bundles.image(registry, name, topics(station, version, **what)))
+        station.work()
+        return station.approve(deployment)
+
+    applied = go_to("0.51.0", stored="v1beta2", topic="v1beta2")
+    assert applied.state == "applied", applied.problem
+    uid = station.get(crd.name, "orders", "-n", station.namespace)["metadata"]["uid"]
+    refused = go_to("1.0.0", stored="v1", topic="v1")
+    assert (refused.state, refused.problem_code) == ("approved", "waiting")
+    assert "storedVersions" in refused.problem
+
+    between = go_to("0.51.0", stored="v1", topic="v1")
+    assert between.state == "applied", between.problem
+    migrate(station, crd, orders)
+    last = go_to("1.0.0", stored="v1", topic="v1")
+    assert last.state == "applied", last.problem
+    definition, topic = station.api.get(crd), station.api.get(orders)
+    assert definition is not None
+    assert topic is not None
+    assert [one["name"] for one in definition["spec"]["versions"]] == ["v1"]
+    assert (topic["metadata"]["uid"], topic["spec"]) == (uid, {"partitions": 3, "replicas": 1})
+    states = [one.state for one in last.deployment.requests.order_by("number")]
+    assert states == ["applied", "superseded", "applied", "applied"]
 
 
 def test_ingress_nginx_is_reviewed_and_applied(station: Station, registry: Registry) -> None:

@@ -149,7 +149,7 @@ def test_what_a_webhook_guards_is_written_once_the_webhook_has_come_up(
         once_written(patch, HOOKS, come_up_late)
         applied = guard.station.approve(first.deployment)
     assert applied.state == "applied", applied.problem
-    assert (guard.colour(), guard.asked) == ("red", ["CREATE lamp"])
+    assert (guard.colour(), set(guard.asked)) == ("red", {"CREATE lamp"})
 
     refused = guard.wish("black")
     problems = [one["problem"] for one in refused.reports.get().body["plan"]["actions"] if one["problem"]]
@@ -163,7 +163,8 @@ def test_what_a_webhook_guards_is_written_once_the_webhook_has_come_up(
 def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_can_still_be_mended(
     guard: Guard, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 0.1}
+    usual = settings.PRATIQUE
+    settings.PRATIQUE = {**usual, "APPLY_MINUTES": 0.1}
     first = guard.wish("red")
     with monkeypatch.context() as patch:
         once_written(patch, HOOKS, guard.wait_until_in_force)
@@ -175,6 +176,7 @@ def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_
     assert f'failed calling webhook "{guard.name}.example.com"' in failed.problem
     assert guard.colour() is None
 
+    settings.PRATIQUE = usual
     second = guard.wish("green")
     assert second.state == "in_review", second.problem
     untried = second.reports.get().findings.get(rule="OBJ-04")
