@@ -37,6 +37,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
             "finished_at",
             "healthy_at",
             "overdue_at",
+            "undone_at",
             "revoked_at",
             "revoked_by",
             "revoked_reason",

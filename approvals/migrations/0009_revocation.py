@@ -1,4 +1,4 @@
-"""Revoked revisions: by whom and why."""
+"""Revisions that were undone, and revoked ones: by whom and why."""
 
 from django.db import migrations, models
 
@@ -10,6 +10,11 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AddField(
+            model_name='revision',
+            name='undone_at',
+            field=models.DateTimeField(blank=True, help_text='when what ran before was put back whole: nothing of it is left to look after', null=True),
+        ),
         migrations.AddField(
             model_name='revision',
             name='revoked_at',

@@ -132,6 +132,9 @@ class Revision(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
     healthy_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen healthy for the first time")
     overdue_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen to have missed its deadline")
+    undone_at = models.DateTimeField(
+        null=True, blank=True, help_text="when what ran before was put back whole: nothing of it is left to look after"
+    )
     # Nobody goes back to a revoked revision, and the machine does not put it back (S16).
     revoked_at = models.DateTimeField(null=True, blank=True)
     revoked_by = models.CharField(max_length=253, blank=True, help_text="their name on the cluster")

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from approvals import audit, store
 from approvals.access.port import connect
@@ -172,6 +173,7 @@ def _finish(request: Request, target: Target, failed: list[Done]) -> None:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
         _end(row, f"revision {number} could not be put back whole: {words}", {"failed": len(failed)})
         return
+    Revision.objects.filter(request=row).update(undone_at=timezone.now())
     audit.record(verb="revision.restored", actor=MACHINE, request=row, facts={"revision": number})
     _end(row, f"revision {number} was put back", {"restored": number})
 

@@ -35,13 +35,15 @@ def check_standing(revision: Revision, api: Api) -> None:
 
 
 def check_running(revision: Revision) -> None:
-    """Raise NotNow unless this is the revision that runs, no other one was begun, and none is being applied."""
+    """Raise NotNow unless this is the revision that runs, no other one was begun, or it was undone whole, and none is
+    being applied.
+    """
     row = BundleDeployment.objects.get(pk=revision.deployment_id)
     if row.active_revision_id != revision.pk or row.gone_at or row.deletion_requested_at:
         raise NotNow(f"revision {revision.number} is no longer the one that runs")
     if row.requests.filter(state__in=AT_WORK).exists():
         raise NotNow("a request is being applied: what differs is compared when it is done")
-    newer = row.revisions.filter(number__gt=revision.number).order_by("-number").first()
+    newer = row.revisions.filter(number__gt=revision.number, undone_at=None).order_by("-number").first()
     if newer:
         raise NotNow(f"revision {newer.number} was begun and is {newer.state}: what it left behind is no drift")
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from approvals import services
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, Request, Revision
 from approvals.steps import restore
+from approvals.steps.correct import correct
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
@@ -133,6 +134,22 @@ def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(any_station: Sta
     station.work()
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert version_of(station, "once") == "2"
+
+
+def test_what_was_put_back_is_looked_after_again(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "keel", **RESTORE)
+    let_time_pass(station, deployment)
+    station.work()
+    assert Revision.objects.get(request=request).undone_at is not None
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "keel"))
+    assert live is not None
+    station.api.replace({**live, "data": {"version": "theirs"}})
+    InventoryItem.objects.filter(deployment=deployment, kind="ConfigMap").update(look_at=timezone.now())
+    correct(deployment.pk)
+    drift = Drift.objects.get(item__deployment=deployment)
+    assert (drift.revision.number, drift.state, drift.kind) == (1, "open", "changed")
+    assert "no longer that of the running revision" in drift.problem
 
 
 def test_by_default_nothing_is_put_back_and_the_words_say_so(any_station: Station, registry: Registry) -> None:
