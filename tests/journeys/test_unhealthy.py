@@ -203,6 +203,20 @@ def test_where_something_else_is_asked_for_already_that_comes_next(any_station: 
     assert station.approve(deployment).state == "applied"
 
 
+def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "tack", **RESTORE)
+    assert let_time_pass(station, deployment).state == "restoring"
+    station.wish("tack", bundles.image(registry, "tack", bundles.app("tack", "3"), "3"), **RESTORE)
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, version_of(station, "tack")) == ("failed", "2")
+    assert request.problem.endswith("could not be put back: something else is wished for by now")
+    assert states(deployment) == [(1, "replaced"), (2, "active")]
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    assert states(deployment) == [(1, "replaced"), (2, "replaced"), (3, "active")]
+
+
 def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
