@@ -58,6 +58,7 @@ class Target:
 def run(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
     check_cluster(request, api)
+    _check_wish(request)
     target = _target_of(request)
     _check(request, target, api, worker)
     plan = _plan(request, target, api)
@@ -77,6 +78,13 @@ def without_what_is_kept(plan: Plan) -> Plan:
     """`plan` without the deletions that only people acknowledge; those objects stay, and stay ours."""
     actions = tuple(one for one in plan.actions if not (one.action is Action.DELETE and one.ref.group_kind in KEPT))
     return Plan(actions, plan_digest(actions))
+
+
+def _check_wish(request: Request) -> None:
+    """Where nothing was put back yet, what is wished for by now comes next."""
+    is_untouched = request.revision.state == Revision.State.ACTIVE
+    if is_untouched and request.deployment.options_digest != request.options_digest:
+        raise NoLongerWished("something else is wished for by now")
 
 
 def _target_of(request: Request) -> Target:

@@ -83,8 +83,8 @@ def check_typed(request: Request, worst: str, typed: str, reason: str) -> None:
 
 
 def ticks(request: Request) -> list[Tick]:
-    """What an approval has to acknowledge."""
-    items = services.acknowledgements(request)
+    """What an approval has to acknowledge, what takes something along first."""
+    items = sorted(services.acknowledgements(request), key=lambda it: not it.words)
     if len(items) <= MAX_TICKS:
         return [_tick(item) for item in items]
     telling = [item for item in items if item.words]

@@ -11,6 +11,7 @@ from django.utils import timezone
 from approvals import services
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, Request, Revision
 from approvals.steps import restore
+from approvals.steps.correct import correct
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
@@ -135,6 +136,22 @@ def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(any_station: Sta
     assert version_of(station, "once") == "2"
 
 
+def test_what_was_put_back_is_looked_after_again(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "keel", **RESTORE)
+    let_time_pass(station, deployment)
+    station.work()
+    assert Revision.objects.get(request=request).undone_at is not None
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "keel"))
+    assert live is not None
+    station.api.replace({**live, "data": {"version": "theirs"}})
+    InventoryItem.objects.filter(deployment=deployment, kind="ConfigMap").update(look_at=timezone.now())
+    correct(deployment.pk)
+    drift = Drift.objects.get(item__deployment=deployment)
+    assert (drift.revision.number, drift.state, drift.kind) == (1, "open", "changed")
+    assert "no longer that of the running revision" in drift.problem
+
+
 def test_by_default_nothing_is_put_back_and_the_words_say_so(any_station: Station, registry: Registry) -> None:
     station = any_station
     deployment, _ = second_runs(station, registry, "still")
@@ -184,6 +201,20 @@ def test_where_something_else_is_asked_for_already_that_comes_next(any_station: 
     assert (request.state, version_of(station, "turn")) == ("applied", "2")
     assert "revision 1 is not put back: request 3 is open" in deployment.health_message
     assert station.approve(deployment).state == "applied"
+
+
+def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "tack", **RESTORE)
+    assert let_time_pass(station, deployment).state == "restoring"
+    station.wish("tack", bundles.image(registry, "tack", bundles.app("tack", "3"), "3"), **RESTORE)
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, version_of(station, "tack")) == ("failed", "2")
+    assert request.problem.endswith("could not be put back: something else is wished for by now")
+    assert states(deployment) == [(1, "replaced"), (2, "active")]
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    assert states(deployment) == [(1, "replaced"), (2, "replaced"), (3, "active")]
 
 
 def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
