@@ -31,20 +31,20 @@ SOCKET = "keeper.sock"
 KUBECONFIG = "kubeconfig"
 
 
-class Restartable(Protocol):
-    """A cluster whose API server is stopped (`hard`: without warning) and started on the same state and port."""
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What is done before the answer, and what after it, when whoever asked goes on."""
+
+    at_once: Callable[[], None]
+    afterwards: Callable[[], None] | None = None
+
+
+class Kept(Protocol):
+    """A cluster with the words that it understands; whatever happens to it, it comes back on its state and port."""
 
     def start(self) -> None: ...
 
-    def stop(self, *, hard: bool) -> None: ...
-
-    def stop_store(self) -> None: ...
-
-    def start_store(self) -> None: ...
-
-    def save(self) -> None: ...
-
-    def load(self) -> None: ...
+    def words(self) -> dict[str, Word]: ...
 
     def end(self) -> None: ...
 
@@ -56,7 +56,7 @@ class Keeper:
     folder: Path
 
     def ask(self, word: str) -> None:
-        """Have it done; words are those of WORDS and AFTERWARDS, and "end"."""
+        """Have it done: "restart", "crash", what else the cluster knows, "end", or only "ready?" once it is back."""
         with socket.socket(socket.AF_UNIX) as line:
             line.settimeout(ANSWER_SECONDS)
             line.connect(str(self.folder / SOCKET))
@@ -83,32 +83,38 @@ class SandboxCluster:
         theirs.close()
         (self._folder / KUBECONFIG).write_text(ours.recv())
 
-    def stop(self, *, hard: bool) -> None:
+    def words(self) -> dict[str, Word]:
+        return {
+            "restart": Word(self._restart),
+            "crash": Word(self.end, self.start),
+            "save": Word(self._save),
+            "load": Word(self._load),
+        }
+
+    def end(self) -> None:
         assert self._process is not None
-        if hard:
-            self._process.kill()
-        else:
-            self._process.terminate()
+        self._process.kill()
         self._process.join()
 
-    def stop_store(self) -> None:
-        raise NotImplementedError("the sandbox is its own store")
+    def _restart(self) -> None:
+        self._stop()
+        self.start()
 
-    start_store = stop_store
+    def _stop(self) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        self._process.join()
 
-    def save(self) -> None:
-        self.stop(hard=False)
+    def _save(self) -> None:
+        self._stop()
         shutil.copytree(self._state, self._saved)
         self.start()
 
-    def load(self) -> None:
-        self.stop(hard=True)
+    def _load(self) -> None:
+        self.end()
         shutil.rmtree(self._state)
         shutil.copytree(self._saved, self._state)
         self.start()
-
-    def end(self) -> None:
-        self.stop(hard=True)
 
 
 class RealCluster:
@@ -119,28 +125,23 @@ class RealCluster:
         self._plane = ControlPlane(binaries, state=folder / "controlplane", logs=folder / "logs")
 
     def start(self) -> None:
-        if not self._plane.is_running():
-            self._plane.start()
-            self._plane.endpoint.write(self._folder / KUBECONFIG)
-            return
-        self._plane.start_apiserver()
+        self._plane.start()
+        self._plane.endpoint.write(self._folder / KUBECONFIG)
 
-    def stop(self, *, hard: bool) -> None:
-        self._plane.stop_apiserver(hard=hard)
-
-    def stop_store(self) -> None:
-        self._plane.stop_store()
-
-    def start_store(self) -> None:
-        self._plane.start_store()
-
-    def save(self) -> None:
-        raise NotImplementedError("every run on a real cluster is prepared anew")
-
-    load = save
+    def words(self) -> dict[str, Word]:
+        plane = self._plane
+        return {
+            "restart": Word(self._restart),
+            "crash": Word(lambda: plane.stop_apiserver(hard=True), plane.start_apiserver),
+            "crash store": Word(plane.stop_store, plane.start_store),
+        }
 
     def end(self) -> None:
         self._plane.stop()
+
+    def _restart(self) -> None:
+        self._plane.stop_apiserver(hard=False)
+        self._plane.start_apiserver()
 
 
 def _be_a_sandbox(state: Path, port: int, told: Connection) -> None:
@@ -155,43 +156,23 @@ def _be_a_sandbox(state: Path, port: int, told: Connection) -> None:
     sandbox.stop()
 
 
-def _restart(cluster: Restartable) -> None:
-    cluster.stop(hard=False)
-    cluster.start()
-
-
-WORDS: dict[str, Callable[[Restartable], None]] = {
-    "ready?": lambda _: None,
-    "restart": _restart,
-    "crash": lambda cluster: cluster.stop(hard=True),
-    "crash store": lambda cluster: cluster.stop_store(),
-    "save": lambda cluster: cluster.save(),
-    "load": lambda cluster: cluster.load(),
-    "end": lambda cluster: cluster.end(),
-}
-# What happens by itself after the answer.
-AFTERWARDS: dict[str, Callable[[Restartable], None]] = {
-    "crash": lambda cluster: cluster.start(),
-    "crash store": lambda cluster: cluster.start_store(),
-}
-
-
-def serve(cluster: Restartable, folder: Path) -> None:
+def serve(cluster: Kept, folder: Path) -> None:
     """Start the cluster, listen once it is there, and do what is asked until "end"."""
+    words = {**cluster.words(), "ready?": Word(lambda: None), "end": Word(cluster.end)}
     with socket.socket(socket.AF_UNIX) as listener:
         cluster.start()
         listener.bind(str(folder / SOCKET))
         listener.listen()
-        word = ""
-        while word != "end":
+        asked = ""
+        while asked != "end":
             line, _ = listener.accept()
             with line:
-                word = line.recv(100).decode()
-                WORDS[word](cluster)
+                asked = line.recv(100).decode()
+                words[asked].at_once()
                 line.sendall(b"done")
-            if word in AFTERWARDS:
+            if (afterwards := words[asked].afterwards) is not None:
                 time.sleep(AWAY_SECONDS)
-                AFTERWARDS[word](cluster)
+                afterwards()
 
 
 def main() -> None:

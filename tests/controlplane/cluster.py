@@ -103,10 +103,6 @@ class ControlPlane:
         if not self._is_kept:
             shutil.rmtree(self.state, ignore_errors=True)
 
-    def is_running(self) -> bool:
-        """Whether it was started, even where API server or etcd are stopped for now."""
-        return bool(self._servers)
-
     def restart_apiserver(self) -> None:
         """End the API server without warning and start it again on the same port, with everything as it was."""
         self.stop_apiserver(hard=True)

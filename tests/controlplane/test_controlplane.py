@@ -126,11 +126,16 @@ def test_kubectl_of_the_same_version_accepts_the_kubeconfig(controlplane: Endpoi
     ]
 
 
-def test_everything_is_still_there_after_the_api_server_was_killed(own_controlplane: ControlPlane) -> None:
+def test_everything_is_still_there_after_the_api_server_or_etcd_was_killed(own_controlplane: ControlPlane) -> None:
     before = own_controlplane.endpoint
-    before.ask("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "kept"}})
+    path = "/api/v1/namespaces/default/configmaps"
+    before.ask("POST", path, {"metadata": {"name": "kept"}})
     own_controlplane.restart_apiserver()
-    assert before.ask("GET", "/api/v1/namespaces/default/configmaps/kept")["metadata"]["name"] == "kept"
+    uid = before.ask("GET", f"{path}/kept")["metadata"]["uid"]
+    own_controlplane.stop_store()
+    own_controlplane.start_store()
+    assert before.ask("GET", f"{path}/kept")["metadata"]["uid"] == uid
+    before.ask("POST", path, {"metadata": {"name": "written-after"}})
 
 
 def _run(binaries: Path, *arguments: str | Path) -> subprocess.Popen[str]:
