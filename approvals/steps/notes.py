@@ -41,14 +41,15 @@ class Notes:
         failed: list[Done] = []
         try:
             for outcome in outcomes:
-                self._take(outcome)
+                self.take(outcome)
                 if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
                     failed.append(outcome)
         finally:
             self.write()
         return failed
 
-    def _take(self, outcome: Done) -> None:
+    def take(self, outcome: Done) -> None:
+        """Remember one outcome; the last one of an object counts."""
         self._waiting[str(outcome.ref)[:600]] = (outcome, timezone.now())
         if len(self._waiting) >= BATCH or time.monotonic() - self._written_at >= SECONDS:
             self.write()
