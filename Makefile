@@ -47,7 +47,7 @@ lint: .venv/installed-dev ## style, types, imports, templates, migrations
 	$(BIN)/djlint --quiet --check templates
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-bench: .venv/installed-dev ## figures: review and apply beside kubectl, CRDs beside crdify (with Go), a 10 MB bundle
+bench: .venv/installed-dev ## figures: beside kubectl and (with Go) kapp, helm, crdify; a 10 MB bundle; memory of a worker
 	$(BIN)/python tests/controlplane/build
 	$(BIN)/python -m pytest tests/bench -s
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.models import Policy, Request, Revision
-from approvals.steps import deploy
-from provisioner.values import ObjectRef
+from approvals.steps.notes import Notes
+from provisioner.values import ObjectRef, Outcome
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -18,16 +18,16 @@ from tests.services.registry import Registry
 
 def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """`happens` once, after the first object was written and before the next phase."""
-    noted = deploy.note
-    seen: list[object] = []
+    take = Notes.take
+    seen: list[Outcome] = []
 
-    def note(request: Request, outcome: object, step: str) -> None:
-        noted(request, outcome, step)  # type: ignore[arg-type]  # passed on as it came
+    def taken(notes: Notes, outcome: Outcome) -> None:
+        take(notes, outcome)
         seen.append(outcome)
         if len(seen) == 1:
             happens()
 
-    monkeypatch.setattr(deploy, "note", note)
+    monkeypatch.setattr(Notes, "take", taken)
 
 
 def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_next(

@@ -10,10 +10,10 @@ from approvals import services
 from approvals.audit import verify_chain
 from approvals.errors import NotAllowed
 from approvals.models import AuditEntry, Finding, InventoryItem, Request, Review, Revision
-from approvals.steps import deploy
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
+from tests.journeys.test_apply_ends import after_the_first
 from tests.services.registry import Registry
 
 
@@ -230,18 +230,11 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
 ) -> None:
     deployment = station.wish("midway", bundles.image(registry, "midway", bundles.app("midway", "1")))
     station.work()
-    noted = deploy.note
-    seen: list[object] = []
-
-    def pause_after_the_first(request: Request, outcome: object, step: str) -> None:
-        noted(request, outcome, step)  # type: ignore[arg-type]  # passed on as it came
-        seen.append(outcome)
-        if len(seen) == 1:
-            services.pause_deployment(
-                by=station.people["rita"], deployment=deployment, is_paused=True, reason="stop", via="browser"
-            )
-
-    monkeypatch.setattr(deploy, "note", pause_after_the_first)
+    rita = station.people["rita"]
+    after_the_first(
+        monkeypatch,
+        lambda: services.pause_deployment(by=rita, deployment=deployment, is_paused=True, reason="stop", via="browser"),
+    )
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("applying", "waiting")
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "midway")) is None
@@ -267,14 +260,7 @@ def test_S07_an_account_that_is_made_again_in_the_middle_stops_before_the_next_p
 ) -> None:
     deployment = station.wish("mid-swap", bundles.image(registry, "mid-swap", bundles.app("mid-swap", "1")))
     station.work()
-    noted = deploy.note
-
-    def make_again_after_the_first(request: Request, outcome: object, step: str) -> None:
-        if not request.outcomes.exists():
-            make_account_again(station)
-        noted(request, outcome, step)  # type: ignore[arg-type]  # passed on as it came
-
-    monkeypatch.setattr(deploy, "note", make_again_after_the_first)
+    after_the_first(monkeypatch, lambda: make_account_again(station))
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "mid-swap")) is None
