@@ -93,11 +93,23 @@ _SYSCTLS_SINCE = {
 WINDOWS_SINCE = 25
 _SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"})
 _RESTRICTED_VOLUMES = frozenset(
-    {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+    {
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "image",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    }
 )
 _APPARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 _PROFILES = frozenset({"RuntimeDefault", "Localhost"})
-_NO_HOST = frozenset({"", "127.0.0.1", "localhost", "::1"})
+# The level at which a row is asked of pods with their own user namespace, from this minor version on; None: at none.
+_OWN_USERS_SINCE = 35
+_OF_OWN_USERS: Mapping[str, Level | None] = {"POD-10": Level.RESTRICTED, "POD-15": None, "POD-16": None}
 
 
 def _host_namespaces(pod: PodSpec) -> Failures:
@@ -147,7 +159,7 @@ def _host_probes(pod: PodSpec) -> Failures:
         for key, probe in probes.items():
             for how in ("httpGet", "tcpSocket"):
                 host = str(mapping(mapping(probe).get(how)).get("host") or "")
-                if host not in _NO_HOST:
+                if host:
                     yield (*container.path, *key.split("."), how, "host"), f"{container.name} {host}"
 
 
@@ -202,7 +214,10 @@ def _escalation(pod: PodSpec) -> Failures:
 
 
 def _run_as_non_root(pod: PodSpec) -> Failures:
+    """The pod itself must not say the contrary, whatever its containers say."""
     default = pod.security.get("runAsNonRoot")
+    if default is False:
+        yield (*pod.path, "securityContext", "runAsNonRoot"), "the pod"
     for container in pod.containers():
         if container.security.get("runAsNonRoot", default) is not True:
             yield _in(container, "runAsNonRoot"), container.name
@@ -300,7 +315,7 @@ def level_needed(pod: PodSpec, minor: int | None = None) -> Level:
     What a row of restricted finds, baseline forgives.
     """
     rows = [row for row in TABLE if _has_row(row, pod, minor)]
-    failed = {row.level for row in rows if next(row.failures(pod), None)}
+    failed = {_level(row, pod, minor) for row in rows if next(row.failures(pod), None)}
     if minor is not None and any(_SYSCTLS_SINCE.get(name, 0) > minor for name in _sysctl_names(pod)):
         failed.add(Level.BASELINE)
     if Level.BASELINE in failed:
@@ -313,6 +328,12 @@ def _has_row(row: Row, pod: PodSpec, minor: int | None) -> bool:
         return False
     is_windows = mapping(pod.body.get("os")).get("name") == "windows"
     return not (row.spares_windows and is_windows and (minor is None or minor >= WINDOWS_SINCE))
+
+
+def _level(row: Row, pod: PodSpec, minor: int | None) -> Level | None:
+    """The highest level that forbids what the row finds."""
+    has_own_users = pod.body.get("hostUsers") is False and (minor is None or minor >= _OWN_USERS_SINCE)
+    return _OF_OWN_USERS.get(row.id, row.level) if has_own_users else row.level
 
 
 def _sysctl_names(pod: PodSpec) -> set[str]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provisioner.schema import cel
+from provisioner.schema.cel import TypedRule
 from provisioner.schema.celcost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate, misused_objects
-from provisioner.schema.celtypes import TypedRule, type_problems
 from provisioner.schema.celvalues import FIELD_CHAIN, ROOT_FIELDS, escaped, type_signature, typed_moments
 from provisioner.schema.fields import FieldError, Record, child, forbidden, index, invalid, key, required, unsupported
 from provisioner.schema.jsonpaths import leads_somewhere
 from provisioner.schema.pruning import Schema, properties_of, schema_of
+
+if TYPE_CHECKING:
+    from provisioner.schema.celruntime import Program
 
 RULES = "x-kubernetes-validations"
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -84,12 +87,14 @@ class RuleCheck:
     def _check_types(self) -> None:
         """What compiles as long as any field may be of any type."""
         rules = [rule for rule, _ in self.sound.values()]
-        for (at, (_, shown)), problem in zip(self.sound.items(), type_problems(rules), strict=True):
+        for (at, (_, shown)), problem in zip(
+            self.sound.items(), cel.type_problems(rules) if rules else (), strict=True
+        ):
             if problem:
                 words = f"compilation failed: {problem}" if problem.startswith("ERROR") else problem
                 self.errors.append(invalid(at, shown, words))
 
-    def _check_cost(self, program: cel.Program, node: _Node, at: str) -> None:
+    def _check_cost(self, program: Program, node: _Node, at: str) -> None:
         each = estimate(program.serialized, bound_of(node.schema))
         cost = each * (node.cardinality if node.cardinality is not None else _unbounded(node.schema))
         problem = budget_problem("estimated rule cost", cost)

@@ -17,6 +17,8 @@ from cel_expr_python.cel import Type
 from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, struct_pb2, timestamp_pb2
 
 from provisioner.schema import cel
+from provisioner.schema.cel import TypedRule
+from provisioner.schema.celruntime import CODE_TAIL, SIMPLE_TYPES, environment_of_rules
 from provisioner.schema.celvalues import ROOT_FIELDS, escaped, type_signature
 from provisioner.schema.pruning import Schema, properties_of, schema_of
 
@@ -38,16 +40,6 @@ SCALARS = {
 
 
 @dataclass(frozen=True, slots=True)
-class TypedRule:
-    """One rule and the schema of the value that it is about."""
-
-    text: str
-    schema: Schema
-    is_root: bool = False
-    has_optional_old: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Type:
     """`name` of a message, or the `scalar` of a field descriptor; for CEL in `cel`."""
 
@@ -56,8 +48,8 @@ class _Type:
     scalar: str = ""
 
 
-def type_problems(rules: Sequence[TypedRule]) -> list[str]:
-    """Of each rule why it does not compile against its types, in the compiler's words; "" where it does.
+def problems_of(rules: Sequence[TypedRule]) -> list[str]:
+    """What `cel.type_problems` promises.
 
     All are compiled in one environment: making one takes longer than compiling a hundred rules.
     """
@@ -68,7 +60,7 @@ def type_problems(rules: Sequence[TypedRule]) -> list[str]:
     for place, rule in enumerate(rules):
         own = made.type_of(rule.schema, cel.names_in(rule.text), is_root=rule.is_root)
         variables |= {f"{name}{place}": own.cel for name in ("self", cel.OLD)}
-    environment = cel.environment_of_rules(variables, made.pool)
+    environment = environment_of_rules(variables, made.pool)
     return [_problem(environment, rule, place) for place, rule in enumerate(rules)]
 
 
@@ -97,7 +89,7 @@ def _said(text: str) -> str:
     complaints = [it for it in PROBLEM.findall(text) if not NUMBERS.search(it)]
     if not complaints:
         return ""
-    return "ERROR: " + NO_SUCH_FIELD.sub(r"\1", OWN_TYPE.sub("object", cel.CODE_TAIL.sub("", complaints[0])))
+    return "ERROR: " + NO_SUCH_FIELD.sub(r"\1", OWN_TYPE.sub("object", CODE_TAIL.sub("", complaints[0])))
 
 
 @dataclass(slots=True)
@@ -212,7 +204,7 @@ def _anything() -> _Type:
 
 def _scalar(schema: Schema) -> _Type:
     signature = type_signature(schema)
-    kind = cel.SIMPLE_TYPES.get(signature)
+    kind = SIMPLE_TYPES.get(signature)
     return _Type(kind, WELL_KNOWN.get(signature, ""), SCALARS.get(signature, "")) if kind is not None else _anything()
 
 

@@ -13,9 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
+from provisioner.render import load_all
 
 WIDTH, DEPTH = 4, 6
+# Width and depth of CRDs of about 4,000, 6,500, 11,000 and 22,000 nodes, and whether they have descriptions: the API
+# server stores no more than about 1.5 MB of one, which larger ones only keep without.
+SIZES = ((5, 5, True), (4, 6, True), (6, 5, False), (7, 5, False))
 CRDS, ROLES = 40, 20
 WORDS = "says what this field is for, when it may be left out, and what is done where it is"
 LEAVES: tuple[dict[str, Any], ...] = (
@@ -26,17 +29,20 @@ LEAVES: tuple[dict[str, Any], ...] = (
 )
 
 
-def crd(name: str, *, depth: int = DEPTH) -> dict[str, Any]:
-    """A CRD with one version; of the usual depth it has 9,215 nodes."""
+def crd(name: str, *, width: int = WIDTH, depth: int = DEPTH, is_described: bool = True) -> dict[str, Any]:
+    """A CRD with one version; of the usual width and depth it has 6,511 nodes."""
     names = {"plural": f"{name}s", "singular": name, "kind": name.title(), "listKind": f"{name.title()}List"}
-    schema = {"type": "object", "properties": {"spec": _tree(depth), "status": _tree(2)}}
+    schema = {"type": "object", "properties": {"spec": _tree(width, depth), "status": _tree(width, 2)}}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
+    made = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{name}s.bench.example.com"},
         "spec": {"group": "bench.example.com", "scope": "Namespaced", "names": names, "versions": [version]},
     }
+    for node in nodes(made) if not is_described else ():
+        node.pop("description", None)
+    return made
 
 
 def reworded(body: dict[str, Any], *, each: int = 40) -> dict[str, Any]:
@@ -85,10 +91,11 @@ def _granted(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def _tree(depth: int) -> dict[str, Any]:
+def _tree(width: int, depth: int) -> dict[str, Any]:
     if depth == 0:
-        return {"type": "object", "properties": {f"leaf{at}": _leaf(at) for at in range(WIDTH)}}
-    fields = {f"part{at}": _tree(depth - 1) for at in range(WIDTH)} if depth > 1 else _tree(0)["properties"]
+        return {"type": "object", "properties": {f"leaf{at}": _leaf(at) for at in range(width)}}
+    below = {f"part{at}": _tree(width, depth - 1) for at in range(width)}
+    fields = below if depth > 1 else _tree(width, 0)["properties"]
     return {"type": "object", "description": f"This part {WORDS}.", "properties": fields}
 
 
@@ -106,7 +113,7 @@ def main(old_file: str, new_file: str, rounds: str) -> None:
     from provisioner.schema import compare
     from provisioner.values import Severity
 
-    old, new = (yaml.load(Path(file).read_text(), Loader=yaml.CSafeLoader) for file in (old_file, new_file))
+    old, new = (next(iter(load_all(Path(file).read_bytes(), name=file))) for file in (old_file, new_file))
     before, seconds = _peak_kib(), []
     for _ in range(int(rounds)):
         began = time.perf_counter()

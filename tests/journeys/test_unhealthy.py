@@ -138,7 +138,7 @@ def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(any_station: Sta
 
 def test_what_was_put_back_is_looked_after_again(any_station: Station, registry: Registry) -> None:
     station = any_station
-    deployment, request = second_runs(station, registry, "keel", **RESTORE)
+    deployment, _ = second_runs(station, registry, "keel", **RESTORE)
     let_time_pass(station, deployment)
     station.work()
     live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "keel"))
