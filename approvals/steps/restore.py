@@ -20,7 +20,7 @@ from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.ledger import claims, pivots
 from approvals.ledger.claims import LostClaim
-from approvals.ledger.moves import locked, move
+from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Request, Revision
 from approvals.selectors import revisions
@@ -68,9 +68,9 @@ def run(request: Request, worker: str) -> None:
 @transaction.atomic(durable=True)
 def give_up(request: Request, error: PratiqueError) -> None:
     """It cannot be put back: both failures are kept, and what is wished for by now comes next."""
-    row = locked(request.pk)
+    deployment, row = both_locked(request)
     if row.state == State.RESTORING:
-        _end(row, f"what ran before could not be put back: {error}", {"code": error.code})
+        _end(row, deployment, f"what ran before could not be put back: {error}", {"code": error.code})
 
 
 def without_what_is_kept(plan: Plan) -> Plan:
@@ -144,14 +144,14 @@ def _begin(request: Request, target: Target, worker: str) -> bool:
 
     False where the newer one has become healthy before that: then it stays.
     """
+    deployment, row = both_locked(request)
     claims.check_held(request.pk, worker)
-    row = locked(request.pk)
     if row.revision.state != Revision.State.ACTIVE:
         return True
     if row.revision.healthy_at:
         move(row, Event.FINISH, actor=MACHINE, facts={"healthy": True}, problem="", problem_code="")
         Revision.objects.filter(request=row).update(message="")
-        pivots.follow_up(BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id))
+        pivots.follow_up(deployment)
         return False
     close(row, Revision.State.FAILED, row.revision.message)
     Revision.objects.filter(pk=target.revision.pk).update(state=Revision.State.ACTIVE)
@@ -162,20 +162,19 @@ def _begin(request: Request, target: Target, worker: str) -> bool:
 
 @transaction.atomic(durable=True)
 def _finish(request: Request, target: Target, failed: list[Done]) -> None:
-    row = locked(request.pk)
+    deployment, row = both_locked(request)
     if row.state != State.RESTORING:
         return
     number = target.revision.number
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
-        _end(row, f"revision {number} could not be put back whole: {words}", {"failed": len(failed)})
+        _end(row, deployment, f"revision {number} could not be put back whole: {words}", {"failed": len(failed)})
         return
     audit.record(verb="revision.restored", actor=MACHINE, request=row, facts={"revision": number})
-    _end(row, f"revision {number} was put back", {"restored": number})
+    _end(row, deployment, f"revision {number} was put back", {"restored": number})
 
 
-def _end(row: Request, words: str, facts: dict[str, Any]) -> None:
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
+def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any]) -> None:
     # The revision's own words: those of the request may be about something that was waited for since.
     problem = f"{row.revision.message}; {words}"
     move(row, Event.FAIL, actor=MACHINE, facts={**facts, "problem": problem}, problem=problem)
