@@ -27,7 +27,7 @@ class LostClaim(TryLater):
 
 
 class Busy(TryLater):
-    """Drift correction writes for the deployment; an apply starts when that is done."""
+    """Drift correction writes for the deployment; an apply or a restore starts when that is done."""
 
     code = "busy"
 
@@ -77,14 +77,14 @@ def release_deployment(deployment_id: int, worker: str) -> bool:
 
 
 def hold_off_drift(deployment_id: int) -> None:
-    """In the transaction that starts an apply: raise Busy while somebody holds the deployment to look for drift.
+    """In the transaction that starts an apply or a restore: raise Busy while somebody holds the deployment for drift.
 
     Else nobody takes it before the commit, and then they see the apply; a holder whose claim lapsed has lost it. So an
     apply and a correction of one deployment exclude each other, and those of several go on side by side.
     """
     row = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=deployment_id)
     if row.claimed_until and row.claimed_until >= timezone.now():
-        raise Busy(f"what runs of {row.name} is being corrected at this moment: it is applied right after that")
+        raise Busy(f"what runs of {row.name} is being corrected at this moment: it goes on right after that")
     if row.claimed_by:
         BundleDeployment.objects.filter(pk=deployment_id).update(claimed_by="", claimed_until=None)
 

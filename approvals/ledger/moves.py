@@ -11,7 +11,7 @@ from django.utils import timezone
 from approvals import audit, lifecycle, wake
 from approvals.audit import Actor
 from approvals.lifecycle import Event
-from approvals.models import Request
+from approvals.models import BundleDeployment, Request
 
 
 def locked(request_id: int) -> Request:
@@ -21,6 +21,15 @@ def locked(request_id: int) -> Request:
         .select_related("deployment__cluster", "content", "from_revision")
         .get(pk=request_id)
     )
+
+
+def both_locked(request: Request) -> tuple[BundleDeployment, Request]:
+    """The deployment and its request, locked in the one order that there is: who takes two locks takes them so.
+
+    The audit chain comes last. In another order two transactions wait for each other, and PostgreSQL ends one of them.
+    """
+    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=request.deployment_id)
+    return deployment, locked(request.pk)
 
 
 def move(

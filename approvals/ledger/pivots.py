@@ -69,6 +69,7 @@ def see(
         deployment = BundleDeployment(cluster=cluster, uid=meta["uid"], name=meta["name"], generation=0)
     elif generation < deployment.generation:
         return deployment
+    _hold_open(deployment)
     is_asked_again = bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
     rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
     _note_writes(deployment, generation, writer, spec, meta)
@@ -159,12 +160,20 @@ def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any]) -> None:
         _mark_gone(other)
 
 
+def _hold_open(deployment: BundleDeployment) -> list[Request]:
+    """The open request, if any, locked before anything is written to the audit chain (ledger.moves.both_locked)."""
+    is_there = deployment.pk is not None
+    return [locked(one.pk) for one in deployment.requests.filter(state__in=OPEN)] if is_there else []
+
+
 def _mark_gone(deployment: BundleDeployment) -> None:
+    open_requests = _hold_open(deployment)
     deployment.gone_at = timezone.now()
     deployment.save(update_fields=["gone_at"])
     audit.record(verb="deployment.gone", actor=MACHINE, deployment=deployment)
-    for request in deployment.requests.filter(state__in=SUPERSEDABLE):
-        move(locked(request.pk), Event.WITHDRAW, actor=MACHINE, facts={"why": "the BundleDeployment is gone"})
+    for request in open_requests:
+        if request.state in SUPERSEDABLE:
+            move(request, Event.WITHDRAW, actor=MACHINE, facts={"why": "the BundleDeployment is gone"})
 
 
 def _note_writes(

@@ -47,11 +47,14 @@ def _revoke(deployment_id: int, number: int, reason: str, decider: Decider, via:
     row = _locked(deployment_id, number)
     if row.revoked_at:
         raise Changed(revisions.revoked_words(row))
+    # Before the audit chain, as everybody (ledger.moves.both_locked).
+    there = [locked(one.pk) for one in row.deployment.requests.filter(to_revision=row, state__in=SUPERSEDABLE)]
     row.revoked_at, row.revoked_by, row.revoked_reason = timezone.now(), decider.identity.username, reason
     _keep(row, "revision.revoked", reason, decider, via)
     actor, why = Actor(decider.identity.username, via), revisions.revoked_words(row)
-    for request in row.deployment.requests.filter(to_revision=row, state__in=SUPERSEDABLE):
-        move(locked(request.pk), Event.WITHDRAW, actor=actor, facts={"why": why}, problem_code="revoked", problem=why)
+    for request in there:
+        if request.state in SUPERSEDABLE:
+            move(request, Event.WITHDRAW, actor=actor, facts={"why": why}, problem_code="revoked", problem=why)
     return row
 
 

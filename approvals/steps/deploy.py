@@ -19,7 +19,7 @@ from approvals.audit import MACHINE
 from approvals.ledger import claims, optionals, pivots
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.digests import options_digest, subject_digest
-from approvals.ledger.moves import locked, move
+from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Report, Request, Review, Revision
 from approvals.policy import Ballot, Decision
@@ -268,14 +268,13 @@ def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> N
 @transaction.atomic(durable=True)
 def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef]) -> None:
     """`left_out` are the optional objects that wait for their API."""
-    row = locked(request.pk)
+    deployment, row = both_locked(request)
     if row.state != State.APPLYING:
         return
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
-        _end_as_failed(row, "apply-failed", words, {"code": "apply-failed", "failed": len(failed)})
+        _end_as_failed(row, deployment, words, {"code": "apply-failed", "failed": len(failed)})
         return
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
     revision = row.revision
     is_removal = row.purpose == Request.Purpose.DELETE
     facts = {"revision": revision.number, "at": timezone.now().isoformat()}
@@ -292,13 +291,13 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
 @transaction.atomic(durable=True)
 def give_up(request: Request, error: PratiqueError) -> None:
     """End an apply that cannot go on: what was written stays recorded, and what is wished for by now comes next."""
-    row = locked(request.pk)
+    deployment, row = both_locked(request)
     if row.state == State.APPLYING:
-        _end_as_failed(row, error.code, str(error), {"code": error.code, "problem": str(error)})
+        _end_as_failed(row, deployment, str(error), {"code": error.code, "problem": str(error)})
 
 
-def _end_as_failed(row: Request, code: str, words: str, facts: dict[str, Any]) -> None:
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
+def _end_as_failed(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any]) -> None:
+    code = facts["code"]
     event = Event.RESTORE if _is_to_restore(row, deployment, code) else Event.FAIL
     fresh = {"attempts": 0, "look_again_at": None} if event == Event.RESTORE else {}
     move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, **fresh)

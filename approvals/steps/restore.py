@@ -18,16 +18,16 @@ from django.db import transaction
 from approvals import audit, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.ledger import claims, pivots
+from approvals.ledger import claims, optionals, pivots
 from approvals.ledger.claims import LostClaim
-from approvals.ledger.moves import locked, move
+from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Request, Revision
 from approvals.selectors import revisions
 from approvals.steps.deploy import NoLongerWished, check_reviewers, close
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.notes import Notes
-from approvals.steps.obstacles import Paused
+from approvals.steps.obstacles import Paused, Waiting
 from approvals.steps.prepare import check_account, check_cluster
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
@@ -69,9 +69,9 @@ def run(request: Request, worker: str) -> None:
 @transaction.atomic(durable=True)
 def give_up(request: Request, error: PratiqueError) -> None:
     """It cannot be put back: both failures are kept, and what is wished for by now comes next."""
-    row = locked(request.pk)
+    deployment, row = both_locked(request)
     if row.state == State.RESTORING:
-        _end(row, f"what ran before could not be put back: {error}", {"code": error.code})
+        _end(row, deployment, f"what ran before could not be put back: {error}", {"code": error.code})
 
 
 def without_what_is_kept(plan: Plan) -> Plan:
@@ -91,9 +91,13 @@ def _target_of(request: Request) -> Target:
     revision = Revision.objects.filter(pk=request.from_revision_id or 0).select_related("content", "request").first()
     if revision is None:
         raise PreconditionFailed("there is no revision before it")
+    _check_not_revoked(revision)
+    return Target(revision, store.get(revision.content))
+
+
+def _check_not_revoked(revision: Revision) -> None:
     if revision.revoked_at:
         raise PreconditionFailed(f"previous {revisions.revoked_words(revision)}")
-    return Target(revision, store.get(revision.content))
 
 
 def _plan(request: Request, target: Target, api: Api) -> Plan:
@@ -133,33 +137,45 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
 
 
 def _check(request: Request, target: Target, api: Api, worker: str) -> None:
-    """Before each phase (S25): still ours to do, the account of that revision, not paused, and the approval stands."""
+    """Before each phase (S25): still ours to do, that revision not revoked (S16), its account, not paused, and the
+    approval stands. What waits for people to change that ends where they wish for something else instead.
+    """
     if not claims.renew(request.pk, worker):
         raise LostClaim("the claim has passed to another worker")
+    target.revision.refresh_from_db(fields=["revoked_at", "revoked_by", "revoked_reason"])
+    _check_not_revoked(target.revision)
     check_account(target.revision.request, api)
     deployment = request.deployment
     live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
     if live is None or live["metadata"]["uid"] != deployment.uid or live["metadata"].get("deletionTimestamp"):
         raise NoLongerWished(f"BundleDeployment {deployment.name} is gone or being deleted")
-    if live.get("spec", {}).get("paused"):
-        raise Paused(deployment, "what ran before is put back")
-    check_reviewers(request)
+    spec = dict(live.get("spec") or {})
+    try:
+        if spec.get("paused"):
+            raise Paused(deployment, "what ran before is put back")
+        check_reviewers(request)
+    except Waiting as exc:
+        if optionals.is_another_wish(request, spec):
+            raise NoLongerWished(f"{deployment.name} asks for something else by now, and {exc}") from exc
+        raise
 
 
 @transaction.atomic(durable=True)
 def _begin(request: Request, target: Target, worker: str) -> bool:
     """From the first write on it is the revision before that counts as running, as after an apply that failed midway.
 
-    False where the newer one has become healthy before that: then it stays.
+    False where the newer one has become healthy before that: then it stays. Raises Busy while objects of the newer one
+    are being put back or created.
     """
+    claims.hold_off_drift(request.deployment_id)
+    deployment, row = both_locked(request)
     claims.check_held(request.pk, worker)
-    row = locked(request.pk)
     if row.revision.state != Revision.State.ACTIVE:
         return True
     if row.revision.healthy_at:
         move(row, Event.FINISH, actor=MACHINE, facts={"healthy": True}, problem="", problem_code="")
         Revision.objects.filter(request=row).update(message="")
-        pivots.follow_up(BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id))
+        pivots.follow_up(deployment)
         return False
     close(row, Revision.State.FAILED, row.revision.message)
     Revision.objects.filter(pk=target.revision.pk).update(state=Revision.State.ACTIVE)
@@ -170,20 +186,19 @@ def _begin(request: Request, target: Target, worker: str) -> bool:
 
 @transaction.atomic(durable=True)
 def _finish(request: Request, target: Target, failed: list[Done]) -> None:
-    row = locked(request.pk)
+    deployment, row = both_locked(request)
     if row.state != State.RESTORING:
         return
     number = target.revision.number
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
-        _end(row, f"revision {number} could not be put back whole: {words}", {"failed": len(failed)})
+        _end(row, deployment, f"revision {number} could not be put back whole: {words}", {"failed": len(failed)})
         return
     audit.record(verb="revision.restored", actor=MACHINE, request=row, facts={"revision": number})
-    _end(row, f"revision {number} was put back", {"restored": number})
+    _end(row, deployment, f"revision {number} was put back", {"restored": number})
 
 
-def _end(row: Request, words: str, facts: dict[str, Any]) -> None:
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=row.deployment_id)
+def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any]) -> None:
     # Of what failed first: the request's own words and code may be about something that was waited for since.
     problem, code = f"{row.revision.message}; {words}", _code_of(row)
     move(row, Event.FAIL, actor=MACHINE, facts={**facts, "problem": problem}, problem=problem, problem_code=code)

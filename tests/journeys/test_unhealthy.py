@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from approvals import services
+from approvals.ledger import claims
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, Request, Revision
 from approvals.steps import restore
 from approvals.steps.correct import correct
@@ -304,3 +305,64 @@ def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it
     assert request.problem.endswith("revision 1 was put back")
     assert states(deployment) == [(1, "active"), (2, "failed")]
     assert not Drift.objects.exists()
+
+
+def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longer(
+    any_station: Station, registry: Registry
+) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "leaver", **RESTORE)
+    let_time_pass(station, deployment)
+    binding = ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "", "journey-approver")
+    approver = station.api.get(binding)
+    assert approver is not None
+    station.api.delete(binding)
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.problem_code) == ("restoring", "waiting")
+    station.wish("leaver", bundles.image(registry, "leaver", bundles.app("leaver", "3"), "3"), **RESTORE)
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "failed"
+    assert "leaver asks for something else by now, and not every approval counts any more" in request.problem
+    assert (station.latest(deployment).number, station.latest(deployment).state) == (3, "in_review")
+    assert version_of(station, "leaver") == "2"
+
+
+def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "late-word", **RESTORE)
+    let_time_pass(station, deployment)
+    begun = restore._begin
+
+    def revoke_then(*words: Any) -> bool:
+        is_begun = begun(*words)
+        alice = station.people["alice"]
+        services.revoke_revision(by=alice, deployment=deployment, revision=1, reason="leaks keys", via="browser")
+        return is_begun
+
+    monkeypatch.setattr(restore, "_begin", revoke_then)
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "failed"
+    assert request.problem.endswith("previous revision 1 is revoked by alice: leaks keys")
+    assert version_of(station, "late-word") == "2"
+
+
+def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(
+    any_station: Station, registry: Registry
+) -> None:
+    station = any_station
+    deployment, request = second_runs(station, registry, "wake", **RESTORE)
+    assert claims.claim_deployment(deployment.pk, "corrector")
+    let_time_pass(station, deployment)
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.problem_code) == ("restoring", "busy")
+    assert (states(deployment), version_of(station, "wake")) == ([(1, "replaced"), (2, "active")], "2")
+    claims.release_deployment(deployment.pk, "corrector")
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, version_of(station, "wake")) == ("failed", "1")
