@@ -67,7 +67,8 @@ class Transport:
         self._host = host.rstrip("/")
         self._authorization = authorization
         self._timeout_seconds = timeout_seconds
-        self._lost_at = -math.inf
+        # When it first answered after it did not; infinite as long as it does not.
+        self._back_at = -math.inf
 
     @property
     def host(self) -> str:
@@ -109,7 +110,7 @@ class Transport:
             headers["Content-Type"] = call.content_type
         query = f"?{urlencode(call.query)}" if call.query else ""
         try:
-            return self._pool.request(
+            response = self._pool.request(
                 call.method,
                 f"{self._host}{call.path}{query}",
                 body=None if call.body is None else _encoded(call),
@@ -120,9 +121,11 @@ class Transport:
                 preload_content=False,
             )
         except HTTPError as exc:
-            self._lost_at = time.monotonic()
+            self._back_at = math.inf
             words = str(exc) if isinstance(exc, SSLError) else type(exc).__name__
             raise Unreachable(f"{call.doing}: {self._host} did not answer ({words})") from exc
+        self._back_at = min(self._back_at, time.monotonic())
+        return response
 
     def _failure(self, doing: Doing, response: urllib3.BaseHTTPResponse, body: bytes) -> PratiqueError:
         """What the answer says went wrong; a refusal right after the server was away is no answer yet.
@@ -130,7 +133,7 @@ class Transport:
         An API server that starts serves before it has read the roles and bindings, and refuses all until then.
         """
         failure = failure_of(doing, response.status, body, response.headers)
-        if isinstance(failure, Forbidden) and time.monotonic() - self._lost_at < READS_RIGHTS_SECONDS:
+        if isinstance(failure, Forbidden) and time.monotonic() - self._back_at < READS_RIGHTS_SECONDS:
             return Unreachable(
                 f"{failure} (said moments after the API server was away: it may not know the rights yet)"
             )

@@ -174,7 +174,7 @@ def test_whatever_happens_between_two_writes_all_is_as_if_nothing_had_happened(
         hurt += share[len(Scenario) :]
     points = points_of(undisturbed)
     missed = unvisited(points, [run.harm for run in hurt if run.is_killed])
-    say(capsys, hurt, points, f"not killed at: {', '.join(missed) or 'no point'}")
+    say(capsys, hurt, points, f"points without kill -9: {len(missed)}")
     assert len(hurt) == RUNS
     # Fewer runs than points are for trying things out.
     assert len(missed) == max(0, sum(points.values()) + len(points) - RUNS)

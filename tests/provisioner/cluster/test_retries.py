@@ -132,11 +132,20 @@ def test_what_does_not_pass_is_a_failure_at_once(scene: Scene, line: Line, troub
     assert len(line.troubles) == 1
 
 
-def test_a_refusal_by_a_server_that_was_away_a_moment_ago_is_asked_again(scene: Scene, line: Line):
-    """It serves before it has read the roles and bindings: seen on a real API server that was killed and started."""
+@pytest.mark.parametrize("seconds", [0.0, 1.0], ids=["at once", "after it let us wait"])
+def test_a_refusal_by_a_server_that_was_away_a_moment_ago_is_asked_again(
+    scene: Scene, line: Line, monkeypatch: pytest.MonkeyPatch, seconds: float
+):
+    """It accepts connections, then serves, then reads the roles: seen on a real API server that was killed."""
+
+    def refuse() -> Any:
+        time.sleep(seconds)
+        return status(403, "Forbidden", "cannot patch resource")()
+
+    monkeypatch.setattr(transport, "READS_RIGHTS_SECONDS", 0.5)
     planned = scene.plan(obj := scene.config_map(a="1"))
     line.loses_answers = 1
-    line.troubles = [lambda: None, status(403, "Forbidden", "cannot patch resource")]
+    line.troubles = [lambda: None, refuse]
     assert failures(scene.apply(planned, obj)) == []
     assert line.troubles == []
     assert scene.live(obj)["data"] == {"a": "1"}
