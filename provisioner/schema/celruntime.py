@@ -61,7 +61,7 @@ def compiled(text: str, signature: str, *, has_optional_old: bool = False) -> Pr
     try:
         expression = environment.compile(source)
         return Program(expression, str(expression.return_type()).lower(), expression.serialize())
-    except (RuntimeError, ValueError) as exc:
+    except (RuntimeError, ValueError, TypeError) as exc:  # TypeError: a text that is no Unicode
         raise NotCompiled(_stripped(str(exc)), is_beyond_us=_is_beyond_us(text)) from exc
 
 

@@ -67,7 +67,7 @@ def problems_of(rules: Sequence[TypedRule]) -> list[str]:
 def _problem(environment: Any, rule: TypedRule, place: int) -> str:
     try:
         found = environment.compile(_numbered(rule, place)).return_type().name().lower()
-    except (RuntimeError, ValueError) as exc:
+    except (RuntimeError, ValueError, TypeError) as exc:
         return _said(str(exc))
     return "" if found in {"bool", "dyn"} else "cel expression must evaluate to a bool"
 

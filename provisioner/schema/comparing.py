@@ -12,6 +12,7 @@ from provisioner.schema.compared_schemas import compare_schemas
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.crdrules import update_errors
 from provisioner.schema.fields import DEEPEST, FieldError, is_too_deep, same_json
+from provisioner.schema.forms import form_errors
 from provisioner.schema.kubeversions import kube_order
 from provisioner.schema.pruning import copied
 from provisioner.schema.served import compare_served
@@ -43,9 +44,13 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
     `evidence["live"]` is True where the stored objects decide whether a breaking change breaks anything. What cannot be
     decided is a finding of severity UNKNOWN.
     """
-    ref = ObjectRef.of(new_crd)
     if is_too_deep(old_crd) or is_too_deep(new_crd):
-        return [undecided("SCH-60", (), f"nested deeper than {DEEPEST} levels: not compared").finding(ref, "")]
+        words = f"nested deeper than {DEEPEST} levels: not compared"
+        return [undecided("SCH-60", (), words).finding(_named(new_crd), "")]
+    unread = list(_unread(old_crd, new_crd))
+    if unread:
+        return [change.finding(_named(new_crd), "") for change in unread]
+    ref = ObjectRef.of(new_crd)
     old, new = Crd(old_crd), Crd(new_crd)
     found = [change.finding(ref, "") for change in _crd_changes(old, new)]
     for version, change in _version_changes(old, new):
@@ -54,6 +59,23 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
     known = {(finding.rule, finding.path) for finding in found}
     found += [change.finding(ref, "") for change in _refused(old, new) if (change.rule, change.path) not in known]
     return list(worst_first(found))
+
+
+def _named(crd: JsonObject) -> ObjectRef:
+    """The CRD by its name, whatever else stands in it."""
+    metadata = crd.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else ""
+    return ObjectRef(
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", name if isinstance(name, str) else ""
+    )
+
+
+def _unread(old: JsonObject, new: JsonObject) -> Iterator[Change]:
+    """CRDs that have not the form of one. The API server refuses the new one unread, and never held such an old one."""
+    for error in form_errors(new):
+        yield Change("CRD-19", (error.path,), f"the API server refuses the CRD: {error}", REJECTED)
+    for error in form_errors(old):
+        yield undecided("CRD-00", (error.path,), f"the CRD as it was cannot be read: {error}")
 
 
 def _crd_changes(old: Crd, new: Crd) -> Iterator[Change]:

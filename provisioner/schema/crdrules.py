@@ -24,6 +24,7 @@ from provisioner.schema.fields import (
     required,
     same_json,
 )
+from provisioner.schema.forms import form_errors
 from provisioner.schema.pruning import Schema, copied, properties_of
 from provisioner.schema.structural import (
     JUNCTORS,
@@ -88,6 +89,9 @@ def validate_crd(crd: JsonObject) -> list[FieldError]:
     """Why the API server would not create this CRD; empty if it would."""
     if is_too_deep(crd):
         return [_too_deep()]
+    unread = form_errors(crd)
+    if unread:
+        return unread
     read = Crd(crd)
     wanted = f"{read.names.get('plural') or ''}.{read.group}"
     found: list[FieldError] = []
@@ -108,6 +112,9 @@ def accepts_update(old_crd: JsonObject, new_crd: JsonObject) -> list[FieldError]
     """
     if is_too_deep(old_crd) or is_too_deep(new_crd):
         return [_too_deep()]
+    unread = form_errors(new_crd) or form_errors(old_crd)
+    if unread:
+        return unread
     return update_errors(Crd(old_crd), Crd(new_crd))
 
 

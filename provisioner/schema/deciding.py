@@ -17,7 +17,7 @@ import re2
 from provisioner.schema import scalars
 from provisioner.schema.examples import SAMPLES
 from provisioner.schema.fields import go_json
-from provisioner.schema.formats import honoured
+from provisioner.schema.formats import as_stored, honoured
 from provisioner.schema.languages import Undecided, texts_of_each_kind
 from provisioner.schema.nodes import types
 from provisioner.schema.presence import UNDECIDED, Answer, inclusion
@@ -141,7 +141,7 @@ def _unlisted(nodes: list[Schema], listed: list[str]) -> list[str]:
     patterns = sorted({str(node["pattern"]) for node in nodes if node.get("pattern")})
     limits = [int(node["minLength"]) for node in nodes if node.get("minLength")]
     limits += [int(node["maxLength"]) + 1 for node in nodes if node.get("maxLength") is not None]
-    union = "|".join(re2.escape(text) for text in sorted(set(listed)))
+    union = "|".join(re2.escape(as_stored(text)) for text in sorted(set(listed)))
     enum = [f"^(?:{union})$"] if listed else []
     found = texts_of_each_kind((*enum, *patterns), tuple(sorted(set(limits))))
     return [text for text, matched in found if not matched & set(enum)]

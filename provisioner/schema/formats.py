@@ -24,6 +24,7 @@ HOSTNAME = (
 DURATION_UNITS = ("ns", "us", "µs", "ms", "s", "m", "h", "d", "w")
 DURATION_WORDS = ("nano", "micro", "milli", "sec", "min", "hr", "hour", "day", "wk", "week")
 MAX_NAME, MAX_LABEL, MAX_LONG_NAME, SSN_LENGTH = 255, 63, 253, 11
+HALF_PAIRS = re.compile("[\ud800-\udfff]")
 INTEGER_FORMATS = frozenset({"int32", "int64"})
 NUMBER_FORMATS = frozenset({"float", "double"})
 
@@ -54,6 +55,8 @@ def compiled(pattern: str) -> Any:
         return re2.compile(pattern, options)
     except re2.error as exc:
         raise BadRegularExpression(_in_go(exc.args[0] if exc.args else "")) from exc
+    except UnicodeEncodeError as exc:
+        raise BadRegularExpression(f"error parsing regexp: invalid UTF-8: {exc.reason}") from exc
 
 
 def _in_go(words: object) -> str:
@@ -64,7 +67,12 @@ def _in_go(words: object) -> str:
 
 def matches(pattern: str, text: str) -> bool:
     """Whether `pattern` occurs in `text`: the API server searches, it does not anchor."""
-    return compiled(pattern).search(text) is not None
+    return compiled(pattern).search(as_stored(text)) is not None
+
+
+def as_stored(text: str) -> str:
+    """`text` as Go decodes it from JSON: half a pair of surrogates is no character."""
+    return text if text.isascii() else HALF_PAIRS.sub("\ufffd", text)
 
 
 def honoured(schema_type: str, format_name: str) -> str:

@@ -95,7 +95,7 @@ class Change:
             path=self.path,
             evidence=evidence,
             verdicts=self.verdict.as_mapping(),
-            fingerprint=hashlib.sha256(text.encode()).hexdigest()[:32],
+            fingerprint=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32],
         )
 
 

@@ -1,0 +1,153 @@
+"""Whether a CRD has the form of one: JSON of the types that the API server reads. What has not, it refuses unread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from provisioner.schema.fields import FieldError, child, index, invalid, key
+from provisioner.values import JsonObject
+
+Errors = Iterator[FieldError]
+Form = Callable[[Any, str], Errors]
+
+
+def form_errors(crd: JsonObject) -> list[FieldError]:
+    """Where a CRD, nested no deeper than anything here follows, holds a value of another type than there may be."""
+    return list(_CRD(crd, ""))
+
+
+def _one(words: str, *types: type) -> Form:
+    """A value of these types; null is as good as nothing everywhere."""
+
+    def check(value: Any, path: str) -> Errors:
+        is_number = isinstance(value, bool) and bool not in types
+        if value is not None and (is_number or not isinstance(value, types)):
+            yield invalid(path, value, f"must be {words}")
+
+    return check
+
+
+def _text(value: Any, path: str) -> Errors:
+    """An entry of a list of texts, where null means nothing."""
+    if not isinstance(value, str):
+        yield invalid(path, value, "must be a string")
+
+
+def _whole(value: Any, path: str) -> Errors:
+    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+    if value is not None and not is_whole:
+        yield invalid(path, value, "must be an integer")
+
+
+def _list_of(form: Form) -> Form:
+    def check(value: Any, path: str) -> Errors:
+        if isinstance(value, list | tuple):
+            for place, entry in enumerate(value):
+                yield from form(entry, index(path, place))
+        elif value is not None:
+            yield invalid(path, value, "must be a list")
+
+    return check
+
+
+def _map_of(form: Form) -> Form:
+    def check(value: Any, path: str) -> Errors:
+        if isinstance(value, Mapping):
+            for name, entry in value.items():
+                yield from form(entry, key(path, str(name)))
+        elif value is not None:
+            yield invalid(path, value, "must be an object")
+
+    return check
+
+
+def _object(**forms: Form) -> Form:
+    """An object in which these fields have these forms."""
+
+    def check(value: Any, path: str) -> Errors:
+        if isinstance(value, Mapping):
+            for name, form in forms.items():
+                if value.get(name) is not None:
+                    yield from form(value[name], child(path, name))
+        elif value is not None:
+            yield invalid(path, value, "must be an object")
+
+    return check
+
+
+def _anything(_: Any, __: str) -> Errors:
+    yield from ()
+
+
+def _schema(value: Any, path: str) -> Errors:
+    if isinstance(value, Mapping):
+        for name in value:
+            form = _KEYWORDS.get(name)
+            if form is not None and value[name] is not None:
+                yield from form(value[name], child(path, name))
+    elif value is not None:
+        yield invalid(path, value, "must be an object")
+
+
+def _schema_or_flag(value: Any, path: str) -> Errors:
+    if not isinstance(value, bool):
+        yield from _schema(value, path)
+
+
+def _schema_or_list(value: Any, path: str) -> Errors:
+    yield from (_list_of(_schema) if isinstance(value, list) else _schema)(value, path)
+
+
+_TEXT, _FLAG, _NUMBER = _one("a string", str), _one("true or false", bool), _one("a number", int, float)
+_TEXTS, _OBJECT = _list_of(_text), _map_of(_anything)
+_RULE = _object(
+    rule=_TEXT, message=_TEXT, messageExpression=_TEXT, reason=_TEXT, fieldPath=_TEXT, optionalOldSelf=_FLAG
+)
+_KEYWORDS: dict[str, Form] = {
+    **dict.fromkeys(("description", "type", "format", "title", "pattern", "id", "$schema", "$ref"), _TEXT),
+    **dict.fromkeys(("x-kubernetes-list-type", "x-kubernetes-map-type"), _TEXT),
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "uniqueItems", "nullable"), _FLAG),
+    **dict.fromkeys((f"x-kubernetes-{name}" for name in ("embedded-resource", "int-or-string")), _FLAG),
+    "x-kubernetes-preserve-unknown-fields": _FLAG,
+    **dict.fromkeys(("maximum", "minimum", "multipleOf"), _NUMBER),
+    **dict.fromkeys((f"{side}{what}" for side in ("max", "min") for what in ("Length", "Items", "Properties")), _whole),
+    **dict.fromkeys(("required", "x-kubernetes-list-map-keys"), _TEXTS),
+    "enum": _list_of(_anything),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf"), _list_of(_schema)),
+    "not": _schema,
+    "items": _schema_or_list,
+    **dict.fromkeys(("additionalProperties", "additionalItems"), _schema_or_flag),
+    **dict.fromkeys(("properties", "patternProperties", "definitions"), _map_of(_schema)),
+    "x-kubernetes-validations": _list_of(_RULE),
+}
+_NAMES = _object(plural=_TEXT, singular=_TEXT, kind=_TEXT, listKind=_TEXT, shortNames=_TEXTS, categories=_TEXTS)
+_WITH_SCHEMA = _object(openAPIV3Schema=_schema)
+_SUBRESOURCES = _object(status=_OBJECT, scale=_map_of(_TEXT))
+_VERSION = _object(
+    name=_TEXT,
+    served=_FLAG,
+    storage=_FLAG,
+    deprecated=_FLAG,
+    deprecationWarning=_TEXT,
+    schema=_WITH_SCHEMA,
+    subresources=_SUBRESOURCES,
+    selectableFields=_list_of(_object(jsonPath=_TEXT)),
+    additionalPrinterColumns=_list_of(_OBJECT),
+)
+_METADATA = _object(
+    name=_TEXT, namespace=_TEXT, labels=_map_of(_TEXT), annotations=_map_of(_TEXT), managedFields=_list_of(_OBJECT)
+)
+_SPEC = _object(
+    group=_TEXT,
+    scope=_TEXT,
+    version=_TEXT,
+    names=_NAMES,
+    versions=_list_of(_VERSION),
+    validation=_WITH_SCHEMA,
+    subresources=_SUBRESOURCES,
+    preserveUnknownFields=_FLAG,
+    conversion=_OBJECT,
+)
+_STATUS = _object(storedVersions=_TEXTS, conditions=_list_of(_OBJECT), acceptedNames=_NAMES)
+_CRD = _object(apiVersion=_TEXT, kind=_TEXT, metadata=_METADATA, spec=_SPEC, status=_STATUS)
