@@ -9,8 +9,9 @@ import pytest
 from django.utils import timezone
 
 from approvals.ledger import claims
-from approvals.models import Cluster
+from approvals.models import BundleDeployment, Cluster
 from approvals.watch import loop
+from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 
 
@@ -65,3 +66,12 @@ def test_holding_on_keeps_the_watch_and_a_finished_thread_is_started_again(
     assert len(running) == 2
     assert not claims.hold_watch(here.cluster.pk, "two")
     watches.end()
+
+
+def test_an_object_that_cannot_be_kept_hides_no_other_and_is_said(here: World) -> None:
+    hostile = world.seen("mine", world.spec(config={"tide": "\ud800"}))
+    for obj in (hostile, world.seen("strimzi", world.spec())):
+        loop._see(here.cluster, obj)
+    assert [one.name for one in BundleDeployment.objects.all()] == ["strimzi"]
+    here.cluster.refresh_from_db()
+    assert here.cluster.problem.startswith("BundleDeployment mine is left aside: the database cannot keep it")
