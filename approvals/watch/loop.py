@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import DataError, close_old_connections
+from django.db import DataError, OperationalError, close_old_connections
 from django.utils import timezone
 
 from approvals.access.port import connect
@@ -69,6 +69,14 @@ def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:
     """See every BundleDeployment of the cluster until `stop` is set; failures are kept with the cluster and retried."""
     informers = threading.Thread(target=Informers(cluster).run, args=(stop,), daemon=True, name=f"{cluster.name} drift")
     informers.start()
+    try:
+        _watch(cluster, stop)
+    finally:
+        # However it ends: whoever starts it again starts its informers too.
+        stop.set()
+
+
+def _watch(cluster: Cluster, stop: threading.Event) -> None:
     wait = 1.0
     while not stop.is_set():
         close_old_connections()
@@ -82,6 +90,10 @@ def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:
                 version = follow(cluster, api, resource, version, stop)
         except Expired:
             continue
+        except OperationalError as exc:
+            logger.warning("the database does not answer", extra={"cluster": cluster.name, "error": str(exc)})
+            stop.wait(wait)
+            wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         except PratiqueError as exc:
             _note_problem(cluster, str(exc))
             stop.wait(wait)
