@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -22,17 +22,26 @@ class DatabaseInventory:
 
     `check_held` raises where the claim is another worker's by now; it is asked in the transaction that records an
     intent. Without it a worker that stood still would put its nonces in the place of its successor's, and then neither
-    of them would know the objects as its own.
+    of them would know the objects as its own. Who writes only some of the revision is shown `only` those: an apply
+    forgets vain intents that it does not wish for, and those of the other objects are not its to judge.
     """
 
-    def __init__(self, deployment: BundleDeployment, revision: Revision | None, check_held: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        deployment: BundleDeployment,
+        revision: Revision | None,
+        check_held: Callable[[], None],
+        only: Collection[ObjectIdentity] | None = None,
+    ) -> None:
         self.deployment = deployment
         self.revision = revision
         self._check_held = check_held
+        self._only = only
 
     def items(self) -> dict[ObjectIdentity, Item]:
         rows = InventoryItem.objects.filter(deployment=self.deployment).order_by("pk")
-        return {ref_of(row).identity: Item(ref_of(row), row.nonce, row.uid) for row in rows}
+        found = {ref_of(row).identity: Item(ref_of(row), row.nonce, row.uid) for row in rows}
+        return {identity: item for identity, item in found.items() if self._only is None or identity in self._only}
 
     def intend(self, ref: ObjectRef, nonce: str) -> None:
         self.intend_many([(ref, nonce)])

@@ -7,7 +7,7 @@ on the deployment, which keeps drift correction and an apply away, is the caller
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -53,11 +53,10 @@ class Case:
     def installer(self) -> Api:
         return self.service.acting_as(installer_of(self.revision.request.spec))
 
-    @property
-    def inventory(self) -> DatabaseInventory:
+    def inventory(self, only: Collection[ObjectIdentity]) -> DatabaseInventory:
         deployment = self.revision.request.deployment
         check_held = partial(claims.check_held_deployment, deployment.pk, self.worker)
-        return DatabaseInventory(deployment, self.revision, check_held)
+        return DatabaseInventory(deployment, self.revision, check_held, only)
 
 
 def take(deployment_id: int, worker: str) -> None:
@@ -139,8 +138,8 @@ def _sorted_out(case: Case, rows: Rows, content: Content) -> dict[ObjectIdentity
 
 
 def _mine(case: Case, content: Content) -> dict[ObjectIdentity, str]:
-    recover(case.installer, case.inventory)
     wanted = {one.ref.identity for one in content.manifests}
+    recover(case.installer, case.inventory(wanted))
     return {key: uid for key, uid in owned(case.revision.request.deployment).items() if key in wanted}
 
 
@@ -164,7 +163,7 @@ def _write(case: Case, rows: Rows, content: Content, plan: Plan) -> None:
         case.installer,
         content,
         plan,
-        inventory=case.inventory,
+        inventory=case.inventory({one.ref.identity for one in content.manifests}),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check(case),
     )

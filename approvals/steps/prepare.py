@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DataError, transaction
 from django.utils import timezone
 
 from approvals import access, store, wake
@@ -27,7 +27,15 @@ from approvals.steps.sources import egress, limits, read_by, sources_of
 from approvals.steps.way_back import way_back
 from provisioner import pipeline, probes, render
 from provisioner.cluster.api import Cluster as Api
-from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Forbidden, PreconditionFailed, TryLater
+from provisioner.errors import (
+    BadSource,
+    BundleTooLarge,
+    DigestMismatch,
+    Forbidden,
+    InvalidManifest,
+    PreconditionFailed,
+    TryLater,
+)
 from provisioner.review.record import to_record
 from provisioner.values import AccessRequest, Content, GroupKind, Identity, JsonObject, ObjectRef, Report, Severity
 
@@ -62,7 +70,17 @@ def run(request: Request, worker: str) -> None:
         options=inventory.plan_options(request),
         way_back=way_back(request, content),
     )
-    _record(request, Prepared(content, row, account_uid, report, unmet))
+    try:
+        _record(request, Prepared(content, row, account_uid, report, unmet))
+    except DataError as exc:
+        # The database's own words may quote what it was given, so that they are not passed on.
+        raise InvalidManifest(UNKEEPABLE) from exc
+
+
+UNKEEPABLE = (
+    "the report cannot be kept by the database: a text of the bundle, or of a live object that it is compared with, "
+    "holds what no column takes, such as a NUL"
+)
 
 
 def check_cluster(request: Request, api: Api) -> None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from django.db import close_old_connections
+from django.db import DataError, OperationalError, close_old_connections
 from django.utils import timezone
 
 from approvals.access.port import connect
@@ -67,6 +69,14 @@ def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:
     """See every BundleDeployment of the cluster until `stop` is set; failures are kept with the cluster and retried."""
     informers = threading.Thread(target=Informers(cluster).run, args=(stop,), daemon=True, name=f"{cluster.name} drift")
     informers.start()
+    try:
+        _watch(cluster, stop)
+    finally:
+        # However it ends: whoever starts it again starts its informers too.
+        stop.set()
+
+
+def _watch(cluster: Cluster, stop: threading.Event) -> None:
     wait = 1.0
     while not stop.is_set():
         close_old_connections()
@@ -80,6 +90,10 @@ def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:
                 version = follow(cluster, api, resource, version, stop)
         except Expired:
             continue
+        except OperationalError as exc:
+            logger.warning("the database does not answer", extra={"cluster": cluster.name, "error": str(exc)})
+            stop.wait(wait)
+            wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         except PratiqueError as exc:
             _note_problem(cluster, str(exc))
             stop.wait(wait)
@@ -102,8 +116,7 @@ def take_list(cluster: Cluster, api: Api, resource: Resource) -> str:
     """See all that there is, forget what is gone; returns the resourceVersion to watch from."""
     snapshot = api.snapshot(resource)
     for obj in snapshot.objects:
-        authors.await_one(cluster=cluster, name=obj["metadata"]["name"])
-        pivots.see(cluster=cluster, obj=obj, writer=None)
+        _see(cluster, obj)
     there = {obj["metadata"]["uid"] for obj in snapshot.objects}
     known = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
     for uid in known.exclude(uid__in=there).values_list("uid", flat=True):
@@ -123,12 +136,25 @@ def follow(cluster: Cluster, api: Api, resource: Resource, version: str, stop: t
             if event.type == WatchType.DELETED:
                 pivots.forget(cluster=cluster, uid=event.object["metadata"]["uid"])
             elif event.type in (WatchType.ADDED, WatchType.MODIFIED):
-                authors.await_one(cluster=cluster, name=event.object["metadata"]["name"])
-                pivots.see(cluster=cluster, obj=event.object, writer=None)
+                _see(cluster, event.object)
     finally:
         with_watch.close()
     Cluster.objects.filter(pk=cluster.pk).update(reached_at=timezone.now())
     return version
+
+
+def _see(cluster: Cluster, obj: Mapping[str, Any]) -> None:
+    """Copy one object. One that the database cannot keep, as for a NUL in a text, must not hide all the others."""
+    name = obj["metadata"]["name"]
+    authors.await_one(cluster=cluster, name=name)
+    try:
+        pivots.see(cluster=cluster, obj=obj, writer=None)
+    except (DataError, UnicodeError) as exc:
+        # The database's own words may quote what it was given.
+        words = (
+            f"BundleDeployment {name} is left aside: the database cannot keep it ({type(exc).__name__}, as for a NUL)"
+        )
+        _note_problem(cluster, words)
 
 
 def _resource(api: Api) -> Resource:

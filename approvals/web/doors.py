@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -11,7 +11,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 
 from approvals import access
-from approvals.errors import CouldNotAsk, NotAllowed, Refused
+from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, Refused
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.web import errors
 
@@ -32,11 +32,21 @@ def signed_in(view: View) -> View:
         if not http.user.is_authenticated:
             return redirect_to_login(http.get_full_path())
         try:
+            _check_text(http, named)
             return view(http, **named)
         except Refused as refusal:
             return errors.refused(http, refusal)
 
     return enter
+
+
+def _check_text(http: HttpRequest, named: Mapping[str, Any]) -> None:
+    """NUL is refused before anything is asked or written: no database keeps it, and Kubernetes does."""
+    if any("\0" in str(value) for value in named.values()):
+        raise Http404
+    for field, texts in (*http.GET.lists(), *http.POST.lists()):
+        if any("\0" in str(text) for text in (field, *texts)):
+            raise InvalidInput(f"{field.replace(chr(0), '')} holds NUL, which no database keeps", field=field)
 
 
 def of_request(view: View) -> View:

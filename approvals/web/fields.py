@@ -70,4 +70,14 @@ class YamlField(forms.CharField):
             raise forms.ValidationError(str(refusal)) from refusal
         if len(documents) > 1 or not all(isinstance(document, dict) for document in documents):
             raise forms.ValidationError("expected one map, such as `constraints: {kubernetesVersionRange: …}`")
-        return documents[0] if documents else {}
+        found = documents[0] if documents else {}
+        if _holds_nul(found):
+            raise forms.ValidationError("a text holds NUL, which no database keeps")
+        return found
+
+
+def _holds_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    parts = [*value.keys(), *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(map(_holds_nul, parts))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import DataError
 
 from approvals import services
 from approvals.audit import verify_chain
 from approvals.errors import NotAllowed
 from approvals.models import AuditEntry, Finding, InventoryItem, Request, Review, Revision
+from approvals.steps import prepare
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
@@ -58,6 +60,22 @@ def test_a_report_names_images_from_a_place_that_the_operator_does_not_list(
         )
     assert "IMG-07" not in rounds["listed"]
     assert "IMG-07" in rounds["unlisted"]
+
+
+def test_a_report_that_no_database_keeps_ends_the_request_in_words_that_quote_nothing(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        # So PostgreSQL says it of a NUL; SQLite takes it.
+        raise DataError('unsupported Unicode escape sequence CONTEXT: JSON data, line 1: {"password": "hunter2')
+
+    monkeypatch.setattr(prepare, "_save_report", refuse)
+    deployment = any_station.wish("nul", bundles.image(registry, "nul", bundles.app("nul", "1")))
+    any_station.work()
+    request = any_station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "invalid-manifest")
+    assert request.problem.startswith("the report cannot be kept by the database")
+    assert "hunter2" not in request.problem
 
 
 def test_kubectl_shows_the_deployment_and_its_request_with_conditions(station: Station, registry: Registry) -> None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from approvals import services, tasks
 from approvals.audit import verify_chain
-from approvals.ledger import optionals
+from approvals.ledger import drifts, optionals
 from approvals.models import (
     AuditEntry,
     BundleDeployment,
@@ -140,6 +140,23 @@ def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(
     assert (asked.number, asked.state, asked.requesters) == (2, "preparing", it.request.requesters)
     it.notice()
     assert any_station.latest(it.deployment).number == 2, "asked once"
+
+
+def test_creating_what_was_left_out_forgets_no_other_object_that_is_still_to_be_put_back(
+    any_station: Station, registry: Registry
+) -> None:
+    it = LeftOut(any_station, registry)
+    config = ObjectRef("", "v1", "ConfigMap", any_station.namespace, it.name)
+    any_station.api.delete(config)
+    # So a correction leaves it that was refused, as by a quota, or whose worker was killed before its write.
+    InventoryItem.objects.filter(deployment=it.deployment, kind="ConfigMap").update(uid="", nonce="pending")
+    it.serve()
+    it.notice()
+    assert it.row.state == "created"
+    assert InventoryItem.objects.filter(deployment=it.deployment, kind="ConfigMap").exists()
+    drifts.mark(InventoryItem.objects.filter(kind="ConfigMap").values_list("pk", flat=True), timezone.now())
+    correct(it.deployment.pk)
+    assert any_station.api.get(config) is not None
 
 
 def test_S17_what_its_schema_adds_was_reviewed_by_nobody(any_station: Station, registry: Registry) -> None:

@@ -6,11 +6,13 @@ import threading
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from approvals.ledger import claims
-from approvals.models import Cluster
+from approvals.models import BundleDeployment, Cluster
 from approvals.watch import loop
+from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 
 
@@ -65,3 +67,51 @@ def test_holding_on_keeps_the_watch_and_a_finished_thread_is_started_again(
     assert len(running) == 2
     assert not claims.hold_watch(here.cluster.pk, "two")
     watches.end()
+
+
+def test_an_object_that_cannot_be_kept_hides_no_other_and_is_said(here: World) -> None:
+    hostile = world.seen("mine", world.spec(config={"tide": "\ud800"}))
+    for obj in (hostile, world.seen("strimzi", world.spec())):
+        loop._see(here.cluster, obj)
+    assert [one.name for one in BundleDeployment.objects.all()] == ["strimzi"]
+    here.cluster.refresh_from_db()
+    assert here.cluster.problem.startswith("BundleDeployment mine is left aside: the database cannot keep it")
+
+
+class Idle:
+    """Informers with nothing to look at."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def run(self, stop: threading.Event) -> None:
+        stop.wait(30)
+
+
+def test_a_watch_that_crashes_takes_its_informers_with_it(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(_: Cluster) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(loop, "Informers", Idle)
+    monkeypatch.setattr(loop, "connect", crash)
+    stop = threading.Event()
+    with pytest.raises(ZeroDivisionError):
+        loop.watch_cluster(here.cluster, stop)
+    assert stop.is_set()
+
+
+def test_a_watch_outlives_a_database_that_does_not_answer_for_a_while(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, tries = threading.Event(), []
+
+    def answer_late(_: Cluster) -> None:
+        tries.append(1)
+        if len(tries) > 1:
+            stop.set()
+        raise OperationalError("deadlock detected")
+
+    monkeypatch.setattr(loop, "Informers", Idle)
+    monkeypatch.setattr(loop, "connect", answer_late)
+    loop.watch_cluster(here.cluster, stop)
+    assert len(tries) == 2

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django import forms
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from approvals.models import BundleDeployment, Policy, Request, Review
+from approvals.web.fields import YamlField
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.test_rollback import twice
 from tests.approvals.web import scene
 
+__all__ = ["twice"]
 Browse = Callable[[User], Client]
 # Words that only those may see who may read the cluster `prod`.
 SECRETS = ("harbour", "lighthouse", "tugboat", "buoy", "orders.shop.example.com", "routine")
@@ -208,3 +213,35 @@ def test_the_other_cluster_of_a_reader_stays_closed(here: World, afternoon: dict
     assert client.get("/deployments/staging/submarine").status_code == 404
     pages = [text_of(client.get(path)) for path in ("/?tab=all", "/deployments", "/audit", "/clusters")]
     assert not any("submarine" in page for page in pages)
+
+
+@pytest.mark.parametrize(
+    ("page", "fields"),
+    [
+        ("revoke", {"revision": "1", "reason": "leaks\0keys"}),
+        ("pause", {"pause": "yes", "reason": "wait\0"}),
+        ("edit", {"labels\0": "x"}),
+    ],
+)
+def test_a_nul_is_refused_in_words_and_reaches_neither_cluster_nor_database(
+    here: World, twice: BundleDeployment, browse: Callable[[User], Client], page: str, fields: dict[str, str]
+) -> None:
+    here.kubernetes.allow("ada", "update")
+    before = copy.deepcopy(here.kubernetes.objects)
+    answer = browse(here.ada).post(f"/deployments/prod/strimzi/{page}", fields)
+    assert (answer.status_code, "holds NUL" in answer.content.decode()) == (422, True)
+    assert here.kubernetes.objects == before
+
+
+def test_a_nul_in_an_address_or_a_search_finds_nothing(
+    here: World, twice: BundleDeployment, browse: Callable[[User], Client]
+) -> None:
+    client = browse(here.ada)
+    assert client.get("/deployments/prod/strimzi%00").status_code == 404
+    assert client.get("/deployments/prod/strimzi?search=%00").status_code == 422
+
+
+@pytest.mark.parametrize("text", ['a: "\\0"', '"\\0": a', 'a: [{b: "x\\0"}]'])
+def test_a_nul_written_as_an_escape_in_yaml_is_refused_in_words(text: str) -> None:
+    with pytest.raises(forms.ValidationError, match="holds NUL"):
+        YamlField().clean(text)
