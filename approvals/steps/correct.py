@@ -63,8 +63,8 @@ def correct(deployment_id: int) -> None:
     is_due = True
     while is_due and claims.claim_deployment(deployment_id, worker):
         try:
-            optional.take(deployment_id, worker)
             is_due = _take_some(deployment_id, worker)
+            optional.take(deployment_id, worker)
         finally:
             is_due = claims.release_deployment(deployment_id, worker) or is_due
 

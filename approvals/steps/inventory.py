@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -15,6 +15,7 @@ from provisioner.values import CollisionProtection, GroupKind, Identity, ObjectR
 from provisioner.values import InventoryItem as Item
 
 MAX_OPTIONAL_KINDS = 100
+BATCH = 500
 
 
 class DatabaseInventory:
@@ -49,31 +50,39 @@ class DatabaseInventory:
     @transaction.atomic(durable=True)
     def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
         self._check_held()
+        known = self._locked(ref for ref, _ in intents)
+        new, changed = [], []
         for ref, nonce in intents:
-            self._intend(ref, nonce)
+            row = known.get(ref.identity)
+            if row is None:
+                new.append(InventoryItem(deployment=self.deployment, **_identity(ref)))
+            else:
+                row.uid = row.uid if row.nonce == nonce else ""
+                changed.append(row)
+            written = row or new[-1]
+            written.version, written.nonce, written.revision = ref.version, nonce, self.revision
+        InventoryItem.objects.bulk_create(new)
+        InventoryItem.objects.bulk_update(changed, ["uid", "version", "nonce", "revision"], batch_size=BATCH)
 
-    def _intend(self, ref: ObjectRef, nonce: str) -> None:
-        row, is_new = InventoryItem.objects.select_for_update().get_or_create(
-            deployment=self.deployment,
-            **_identity(ref),
-            defaults={"version": ref.version, "nonce": nonce, "revision": self.revision},
-        )
-        if is_new:
-            return
-        row.uid = row.uid if row.nonce == nonce else ""
-        row.version, row.nonce, row.revision = ref.version, nonce, self.revision
-        row.save(update_fields=["uid", "version", "nonce", "revision"])
+    def _locked(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, InventoryItem]:
+        """Our rows of these objects, locked in the order in which everybody locks them."""
+        wanted = {ref.identity: ref.name for ref in refs}
+        rows = self.deployment.inventory.select_for_update().filter(name__in=sorted(set(wanted.values())))
+        return {key: row for row in rows.order_by("pk") if (key := ref_of(row).identity) in wanted}
 
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
         self.confirm_many([(ref, nonce, uid)])
 
     @transaction.atomic(durable=True)
     def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
+        known = self._locked(ref for ref, _, _ in made)
+        changed = []
         for ref, nonce, uid in made:
-            self._confirm(ref, nonce, uid)
-
-    def _confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
-        InventoryItem.objects.filter(deployment=self.deployment, nonce=nonce, **_identity(ref)).update(uid=uid)
+            row = known.get(ref.identity)
+            if row is not None and row.nonce == nonce:
+                row.uid = uid
+                changed.append(row)
+        InventoryItem.objects.bulk_update(changed, ["uid"], batch_size=BATCH)
 
     @transaction.atomic(durable=True)
     def forget(self, ref: ObjectRef, uid: str) -> None:

@@ -48,12 +48,22 @@ def observe(deployment: BundleDeployment) -> None:
     checks, problem = _checks(spec)
     api = connect(deployment.cluster).acting_as(installer_of(spec))
     found = pipeline.observe(api, [ref_of(row) for row in rows], checks=checks)
+    changed = []
     for row in rows:
         health = found.get(ref_of(row), Health(HealthState.UNKNOWN, "was not answered"))
-        row.health, row.health_message = health.state, health.message
-    InventoryItem.objects.bulk_update(rows, ["health", "health_message"], batch_size=500)
+        if (row.health, row.health_message) != (health.state, health.message):
+            row.health, row.health_message = health.state, health.message
+            changed.append(row)
+    _note(changed)
     problems = [problem] if problem else [f"the health check of {one} selects nothing" for one in unused(checks, found)]
     _keep(deployment.pk, revision, summary(found, problems))
+
+
+@transaction.atomic(durable=True)
+def _note(rows: Sequence[InventoryItem]) -> None:
+    """Locked in the order in which an apply locks them, which may be at the same objects."""
+    list(InventoryItem.objects.select_for_update().filter(pk__in=[row.pk for row in rows]).order_by("pk"))
+    InventoryItem.objects.bulk_update(rows, ["health", "health_message"], batch_size=500)
 
 
 def summary(found: Mapping[ObjectRef, Health], problems: Sequence[str] = ()) -> Health:

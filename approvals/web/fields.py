@@ -9,7 +9,10 @@ import yaml
 from django import forms
 
 from provisioner.errors import PratiqueError
-from provisioner.render import load_all
+from provisioner.render import Limits, load_all
+
+# A spec in etcd is smaller than that, and a page is answered meanwhile.
+SPEC_LIMITS = Limits(max_nodes=20_000, max_characters=1_000_000)
 
 
 def mono(**attrs: Any) -> dict[str, Any]:
@@ -65,7 +68,7 @@ class YamlField(forms.CharField):
 
     def clean(self, value: Any) -> dict[str, Any]:
         try:
-            documents = load_all(super().clean(value), name=str(self.label))
+            documents = load_all(super().clean(value), name=str(self.label), limits=SPEC_LIMITS)
         except PratiqueError as refusal:
             raise forms.ValidationError(str(refusal)) from refusal
         if len(documents) > 1 or not all(isinstance(document, dict) for document in documents):

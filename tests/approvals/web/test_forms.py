@@ -257,6 +257,11 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Br
         pytest.param("a: [", "The rest of the spec", id="no YAML"),
         pytest.param("a: 1\na: 2", "The rest of the spec", id="a key twice"),
         pytest.param("a: &x [1]\nb: " + "[*x, *x]" * 9, "The rest of the spec", id="anchors that are no YAML"),
+        pytest.param(
+            "\n".join(f"k{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else 'x'] * 9)}]" for n in range(6)),
+            "The rest of the spec",
+            id="aliases that grow",
+        ),
     ],
 )
 def test_the_rest_of_a_spec_that_is_no_map_of_other_fields_is_refused_in_words(
