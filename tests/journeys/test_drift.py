@@ -15,8 +15,8 @@ from approvals.audit import verify_chain
 from approvals.ledger import claims, drifts
 from approvals.models import BundleDeployment, Drift, InventoryItem, Request
 from approvals.steps import correct as step
-from approvals.steps import deploy
 from approvals.steps.correct import correct
+from approvals.steps.notes import Notes
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
 from tests.journeys import bundles
@@ -285,7 +285,7 @@ def test_what_a_failed_revision_was_to_delete_does_not_come_back(
     del files["manifests/01.yaml"]
     it.station.wish(it.name, bundles.image(registry, it.name, files, "2"))
     it.station.work()
-    monkeypatch.setattr(deploy, "carry_out", _dies_of)
+    monkeypatch.setattr(Notes, "keep", _dies_of)
     assert it.station.approve(it.deployment).state == "failed"
     any_station.api.delete(it.ref())
     it.look()

@@ -15,9 +15,9 @@ import yaml
 
 from approvals import services
 from approvals.models import Request
-from approvals.steps import deploy
+from approvals.steps.notes import Notes
 from provisioner.errors import Unreachable
-from provisioner.values import ObjectRef
+from provisioner.values import ObjectRef, Outcome
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.journeys.test_health import PATIENCE_SECONDS
@@ -126,14 +126,14 @@ def guard(station: Station, registry: Registry, authority: Authority) -> Iterato
 
 def once_written(monkeypatch: pytest.MonkeyPatch, kind: str, happens: Callable[[], object]) -> None:
     """`happens` after the object of that kind was written, and before the next step."""
-    noted = deploy.note
+    take = Notes.take
 
-    def note(request: Request, outcome: Any, step: str) -> None:
-        noted(request, outcome, step)
+    def taken(notes: Notes, outcome: Outcome) -> None:
+        take(notes, outcome)
         if outcome.ref.kind == kind:
             happens()
 
-    monkeypatch.setattr(deploy, "note", note)
+    monkeypatch.setattr(Notes, "take", taken)
 
 
 def test_what_a_webhook_guards_is_written_once_the_webhook_has_come_up(
