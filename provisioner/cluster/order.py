@@ -156,7 +156,8 @@ def deletion_phases(
     """The reverse: the last to come is the first to go, but custom resources go before the workloads of `deploy`.
 
     `bodies` are the objects as far as they are known: what one of them states that it depends on goes after it, if need
-    be in a later phase. A phase comes again for each step of it.
+    be in a later phase. A phase comes again for each step of it. Only what admits goes first all the same: a webhook
+    whose backend is dead would keep what it guards from ever being deleted.
     """
     known = {ref.identity: ref for ref in refs}
     places = _places_of_leaving(known, bodies or {})
@@ -179,7 +180,7 @@ def _places_of_leaving(
     waits: dict[ObjectIdentity, set[Need]] = {identity: set() for identity in known}
     for identity in known.keys() & bodies.keys():
         for needed in stated(Manifest(bodies[identity])):
-            if needed in known:
+            if needed in known and phase_of(known[needed]) != "admission":
                 waits[needed].add(Need(identity))
     try:
         return in_steps({identity: frozenset(needs) for identity, needs in waits.items()}, place)

@@ -129,3 +129,8 @@ def test_what_is_depended_on_goes_in_a_later_phase_than_its_own_if_need_be():
     moved = {"a": ("v1", "Namespace"), "b": ("apps/v1", "Deployment")}
     assert leaving(moved=moved) == [["b"], ["d", "c"], ["a"]]
     assert leaving(("a", "b"), moved=moved) == [["d", "c"], ["a"], ["b"]]
+
+
+def test_what_admits_goes_first_though_others_state_that_they_need_it():
+    moved = {"b": ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")}
+    assert leaving(("a", "b"), ("c", "a"), moved=moved) == [["b"], ["d", "c"], ["a"]]
