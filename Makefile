@@ -16,7 +16,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --no-deps --no-compile --require-hashes
 SELF := $(PIP) install --no-deps --no-build-isolation --editable .
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --ignore=tests/bench
+# In the order of the folders: else the files with the fewest tests, which take the longest, come last, on one core.
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --ignore=tests/bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --extra otel --extra sentry --group build
 # Python without a .py that the tools would not find by themselves.
