@@ -17,6 +17,8 @@ TICK_SECONDS = 0.5
 MAX_PODS = 20
 REVISION = "deployment.kubernetes.io/revision"
 RBAC = "rbac.authorization.k8s.io"
+PROTECTED_CLAIM = "kubernetes.io/pvc-protection"
+DONE = ("Succeeded", "Failed")
 
 
 class Controllers(threading.Thread):
@@ -59,7 +61,7 @@ class Controllers(threading.Thread):
             for obj in self._store.all("batch", "jobs"):
                 self._job(obj)
             for obj in self._store.all("", "persistentvolumeclaims"):
-                self._set_status(("", "persistentvolumeclaims"), obj, {"phase": "Bound"})
+                self._claim(obj)
             self._collect_garbage()
             self._aggregate()
 
@@ -246,6 +248,18 @@ class Controllers(threading.Thread):
             meta["ownerReferences"] = [{**reference, "controller": True, "blockOwnerDeletion": True}]
         self._store.put(key, {**body, "metadata": meta})
 
+    def _claim(self, obj: dict[str, Any]) -> None:
+        """Bound at once; one that is deleted is held while a pod uses it."""
+        meta = obj["metadata"]
+        if not meta.get("deletionTimestamp"):
+            self._set_status(("", "persistentvolumeclaims"), obj, {"phase": "Bound"})
+        elif not any(_uses(pod, meta) for pod in self._store.all("", "pods")):
+            key = ("", "persistentvolumeclaims", meta["namespace"], meta["name"])
+            if left := [one for one in meta.get("finalizers") or [] if one != PROTECTED_CLAIM]:
+                self._store.put(key, {**obj, "metadata": {**meta, "finalizers": left}})
+            else:
+                self._store.remove(key)
+
     def _set_status(self, where: tuple[str, str], obj: dict[str, Any], status: dict[str, Any]) -> None:
         meta = obj["metadata"]
         counted = {"observedGeneration": meta.get("generation", 1)} if where[0] == "apps" else {}
@@ -360,3 +374,10 @@ def _deployment_status(obj: dict[str, Any], ready: int) -> dict[str, Any]:
 def _uid(key: Key, version: int) -> str:
     digest = hashlib.sha256(f"{key}{version}".encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+
+
+def _uses(pod: dict[str, Any], claim: dict[str, Any]) -> bool:
+    if pod["metadata"]["namespace"] != claim["namespace"] or (pod.get("status") or {}).get("phase") in DONE:
+        return False
+    volumes = (pod.get("spec") or {}).get("volumes") or []
+    return any((one.get("persistentVolumeClaim") or {}).get("claimName") == claim["name"] for one in volumes)

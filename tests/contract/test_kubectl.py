@@ -196,6 +196,20 @@ def test_finalizers_hold_an_object_until_they_are_gone(server: Server) -> None:
     assert server.run("get", "configmap", "settings", "-n", server.namespace).returncode != 0
 
 
+def test_a_claim_goes_once_no_pod_uses_it(server: Server) -> None:
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    server.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "hold"}, "spec": size})
+    volume = {"name": "hold", "persistentVolumeClaim": {"claimName": "hold"}}
+    container = {"name": "main", "image": "registry.example.com/main"}
+    spec = {"nodeName": "elsewhere", "containers": [container], "volumes": [volume]}
+    server.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "user"}, "spec": spec})
+    assert server.get("pvc", "hold")["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    assert server.run("delete", "pvc", "hold", "-n", server.namespace, "--timeout=2s").returncode != 0
+    assert server.get("pvc", "hold")["metadata"]["deletionTimestamp"]
+    server.ctl("delete", "pod", "user", "-n", server.namespace, "--force")
+    server.ctl("wait", "--for=delete", "pvc/hold", "-n", server.namespace, "--timeout=30s")
+
+
 def test_describe_and_scale_work(server: Server) -> None:
     server.apply(web())
     server.ctl("scale", "deployment/web", "-n", server.namespace, "--replicas=2")
