@@ -178,15 +178,15 @@ def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(any_station: Sta
 
 def test_what_becomes_healthy_before_anything_is_put_back_stays(any_station: Station, registry: Registry) -> None:
     station = any_station
-    deployment, request = second_runs(station, registry, "late", **RESTORE)
+    deployment, request = second_runs(station, registry, "laggard", **RESTORE)
     assert let_time_pass(station, deployment).state == "restoring"
-    heal(station, "late")
+    heal(station, "laggard")
     station.look_after(deployment)
     station.work()
     request.refresh_from_db()
     assert (request.state, request.problem) == ("applied", "")
     assert request.settled_at is not None
-    assert (states(deployment), version_of(station, "late")) == ([(1, "replaced"), (2, "active")], "2")
+    assert (states(deployment), version_of(station, "laggard")) == ([(1, "replaced"), (2, "active")], "2")
     assert Revision.objects.get(request=request).message == ""
 
 
@@ -259,7 +259,7 @@ def test_S16_a_revoked_revision_is_put_back_only_once_somebody_has_taken_that_ba
 
 def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Station, registry: Registry) -> None:
     station = any_station
-    deployment, request = second_runs(station, registry, "ghost", **RESTORE)
+    deployment, request = second_runs(station, registry, "wraith", **RESTORE)
     account = ObjectRef("", "v1", "ServiceAccount", station.namespace, "installer")
     station.api.delete(account)
     station.api.apply(
@@ -275,7 +275,7 @@ def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Stati
     request.refresh_from_db()
     assert request.state == "failed"
     assert "it was made again" in request.problem
-    assert (states(deployment), version_of(station, "ghost")) == ([(1, "replaced"), (2, "active")], "2")
+    assert (states(deployment), version_of(station, "wraith")) == ([(1, "replaced"), (2, "active")], "2")
 
 
 @pytest.mark.parametrize("moment", ["_begin", "_apply", "_finish"])
@@ -324,7 +324,7 @@ def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longe
     station.work()
     request.refresh_from_db()
     assert request.state == "failed"
-    assert "leaver asks for something else by now, and not every approval counts any more" in request.problem
+    assert request.problem.endswith("could not be put back: something else is wished for by now")
     assert (station.latest(deployment).number, station.latest(deployment).state) == (3, "in_review")
     assert version_of(station, "leaver") == "2"
 
