@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.controlplane.endpoint import Endpoint, Refused
 from tests.journeys.station import Station, prepare_namespace
 
 VERSIONS = ("1", "2", "crowded")
+PATIENCE_SECONDS = 30.0
 
 
 def boat(version: str) -> list[dict[str, Any]]:
@@ -88,14 +90,23 @@ def taking(scenario: Scenario, endpoint: Endpoint, namespace: str) -> Callable[[
     if scenario is not Scenario.RESTORE:
         return lambda: None
 
-    def take() -> None:
-        try:
-            endpoint.ask("POST", f"/apis/apps/v1/namespaces/{namespace}/deployments", deployment("lookout", "0"))
-        except Refused as exc:
-            if exc.status != 409:  # it is there from an earlier worker
-                raise
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    return lambda: _create_at_last(endpoint, path, deployment("lookout", "0"))
 
-    return take
+
+def _create_at_last(endpoint: Endpoint, path: str, obj: dict[str, Any]) -> None:
+    """The cluster may be away just now, or not know anybody's rights yet: then that somebody tries again as well."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            endpoint.ask("POST", path, obj)
+            return
+        except (Refused, OSError) as exc:
+            if isinstance(exc, Refused) and exc.status == 409:  # it is there from an earlier worker
+                return
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.1)
 
 
 def _source(bundles: str, version: str) -> dict[str, Any]:
