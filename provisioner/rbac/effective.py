@@ -8,6 +8,7 @@ from typing import Any
 
 from provisioner.errors import InvalidManifest
 from provisioner.rbac.rules import PolicyRule, allows_by
+from provisioner.selectors import selects
 from provisioner.values import AccessRequest, Identity, JsonObject, ObjectRef
 
 CLUSTER = ""
@@ -275,30 +276,8 @@ def _selected_by(known: RbacObjects, role: JsonObject) -> list[tuple[str, JsonOb
     return [
         (name, candidate)
         for (namespace, name), candidate in sorted(known.roles.items())
-        if namespace == CLUSTER and any(_selects(selector, _labels(candidate)) for selector in selectors)
+        if namespace == CLUSTER and any(selects(selector, _labels(candidate)) for selector in selectors)
     ]
-
-
-def _selects(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    exact = _mapping(selector.get("matchLabels"))
-    if any(labels.get(key) != value for key, value in exact.items()):
-        return False
-    return all(_fits(_mapping(term), labels) for term in selector.get("matchExpressions") or ())
-
-
-def _fits(term: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    value = labels.get(str(term.get("key", "")))
-    values = term.get("values") or ()
-    match term.get("operator"):
-        case "In":
-            return value is not None and value in values
-        case "NotIn":
-            return value is None or value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-    return False
 
 
 def _labels(role: JsonObject) -> Mapping[str, Any]:

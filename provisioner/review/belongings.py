@@ -9,7 +9,7 @@ from typing import Any
 
 from provisioner.review.counting import number
 from provisioner.review.facts import Facts, Listing, mapping, maps, said
-from provisioner.review.selectors import selects
+from provisioner.selectors import selects
 from provisioner.values import JsonObject, ObjectRef
 
 BUDGETS = Listing("policy", "", "PodDisruptionBudget")

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from provisioner.review.facts import items, mapping, maps
-from provisioner.review.selectors import selects
+from provisioner.selectors import selects
 from provisioner.values import JsonObject, ObjectRef
 
 SYSTEM = "kube-system"
