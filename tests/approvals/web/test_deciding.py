@@ -1,0 +1,200 @@
+"""Deciding in the browser: what an approval asks for, and who may not give one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from approvals.models import KubernetesIdentity, Request, Review
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.web import scene
+
+Browse = Callable[[User], Client]
+DELETED = [
+    "delete ConfigMap shop/b",
+    "delete CustomResourceDefinition.apiextensions.k8s.io orders.shop.example.com",
+    "delete PersistentVolumeClaim shop/data",
+]
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def decide(client: Client, request: Request, **form: Any) -> Any:
+    facts = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "", **form}
+    return client.post(f"/requests/{request.uid}/review", facts)
+
+
+def test_an_approval_is_kept_with_its_channel_and_digest(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    serious = afternoon["serious"]
+    response = decide(browse(here.ada), serious, reason="we waited for it", typed="harbour")
+    assert response["Location"] == f"/requests/{serious.uid}"
+    review = Review.objects.get(request=serious)
+    assert (review.decision, review.channel, review.user, review.reason) == (
+        "Approve",
+        "browser",
+        here.ada,
+        "we waited for it",
+    )
+    assert review.subject_digest == serious.subject_digest
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        pytest.param({"reason": "why not"}, "type the name harbour", id="no name typed"),
+        pytest.param({"reason": "why not", "typed": "Harbour"}, "type the name harbour", id="another name typed"),
+        pytest.param({"typed": "harbour"}, "say why you approve it", id="no reason"),
+        pytest.param({"typed": "harbour", "reason": " \n"}, "say why you approve it", id="a blank reason"),
+        pytest.param({"decision": "Maybe"}, "expected Approve or Deny", id="no decision"),
+    ],
+)
+def test_a_serious_approval_without_its_words_is_shown_again(
+    form: dict[str, str], words: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    response = decide(browse(here.ada), afternoon["serious"], **form)
+    assert response.status_code == 422
+    assert words in text_of(response)
+    assert form.get("reason", "").strip() in text_of(response)
+    assert not Review.objects.filter(request=afternoon["serious"]).exists()
+
+
+def test_a_denial_needs_no_name_typed(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    assert decide(browse(here.ada), afternoon["serious"], decision="Deny").status_code == 302
+    assert Review.objects.get(request=afternoon["serious"]).decision == "Deny"
+
+
+def test_a_routine_approval_needs_neither_name_nor_reason(here: World, browse: Browse) -> None:
+    request = world.in_review(scene.asked(here.cluster, "barge", here.rita))
+    client = browse(here.ada)
+    assert "To approve, type" not in text_of(client.get(f"/requests/{request.uid}"))
+    assert decide(client, request).status_code == 302
+
+
+@pytest.mark.parametrize("digest", ["", f"sha256:{'9' * 64}", "<b>"], ids=["none", "another", "markup"])
+def test_a_decision_on_another_digest_says_what_moved(
+    digest: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    serious = afternoon["serious"]
+    response = decide(browse(here.ada), serious, subject_digest=digest, typed="harbour", reason="yes")
+    assert response.status_code == 409
+    text = text_of(response)
+    assert serious.subject_digest in text
+    assert f'href="/requests/{serious.uid}"' in text
+    assert "<b>" not in text
+    assert not Review.objects.filter(request=serious).exists()
+
+
+def test_deletions_have_to_be_ticked_one_by_one(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    deleting, client = afternoon["deleting"], browse(here.ada)
+    page = text_of(client.get(f"/requests/{deleting.uid}"))
+    assert all(f'value="{one}"' in page for one in DELETED)
+    form = {"typed": "buoy", "reason": "yes"}
+    response = decide(client, deleting, acknowledges=DELETED[:1], **form)
+    assert response.status_code == 422
+    assert DELETED[2] in text_of(response)
+    assert decide(client, deleting, acknowledges=DELETED, **form).status_code == 302
+    assert Review.objects.get(request=deleting).acknowledges == DELETED
+
+
+def test_very_many_deletions_are_ticked_by_kind_and_kept_one_by_one(here: World, browse: Browse) -> None:
+    body = scene.report_of("data-is-deleted")
+    action = next(one for one in body["plan"]["actions"] if one["action"] == "delete")
+    body["plan"]["actions"] = [
+        {**action, "ref": {**action["ref"], "kind": kind, "name": f"n{number}"}}
+        for kind in ("ConfigMap", "Service")
+        for number in range(400)
+    ]
+    request = scene.reported(scene.asked(here.cluster, "fleet", here.rita), body)
+    client, form = browse(here.ada), {"typed": "fleet", "reason": "yes"}
+    assert text_of(client.get(f"/requests/{request.uid}")).count('name="acknowledges"') == 2
+    assert decide(client, request, acknowledges=["delete ConfigMap"], **form).status_code == 422
+    both = ["delete ConfigMap", "delete Service"]
+    assert decide(client, request, acknowledges=both, **form).status_code == 302
+    assert len(Review.objects.get(request=request).acknowledges) == 800
+
+
+def test_what_goes_with_an_object_stands_beside_its_checkbox_as_text(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    report = afternoon["deleting"].reports.get()
+    telling = next(one for one in report.body["findings"] if one["rule"] == "DEL-01" and ": " in one["message"])
+    telling["message"] += ": 2 <b>Boats</b> at present"
+    report.save()
+    page = browse(here.ada).get(f"/requests/{afternoon['deleting'].uid}").content.decode()
+    form = page[page.index("An approval has to name these") : page.index("</fieldset>")]
+    assert "2 &lt;b&gt;Boats&lt;/b&gt; at present" in form
+
+
+def test_among_very_many_deletions_those_that_take_something_along_keep_their_own_checkbox(
+    here: World, browse: Browse
+) -> None:
+    body = scene.report_of("data-is-deleted")
+    claim = next(
+        one
+        for one in body["plan"]["actions"]
+        if one["action"] == "delete" and one["ref"]["kind"] == "PersistentVolumeClaim"
+    )
+    config = [{**claim, "ref": {**claim["ref"], "kind": "ConfigMap", "name": f"n{number}"}} for number in range(99)]
+    body["plan"]["actions"] = [claim, *config]
+    request = scene.reported(scene.asked(here.cluster, "fleet", here.rita), body)
+    client, form = browse(here.ada), {"typed": "fleet", "reason": "yes"}
+    alone = f"delete PersistentVolumeClaim {claim['ref']['namespace']}/{claim['ref']['name']}"
+    page = text_of(client.get(f"/requests/{request.uid}"))
+    assert (page.count('name="acknowledges"'), f'value="{alone}"' in page) == (2, True)
+    by_kind = ["delete ConfigMap", "delete PersistentVolumeClaim"]
+    assert decide(client, request, acknowledges=by_kind, **form).status_code == 422
+    assert decide(client, request, acknowledges=["delete ConfigMap", alone], **form).status_code == 302
+    assert len(Review.objects.get(request=request).acknowledges) == 100
+
+
+def test_who_asked_may_deny_but_not_approve(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    here.kubernetes.allow("rita", "approve")
+    client = browse(here.rita)
+    text = text_of(client.get(f"/requests/{afternoon['serious'].uid}"))
+    assert "You asked for this change" in text
+    assert 'value="Approve"' not in text
+    assert 'value="Deny"' in text
+    response = decide(client, afternoon["serious"], typed="harbour", reason="mine")
+    assert (response.status_code, Review.objects.filter(request=afternoon["serious"]).count()) == (403, 0)
+
+
+def test_who_may_not_approve_sees_the_rule_that_would_allow_it(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.allow("bert", "get")
+    text = text_of(browse(here.bert).get(f"/requests/{afternoon['serious'].uid}"))
+    assert "verbs: [&quot;approve&quot;], resourceNames: [&quot;harbour&quot;]" in text
+    assert 'name="decision"' not in text
+
+
+def test_old_groups_decide_nothing(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    KubernetesIdentity.objects.update(authenticator=proved, groups_seen_at=timezone.now() - timedelta(days=3))
+    client = browse(here.ada)
+    assert "sign in again" in text_of(client.get(f"/requests/{afternoon['serious'].uid}"))
+    assert decide(client, afternoon["serious"], typed="harbour", reason="yes").status_code == 403
+
+
+def test_a_second_decision_is_refused_and_said_before(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client = browse(here.ada)
+    assert "You have decided: Approve" in text_of(client.get(f"/requests/{afternoon['quiet'].uid}"))
+    assert decide(client, afternoon["quiet"]).status_code == 409
+
+
+def test_a_requester_withdraws_and_nobody_else(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    path = f"/requests/{afternoon['serious'].uid}/withdraw"
+    assert browse(here.ada).post(path).status_code == 403
+    assert browse(here.rita).post(path, {"reason": "too early"}).status_code == 302
+    afternoon["serious"].refresh_from_db()
+    assert afternoon["serious"].state == "withdrawn"
