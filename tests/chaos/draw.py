@@ -49,17 +49,21 @@ class Harm:
         return f"{self.scenario}: {self.kind} at event {self.event}"
 
 
-def drawn(points: Mapping[Scenario, int], kinds: Iterable[Kind], count: int, seed: int) -> list[Harm]:
+def drawn(
+    points: Mapping[Scenario, int], kinds: Iterable[Kind], count: int, seed: int, *, part: int = 0, parts: int = 1
+) -> list[Harm]:
     """`count` harms, alike for the same seed: kill -9 at every point first, then everything else that can happen.
 
     `points` is how many events each scenario has; a point lies before each of them, and one after the last. No kind of
-    harm meets a scenario twice before every kind has met every scenario once.
+    harm meets a scenario twice before every kind has met every scenario once. Of `parts`, each counts its own events
+    and gets its share of `count`: the kills at every `parts`-th point, whatever the others have counted.
     """
     chance = random.Random(seed)
     kills = [Harm(scenario, Kind.KILLED_BEFORE, event) for scenario in points for event in _events(points[scenario])]
     kills += [Harm(scenario, Kind.KILLED_AFTER, last) for scenario, last in points.items()]
-    chance.shuffle(kills)
     known = set(kills)
+    kills = [harm for harm in kills if _point(harm)[1] % parts == part]
+    chance.shuffle(kills)
     others = [
         Harm(scenario, kind, event)
         for kind in kinds
@@ -74,7 +78,7 @@ def drawn(points: Mapping[Scenario, int], kinds: Iterable[Kind], count: int, see
         turns[harm.scenario, harm.kind] += 1
         ordered.append((turns[harm.scenario, harm.kind], harm))
     rest = [harm for _, harm in sorted(ordered, key=lambda it: it[0]) if harm not in known]
-    return [*kills, *rest][:count]
+    return [*kills, *rest[part::parts]][: len(range(part, count, parts))]
 
 
 def drawn_by_class(
@@ -101,9 +105,13 @@ def drawn_by_class(
 
 def unvisited(points: Mapping[Scenario, int], died: Iterable[Harm]) -> list[str]:
     """The points at which no worker was killed, of those that `died` there."""
-    visited = {(harm.scenario, harm.event + (harm.kind is Kind.KILLED_AFTER)) for harm in died if harm.kind in KILLS}
+    visited = {_point(harm) for harm in died if harm.kind in KILLS}
     every = [(scenario, point) for scenario, last in points.items() for point in _events(last + 1)]
     return [f"{scenario}: point {point}" for scenario, point in every if (scenario, point) not in visited]
+
+
+def _point(harm: Harm) -> tuple[Scenario, int]:
+    return harm.scenario, harm.event + (harm.kind is Kind.KILLED_AFTER)
 
 
 def _events(last: int) -> range:

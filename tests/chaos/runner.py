@@ -268,7 +268,7 @@ def _harms(options: argparse.Namespace, events: dict[Scenario, list[str]]) -> li
         return drawn_by_class(events, CLUSTER_HARMS, options.runs, options.seed)
     kinds = [kind for kind in Kind if kind not in (Kind.NOTHING, Kind.STORE_CRASHED)]
     points = {scenario: len(names) for scenario, names in events.items()}
-    return drawn(points, kinds, options.runs, options.seed)[options.part :: options.parts]
+    return drawn(points, kinds, options.runs, options.seed, part=options.part, parts=options.parts)
 
 
 def _say(told: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from tests.chaos.scenarios import VERSIONS, boat
 from tests.services.postgresql import Postgres
 
 ROOT = Path(__file__).resolve().parents[2]
-# kill -9 at every point of every scenario takes 195; the others are what else can happen, at a point each.
+# kill -9 at every point of every scenario takes 170; the others are what else can happen, at a point each.
 RUNS = int(os.environ.get("PRATIQUE_CHAOS_RUNS", "280"))
 REAL_RUNS = int(os.environ.get("PRATIQUE_CHAOS_REAL_RUNS", "24"))
 SEED = int(os.environ.get("PRATIQUE_SEED", "20261121"))
@@ -146,8 +146,9 @@ def check(runs: list[Run], undisturbed: dict[Scenario, Run]) -> None:
     assert different == {}, f"{len(different)} of {len(runs)} runs ended otherwise (seed {SEED})"
 
 
-def points_of(undisturbed: dict[Scenario, Run]) -> dict[Scenario, int]:
-    return {scenario: len(run.events) for scenario, run in undisturbed.items()}
+def points_of(*undisturbed: dict[Scenario, Run]) -> dict[Scenario, int]:
+    """How many events each scenario has, at least: one that is tried again on a busy machine writes once more."""
+    return {scenario: min(len(runs[scenario].events) for runs in undisturbed) for scenario in Scenario}
 
 
 def say(capsys: pytest.CaptureFixture[str], runs: list[Run], points: dict[Scenario, int], words: str) -> None:
@@ -166,18 +167,19 @@ def test_whatever_happens_between_two_writes_all_is_as_if_nothing_had_happened(
     runner = Runner(postgres, bundles, tmp_path)
     with ThreadPoolExecutor(PARTS) as parts:
         shares = list(parts.map(lambda part: runner.run(RUNS, part, PARTS), range(PARTS)))
-    hurt = []
+    hurt, counted = [], []
     for share in shares:
         undisturbed = {run.harm.scenario: run for run in share[: len(Scenario)]}
         check_undisturbed(undisturbed)
         check(share[len(Scenario) :], undisturbed)
         hurt += share[len(Scenario) :]
-    points = points_of(undisturbed)
+        counted.append(undisturbed)
+    points = points_of(*counted)
     missed = unvisited(points, [run.harm for run in hurt if run.is_killed])
     say(capsys, hurt, points, f"points without kill -9: {len(missed)}")
     assert len(hurt) == RUNS
     # Fewer runs than points are for trying things out.
-    assert len(missed) == max(0, sum(points.values()) + len(points) - RUNS)
+    assert missed == [] or sum(points.values()) + len(points) + PARTS > RUNS
 
 
 def test_a_real_api_server_and_etcd_may_go_and_come_back_between_two_writes(

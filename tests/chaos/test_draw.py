@@ -17,6 +17,14 @@ def test_kill_9_meets_every_point_before_anything_else_happens(seed: int) -> Non
     assert unvisited(POINTS, first) == []
 
 
+def test_parts_that_counted_one_more_or_less_miss_no_point_together() -> None:
+    longer = {scenario: last + 1 for scenario, last in POINTS.items()}
+    for counts in ((POINTS, longer), (longer, POINTS)):
+        died = [harm for part in (0, 1) for harm in drawn(counts[part], KINDS, 14, seed=1, part=part, parts=2)]
+        assert len(died) == 14
+        assert unvisited(POINTS, died) == []
+
+
 def test_then_every_kind_meets_every_scenario() -> None:
     met = {(harm.scenario, harm.kind) for harm in drawn(POINTS, KINDS, 10 + len(KINDS) * len(POINTS), seed=1)}
     assert met == {(scenario, kind) for scenario in POINTS for kind in KINDS}
