@@ -11,6 +11,9 @@ CLUSTER ?=
 # Only one that was written on make's command line: the demo must not write to the cluster that your shell happens to name.
 OWN_CLUSTER := $(if $(filter command,$(firstword $(origin KUBECONFIG))),$(KUBECONFIG))
 
+# Every process of the tests and of the demo imports some hundreds of modules: what Python compiles once, it keeps.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 # The lock is complete, so nothing is resolved; bytecode is made when a module is first imported.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet

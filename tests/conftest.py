@@ -13,6 +13,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from django.conf import settings
 
 pytest_plugins = ["tests.services.controlplane", "tests.services.sandbox", "tests.services.backing"]
 
@@ -33,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     import approvals.project.celery  # noqa: F401 - wakes are sent with its settings: without a queue they give up at once
 
     config.stash[LEFT_OUT] = Counter()
+    # Those of production take a quarter of a second on purpose, for each sign-in.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     if "PRATIQUE_SEED" not in os.environ:
         hypothesis.settings.load_profile("alike")
 

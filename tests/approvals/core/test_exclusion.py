@@ -11,6 +11,8 @@ import pytest
 
 from tests.approvals.core.test_databases import ROOT, database_url, environment, manage
 
+pytestmark = pytest.mark.thorough
+
 __all__ = ["database_url"]
 
 SETTING = """

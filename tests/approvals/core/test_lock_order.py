@@ -6,6 +6,8 @@ import pytest
 
 from tests.approvals.core.test_databases import database_url, manage
 
+pytestmark = pytest.mark.thorough
+
 __all__ = ["database_url"]
 
 SETTING = """

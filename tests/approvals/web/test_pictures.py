@@ -179,6 +179,7 @@ def test_S09_no_search_tells_what_a_hidden_secret_holds(here: World, browse: Bro
     assert "1 of 1" in text_of(client.get(f"/requests/{request.uid}/findings?search=shop"))
 
 
+@pytest.mark.thorough
 def test_a_page_of_findings_costs_the_same_for_more_of_them(here: World, browse: Browse) -> None:
     client = browse(here.ada)
     few, all_of_them = many(here, 700, 500, "few"), many(here, 2_000, 5_000, "all")
@@ -190,6 +191,7 @@ def test_a_page_of_findings_costs_the_same_for_more_of_them(here: World, browse:
         assert numbers == [count, count], path
 
 
+@pytest.mark.thorough
 def test_two_thousand_findings_and_five_thousand_objects_fit_into_a_page(here: World, browse: Browse) -> None:
     request, client = many(here), browse(here.ada)
     text = text_of(client.get(f"/requests/{request.uid}"))

@@ -15,6 +15,8 @@ from tests.controlplane.endpoint import Endpoint
 from tests.provisioner.cluster.flaky import Line, Trouble, flaky, status
 from tests.provisioner.cluster.scene import Scene, failures
 
+pytestmark = pytest.mark.thorough
+
 WEBHOOK = 'Internal error occurred: failed calling webhook "x.example.com": dial tcp 10.0.0.1:443: connection refused'
 CONVERSION = "conversion webhook for example.com/v1, Kind=Widget failed: connection refused"
 

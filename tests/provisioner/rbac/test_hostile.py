@@ -18,6 +18,8 @@ from provisioner.values import Content
 from tests.provisioner.rbac.random_roles import world
 from tests.provisioner.review.bundles import an_object, content_with
 
+pytestmark = pytest.mark.thorough
+
 JUNK = (None, 5, True, "x", [], {}, [None], [5], ["*"], {"a": 1}, [{}], [[1]], {"x": [1]}, -1.5)
 ROBOT = Subject("ServiceAccount", "robot", "near")
 POD = {"hostNetwork": True, "serviceAccountName": "robot", "containers": [{"securityContext": {"privileged": True}}]}

@@ -80,6 +80,7 @@ def test_the_canonical_text_is_a_fixed_point(value: Any) -> None:
 
 
 @given(st.dictionaries(st.text(), JSON_VALUES), st.randoms())
+@pytest.mark.thorough
 def test_the_order_of_keys_does_not_matter(value: dict[str, Any], chance: random.Random) -> None:
     keys = list(value)
     chance.shuffle(keys)

@@ -51,6 +51,7 @@ def content_of(folder: Path) -> Content:
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS, ids=[f"{old.parent.name} {old.name} {new.name}" for old, new in PAIRS])
+@pytest.mark.thorough
 def test_a_pair_of_real_bundles_gives_a_report_in_which_nothing_crashed(old: Path, new: Path) -> None:
     before, after = content_of(old), content_of(new)
     began = time.process_time()
@@ -86,6 +87,7 @@ def fits(record: dict[str, Any], schema: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS, ids=[f"{old.parent.name} {old.name} {new.name}" for old, new in PAIRS])
+@pytest.mark.thorough
 def test_permissions_and_preflight_of_a_real_bundle_fit_their_published_schemas(old: Path, new: Path) -> None:
     before, after = content_of(old), content_of(new)
     rights = permissions(None, after, before)

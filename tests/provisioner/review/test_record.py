@@ -66,6 +66,7 @@ def test_facts_of_a_plan_survive_the_record() -> None:
     assert from_record(json.loads(json.dumps(to_record(found)))).plan == found.plan
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("each", [4, 1], ids=["every fourth CRD changes", "every CRD changes"])
 def test_the_report_of_a_bundle_of_ten_megabytes_is_small_and_says_all_that_matters(each: int) -> None:
     old, new = versions(each=each)

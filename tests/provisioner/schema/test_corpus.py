@@ -32,6 +32,7 @@ def read(path: Path) -> Any:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.thorough
 def test_a_real_pair_is_compared_both_ways_without_a_crash_or_a_change(pair: str) -> None:
     old, new = (read(CORPUS / "crd-pairs" / pair / file) for file in ("old.yaml", "new.yaml"))
     kept = copy.deepcopy((old, new))
@@ -45,6 +46,7 @@ def test_a_real_pair_is_compared_both_ways_without_a_crash_or_a_change(pair: str
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.thorough
 def test_a_crd_that_clusters_run_is_not_refused(pair: str) -> None:
     for file in ("old.yaml", "new.yaml"):
         body = read(CORPUS / "crd-pairs" / pair / file)

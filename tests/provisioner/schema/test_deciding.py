@@ -190,6 +190,7 @@ def is_lost(old: JsonDict, new: JsonDict, value: Any) -> bool:
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
+@pytest.mark.thorough
 def test_a_proof_is_never_refuted_and_a_counterexample_always_holds(data: st.DataObject) -> None:
     schemas, values = data.draw(
         st.sampled_from(

@@ -314,6 +314,7 @@ class TestServersThatMeanHarm:
                 get(url)
             assert least <= caught.value.retry_after_seconds <= most
 
+    @pytest.mark.thorough
     def test_one_that_drips_ends_at_the_deadline(self, server: FileServer) -> None:
         def drip() -> Iterator[bytes]:
             for _ in range(100):
@@ -326,6 +327,7 @@ class TestServersThatMeanHarm:
             get(url, policy=replace(MUTABLE, timeout_seconds=1))
         assert time.monotonic() - began < 3
 
+    @pytest.mark.thorough
     def test_one_that_drips_headers_ends_at_the_deadline(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -344,6 +346,7 @@ class TestServersThatMeanHarm:
                 get(f"http://127.0.0.1:{listener.getsockname()[1]}/", policy=replace(MUTABLE, timeout_seconds=1))
             assert time.monotonic() - began < 3
 
+    @pytest.mark.thorough
     def test_one_that_says_nothing_ends_at_the_deadline(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             for scheme in ("http", "https"):
@@ -355,6 +358,7 @@ class TestServersThatMeanHarm:
                     )
                 assert time.monotonic() - began < 3
 
+    @pytest.mark.thorough
     def test_one_that_redirects_slowly_ends_at_the_same_deadline(self, server: FileServer) -> None:
         def answer(_: Asked) -> Reply:
             time.sleep(0.4)
