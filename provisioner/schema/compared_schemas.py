@@ -82,6 +82,13 @@ def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[boo
     return [narrowed("SCH-51", (), words)]
 
 
+def _is_reworded(old: Schema, new: Schema) -> bool:
+    """Whether two nodes with nothing below them differ in their documentation only: most of a large CRD do."""
+    if type(old) is not dict or old.keys() != new.keys() or "type" not in old or not CHILDREN.isdisjoint(old):
+        return False
+    return {name for name, was in old.items() if new[name] != was} <= DOCS
+
+
 @dataclass(slots=True)
 class _Walk:
     preserved: tuple[bool, bool]
@@ -108,8 +115,10 @@ class _Walk:
 
     def pair(self, old: Schema, new: Schema, place: Place) -> None:
         """Compare two nodes as they are written; what is the same on both sides is not looked into."""
-        if old == new:
-            return
+        if old != new:
+            self._different(old, new, place)
+
+    def _different(self, old: Schema, new: Schema, place: Place) -> None:
         before, after = plain_node(old), plain_node(new)
         if (before is old) != (after is new) and types(before) == types(after):
             self.changes.append(harmless("SCH-54", place.path, "integer or string, written in the other way"))
@@ -117,8 +126,9 @@ class _Walk:
 
     def compare(self, old: Schema, new: Schema, place: Place) -> None:
         changed = {name for name, was in old.items() if name not in CHILDREN and new.get(name) != was}
-        changed |= {name for name in new if name not in old and name not in CHILDREN and new[name] is not None}
-        if changed & DOCS:
+        if old.keys() != new.keys():
+            changed |= {name for name in new if name not in old and name not in CHILDREN and new[name] is not None}
+        if not changed.isdisjoint(DOCS):
             self.reworded.append(place.path)
         if place.path == ("metadata",):
             self._metadata(old, new, place)
@@ -311,11 +321,18 @@ class _Walk:
         needed = set(new.get("required") or ())
         for name, described in before.items():
             now = schema_of(after.get(name))
-            if now is not None and described != now:
+            if now is None or described == now:
+                continue
+            if _is_reworded(described, now) and (place.path or name != "metadata"):
+                self.reworded.append((*place.path, name))
+            else:
                 inner = place.below(name, is_always_there=name in needed and now.get("default") is None)
-                self.pair(schema_of(described) or NO_SCHEMA, now, inner)
-        if before.keys() == after.keys() and all(type(it) is dict for it in after.values()):
-            return
+                self._different(schema_of(described) or NO_SCHEMA, now, inner)
+        if before.keys() != after.keys() or not all(type(it) is dict for it in after.values()):
+            self._come_and_gone(old, new, place)
+
+    def _come_and_gone(self, old: Schema, new: Schema, place: Place) -> None:
+        before, after, needed = properties_of(old), properties_of(new), set(new.get("required") or ())
         if additional_of(new) is None:
             gone = {name: it for name, it in before.items() if schema_of(after.get(name)) is None}
             self._all_removed(gone, new, place)

@@ -12,7 +12,7 @@ from provisioner.schema.compared_schemas import compare_schemas
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.crdrules import update_errors
 from provisioner.schema.fields import DEEPEST, FieldError, is_too_deep, same_json
-from provisioner.schema.forms import form_errors
+from provisioner.schema.forms import form_errors, is_plain
 from provisioner.schema.kubeversions import kube_order
 from provisioner.schema.pruning import copied
 from provisioner.schema.served import compare_served
@@ -44,10 +44,7 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
     `evidence["live"]` is True where the stored objects decide whether a breaking change breaks anything. What cannot be
     decided is a finding of severity UNKNOWN.
     """
-    if is_too_deep(old_crd) or is_too_deep(new_crd):
-        words = f"nested deeper than {DEEPEST} levels: not compared"
-        return [undecided("SCH-60", (), words).finding(_named(new_crd), "")]
-    unread = list(_unread(old_crd, new_crd))
+    unread = [] if is_plain(old_crd) and is_plain(new_crd) else list(_unread(old_crd, new_crd))
     if unread:
         return [change.finding(_named(new_crd), "") for change in unread]
     ref = ObjectRef.of(new_crd)
@@ -72,6 +69,9 @@ def _named(crd: JsonObject) -> ObjectRef:
 
 def _unread(old: JsonObject, new: JsonObject) -> Iterator[Change]:
     """CRDs that have not the form of one. The API server refuses the new one unread, and never held such an old one."""
+    if is_too_deep(old) or is_too_deep(new):
+        yield undecided("SCH-60", (), f"nested deeper than {DEEPEST} levels: not compared")
+        return
     for error in form_errors(new):
         yield Change("CRD-19", (error.path,), f"the API server refuses the CRD: {error}", REJECTED)
     for error in form_errors(old):

@@ -151,10 +151,10 @@ def go_json(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def is_too_deep(value: object) -> bool:
+def is_too_deep(value: object, deepest: int = DEEPEST) -> bool:
     """Whether JSON is nested deeper than anything here follows: no resource or schema that people write is."""
     level: list[Any] = [value] if isinstance(value, CONTAINERS) else []
-    for _ in range(DEEPEST):
+    for _ in range(deepest):
         if not level:
             return False
         inside = (entry.values() if isinstance(entry, dict) else entry for entry in level)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from provisioner.schema.fields import FieldError, child, index, invalid, key
+from provisioner.schema.fields import DEEPEST, FieldError, child, index, invalid, is_too_deep, key
 from provisioner.values import JsonObject
 
+FLAT = 20  # how deep the parts of a CRD are that are not schemas
 Errors = Iterator[FieldError]
 Form = Callable[[Any, str], Errors]
 
@@ -15,6 +16,50 @@ Form = Callable[[Any, str], Errors]
 def form_errors(crd: JsonObject) -> list[FieldError]:
     """Where a CRD, nested no deeper than anything here follows, holds a value of another type than there may be."""
     return list(_CRD(crd, ""))
+
+
+def is_plain(crd: JsonObject) -> bool:
+    """A quick yes for a CRD that is nested no deeper than anything here follows and has no `form_errors`.
+
+    A no says nothing: it takes the slow look to know.
+    """
+    spec = crd.get("spec")
+    if not isinstance(spec, dict) or "validation" in spec:
+        return False
+    versions = spec.get("versions")
+    if not isinstance(versions, list) or not all(isinstance(it, dict) for it in versions):
+        return False
+    holders = [it["schema"] for it in versions if it.get("schema") is not None]
+    if not all(isinstance(it, dict) and it.keys() == {"openAPIV3Schema"} for it in holders):
+        return False
+    rest = {**crd, "spec": {**spec, "versions": [{**it, "schema": None} for it in versions]}}
+    schemas = [it["openAPIV3Schema"] for it in holders]
+    return _is_flat(_CRD, rest) and all(type(it) is dict and _is_plain_schema(it, FLAT) for it in schemas)
+
+
+def _is_plain_schema(node: dict[str, Any], depth: int) -> bool:
+    if depth > DEEPEST - FLAT:
+        return False
+    for name, entry in node.items():
+        if type(entry) is not _SIMPLE.get(name) and not _is_plain_entry(name, entry, depth):
+            return False
+    return True
+
+
+def _is_plain_entry(name: str, entry: Any, depth: int) -> bool:
+    if type(entry) is list and name in _OF_TEXTS and {type(it) for it in entry} == {str}:
+        return True
+    if type(entry) is not dict:
+        return _is_flat(_KEYWORDS.get(name, _anything), entry)
+    if name == "properties":
+        return all(type(it) is dict and _is_plain_schema(it, depth + 2) for it in entry.values())
+    if name in _BELOW:
+        return _is_plain_schema(entry, depth + 1)
+    return _is_flat(_KEYWORDS.get(name, _anything), entry)
+
+
+def _is_flat(form: Form, value: Any) -> bool:
+    return not is_too_deep(value, FLAT) and not any(form(value, ""))
 
 
 def _one(words: str, *types: type) -> Form:
@@ -121,6 +166,10 @@ _KEYWORDS: dict[str, Form] = {
     **dict.fromkeys(("properties", "patternProperties", "definitions"), _map_of(_schema)),
     "x-kubernetes-validations": _list_of(_RULE),
 }
+# What the most frequent keywords hold, and those with texts or one schema below.
+_SIMPLE = {name: {_TEXT: str, _FLAG: bool, _whole: int}.get(form) for name, form in _KEYWORDS.items()}
+_OF_TEXTS = frozenset(("enum", "required", "x-kubernetes-list-map-keys"))
+_BELOW = frozenset(name for name, form in _KEYWORDS.items() if form in (_schema, _schema_or_list, _schema_or_flag))
 _NAMES = _object(plural=_TEXT, singular=_TEXT, kind=_TEXT, listKind=_TEXT, shortNames=_TEXTS, categories=_TEXTS)
 _WITH_SCHEMA = _object(openAPIV3Schema=_schema)
 _SUBRESOURCES = _object(status=_OBJECT, scale=_map_of(_TEXT))
