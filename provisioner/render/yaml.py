@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -268,6 +269,8 @@ class _Reader:
             value = resolve(event.tag or "", event.value, is_plain=is_plain)
         except InvalidManifest as exc:
             raise self._refuse(str(exc)) from exc
+        if isinstance(value, str):  # one of each: "type: string" stands in a CRD some thousand times
+            value = sys.intern(value)
         if event.anchor:
             self._anchors[event.anchor] = _Anchored(value, characters=len(event.value))
         if event.value == "<<" and (is_plain or event.tag == MERGE) and self._waits_for_key():
@@ -335,7 +338,7 @@ class _Reader:
     def _put_key(self, value: Scalar) -> None:
         frame = self._frames[-1]
         try:
-            frame.key = key(value)
+            frame.key = sys.intern(key(value))
         except InvalidManifest as exc:
             raise self._refuse(str(exc)) from exc
         written = frame.written or set()
