@@ -34,6 +34,7 @@ from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
+from provisioner.probes import health_checks
 from provisioner.review.record import from_record
 from provisioner.values import Action, Content, ObjectRef, Plan
 from provisioner.values import Outcome as Done
@@ -247,6 +248,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check_again(request, api, worker, reviewed),
         before_wait=notes.write,
+        checks=health_checks(request.spec),
     )
     left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
     _finish(request, notes.keep(outcomes), left_out)

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from approvals.access.port import connect
 from approvals.ledger import pivots
-from approvals.lifecycle import State
+from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, lists
 from approvals.steps import conditions
@@ -58,9 +58,7 @@ def _mirror_finalizer(api: Api, deployment: BundleDeployment, live: dict[str, An
 
 
 def _has_open_deletion(deployment: BundleDeployment) -> bool:
-    return deployment.requests.filter(
-        purpose=Request.Purpose.DELETE, state__in=[State.PREPARING, State.IN_REVIEW, State.APPROVED, State.APPLYING]
-    ).exists()
+    return deployment.requests.filter(purpose=Request.Purpose.DELETE, state__in=OPEN).exists()
 
 
 def _mirror_status(api: Api, deployment: BundleDeployment) -> None:

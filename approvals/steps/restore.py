@@ -33,6 +33,7 @@ from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
+from provisioner.probes import health_checks
 from provisioner.values import Action, Content, GroupKind, ObjectRef, Plan
 from provisioner.values import Outcome as Done
 
@@ -132,6 +133,7 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check(request, target, api, worker),
         before_wait=notes.write,
+        checks=health_checks(target.revision.request.spec),
     )
     return notes.keep(outcomes)
 

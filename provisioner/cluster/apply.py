@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -17,6 +17,7 @@ from itertools import islice
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import nonce_of, uid_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity
+from provisioner.cluster.observing import until_sound
 from provisioner.cluster.order import (
     DeletionPhase,
     Phase,
@@ -31,6 +32,7 @@ from provisioner.cluster.pruning import bodies_of
 from provisioner.cluster.watch import failing_pods, until_gone, until_settled
 from provisioner.cluster.write import Job, Writer
 from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind
+from provisioner.probes import HealthCheck
 from provisioner.values import (
     Action,
     Content,
@@ -70,7 +72,7 @@ class Terms:
 
     `before_phase` is called with the name of each phase before anything of it is touched; what it raises ends the apply
     there (S25). The deletions are the phases "delete ...". `before_wait` is called before objects are watched until
-    they have settled, which may take minutes.
+    they have settled, which may take minutes. `checks` are the deployment's own: what they select is waited for too.
     """
 
     field_manager: str
@@ -79,6 +81,7 @@ class Terms:
     observer: Cluster | None = None
     before_phase: Callable[[str], None] = _nothing
     before_wait: Callable[[], None] = _no_one
+    checks: Sequence[HealthCheck] = ()
 
 
 def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, terms: Terms) -> Iterator[Outcome]:
@@ -242,16 +245,18 @@ class _Apply:
 
     def _unsettled(self, phase: Phase, later: list[Phase]) -> str:
         """Wait for what later phases stand on; "" if it stands, else why not."""
-        changing = {one.name for one in later if self._changes(one)}
-        if not changing or not self._changes(phase):
+        if not self._changes(phase) or not any(map(self._changes, later)):
             return ""
-        refs: list[ObjectRef] = []
-        if phase.name in {"namespaces", "crds"}:
-            refs = [one.ref for one in phase.manifests]
-        elif phase.name == "deploy" and "admission" in changing:
-            refs = [one.ref for one in phase.manifests if is_built_in(one.ref.group)]
-        words = self._wait(refs)
+        words = self._wait([one.ref for one in phase.manifests if self._is_waited_for(phase, one.ref)])
         return f"phase {phase.name}: {words}" if words else self._unserved(phase)
+
+    def _is_waited_for(self, phase: Phase, ref: ObjectRef) -> bool:
+        """Claims, load balancers and certificates are not: some settle only through what comes later."""
+        is_workload = phase.name == "deploy" and is_built_in(ref.group)
+        return phase.name in {"namespaces", "crds"} or is_workload or self._is_checked(ref)
+
+    def _is_checked(self, ref: ObjectRef) -> bool:
+        return any(check.selects(ref) for check in self._terms.checks)
 
     def _changes(self, phase: Phase) -> bool:
         return any(self._actions[one.ref.identity].action not in _IDLE for one in phase.manifests)
@@ -265,6 +270,8 @@ class _Apply:
         self._terms.before_wait()
         try:
             found = until_settled(observer, refs, timeout_seconds=self._left())
+            checked = [ref for ref in refs if self._is_checked(ref)]
+            found |= until_sound(observer, checked, self._terms.checks, timeout_seconds=self._left())
         except PratiqueError as exc:
             return f"could not see whether it settled: {exc}"
         for ref, health in sorted(found.items()):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 
 from provisioner.cluster import probing
@@ -26,6 +27,7 @@ MAX_OTHERS = 4
 PAGE = 500
 MAX_EXPLAINED = 10
 MAX_MESSAGE = 2000
+MAX_PAUSE_SECONDS = 5.0
 # Kinds that have no state: that they exist says it all, so their content (of Secrets above all) is not read.
 _STATELESS = frozenset(
     {
@@ -69,6 +71,24 @@ def observe(
     for ref, answer in _checked(found, checks):
         health[ref] = worst([health[ref], answer])
     return _explained(cluster, {ref: health[ref] for ref in wished}, found)
+
+
+def until_sound(
+    cluster: Cluster, refs: Iterable[ObjectRef], checks: Sequence[HealthCheck], *, timeout_seconds: float
+) -> dict[ObjectRef, Health]:
+    """The health of each object once all are Current or one has Failed, or when the time is over.
+
+    Looked at again and again: what a check asks for may depend on time alone.
+    """
+    end, pause, wished = time.monotonic() + timeout_seconds, 0.5, list(refs)
+    while wished:
+        health = observe(cluster, wished, now=datetime.now(UTC), checks=checks)
+        states = {one.state for one in health.values()}
+        if states == {HealthState.CURRENT} or HealthState.FAILED in states or time.monotonic() + pause > end:
+            return health
+        time.sleep(pause)
+        pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
+    return {}
 
 
 def worst(healths: Sequence[Health]) -> Health:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.inventory import MemoryInventory
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import PlanChanged, PreconditionFailed
+from provisioner.probes import health_checks
 from provisioner.values import Action, Identity, InventoryItem, ObjectRef, OutcomeState, Plan
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states
 
@@ -347,6 +349,69 @@ def test_a_deployment_becomes_available_before_admission_is_switched_on(scene: S
     assert failures(outcomes) == []
     assert [one.ref.kind for one in outcomes] == ["Deployment", "ValidatingWebhookConfiguration"]
     assert scene.live(scene.deployment())["status"]["availableReplicas"] == 1
+
+
+def test_what_publishes_a_workload_comes_when_it_is_available(scene: Scene):
+    outcomes = scene.deploy(scene.ingress(), scene.deployment(), scene.service(), timeout_seconds=60.0)
+    assert failures(outcomes) == []
+    assert [one.ref.kind for one in outcomes] == ["Service", "Deployment", "Ingress"]
+    available = scene.live(scene.deployment())["status"]["conditions"][0]["lastTransitionTime"]
+    assert available <= scene.live(scene.ingress())["metadata"]["creationTimestamp"]
+
+
+def test_a_workload_that_does_not_start_is_not_published(real_scene: Scene):
+    scene = real_scene  # the sandbox has a node for every pod
+    web = scene.deployment()
+    web["spec"]["template"]["spec"]["nodeSelector"] = {"harbour": "none-such"}
+    outcomes = scene.deploy(web, scene.ingress(), timeout_seconds=3.0)
+    assert states(outcomes) == {"Deployment/web": DONE, "Ingress/web": SKIPPED}
+    assert "phase deploy: Deployment.apps" in outcomes[-1].message
+    assert "nodes" in outcomes[-1].message
+    assert scene.live(scene.ingress()) is None
+
+
+READY = health_checks(
+    {
+        "healthChecks": [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "name": "gate",
+                "fieldValue": {"path": "data.open", "value": "yes"},
+            }
+        ]
+    }
+)
+BY_CEL = health_checks(
+    {"healthChecks": [{"apiVersion": "v1", "kind": "ConfigMap", "cel": {"current": "data.open == 'yes'"}}]}
+)
+
+
+@pytest.mark.parametrize("checks", [READY, BY_CEL], ids=["field", "CEL"])
+def test_what_a_check_of_the_deployment_says_holds_later_phases(scene: Scene, checks):
+    """OLM v1's custom probes: whatever the phase, nothing later is written before the check holds."""
+    outcomes = scene.deploy(scene.config_map("gate", open="no"), scene.service(), timeout_seconds=1.5, checks=checks)
+    assert states(outcomes) == {"ConfigMap/gate": DONE, "Service/web": SKIPPED}
+    assert "phase configuration: " in outcomes[-1].message
+    assert "ConfigMap" in outcomes[-1].message
+
+
+def test_a_phase_goes_on_once_a_check_holds(scene: Scene, kubernetes_api):
+    gate = scene.config_map("gate", open="no")
+
+    def open_it() -> None:
+        kubernetes_api.replace({**scene.live(gate), "data": {"open": "yes"}})
+
+    timer = threading.Timer(1.0, open_it)
+    outcomes = scene.deploy(gate, scene.service(), timeout_seconds=30.0, checks=READY, before_wait=timer.start)
+    timer.join()
+    assert failures(outcomes) == []
+    assert scene.live(scene.service()) is not None
+
+
+def test_a_check_of_what_comes_last_holds_nothing(scene: Scene):
+    outcomes = scene.deploy(scene.config_map("gate", open="no"), timeout_seconds=1.5, checks=READY)
+    assert failures(outcomes) == []
 
 
 def test_an_object_waits_until_what_it_names_works(scene: Scene):
