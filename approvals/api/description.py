@@ -35,7 +35,8 @@ WORDS = {
     415: "The body is not JSON.",
     422: "The body is JSON, but not as expected.",
     429: "Too many calls, or too many open requests.",
-    503: "The cluster could not be asked, which is never a yes.",
+    500: "This failed; nothing was changed.",
+    503: "The cluster could not be asked, which is never a yes, or the database does not answer.",
 }
 Codes = Mapping[int, frozenset[str]]
 EVERYWHERE: Codes = {
@@ -44,7 +45,8 @@ EVERYWHERE: Codes = {
     404: frozenset({"not-found"}),
     406: frozenset({"not-acceptable"}),
     429: frozenset({"throttled"}),
-    503: frozenset({"could-not-ask"}),
+    500: frozenset({"failed"}),
+    503: frozenset({"could-not-ask", "unavailable"}),
 }
 WRITING: Codes = {
     # A session without its CSRF token.

@@ -40,8 +40,12 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def problem(status: int, code: str, detail: str, **facts: object) -> Response:
+    return Response(body_of(status, code, detail, **facts), status=status, content_type=CONTENT_TYPE)
+
+
+def body_of(status: int, code: str, detail: str, **facts: object) -> dict[str, object]:
     body = {"type": "about:blank", "title": code.replace("-", " "), "status": status, "code": code, "detail": detail}
-    return Response({**facts, **body}, status=status, content_type=CONTENT_TYPE)
+    return {**facts, **body}
 
 
 def _of_framework(exc: Exception) -> Exception:

@@ -12,4 +12,4 @@ urlpatterns = [
 ]
 handler403 = "approvals.web.errors.forbidden"
 handler404 = "approvals.web.errors.not_found"
-handler500 = "approvals.web.errors.failed"
+handler500 = "approvals.project.failing.failed"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import structlog
-from django.http import HttpRequest, HttpResponse, HttpResponseServerError
+from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
 from approvals.errors import DigestMoved, Refused
 from approvals.web.rendering import page
 
+UNAVAILABLE = 503
 TITLES = {
     400: "This cannot be done",
     403: "You may not do this",
@@ -41,9 +42,10 @@ def not_found(http: HttpRequest, exception: Exception | None = None) -> HttpResp
     return page(http, "404.html", {"request_id": request_id()}, status=404)
 
 
-def failed(http: HttpRequest) -> HttpResponse:
-    """Nothing is asked of the session or the database here: they may be what failed."""
-    return HttpResponseServerError(render_to_string("500.html", {"request_id": request_id()}))
+def failed(status: int) -> HttpResponse:
+    """500, or 503 where the database is away. Nothing is asked of it or of the session here."""
+    facts = {"request_id": request_id(), "is_away": status == UNAVAILABLE}
+    return HttpResponse(render_to_string("500.html", facts), status=status)
 
 
 def request_id() -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
@@ -439,3 +440,17 @@ def test_a_page_that_fails_says_so_without_telling_code(
     assert response.status_code == 500
     assert ("This page failed" in text_of(response), "secret of the code" in text_of(response)) == (True, False)
     assert "Request id" in text_of(response)
+
+
+def test_a_database_that_is_away_is_said_with_when_to_come_back(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    client.raise_request_exception = False
+    with connection.execute_wrapper(away):
+        response = client.get("/policies")
+    assert (response.status_code, response["Retry-After"]) == (503, "5")
+    assert "The database does not answer" in text_of(response)
+    assert "deadlock" not in text_of(response)
+
+
+def away(*_: object) -> None:
+    raise OperationalError("deadlock detected")
