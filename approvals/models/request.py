@@ -7,6 +7,7 @@ import uuid
 from django.db import models
 
 from approvals.lifecycle import OPEN, State
+from approvals.packed import PackedJSONField
 
 OBJECT_LENGTH = 600
 DECISIONS = [("Approve", "Approve"), ("Deny", "Deny")]
@@ -119,7 +120,7 @@ class Report(models.Model):
     headline = models.JSONField(default=list)
     severities = models.JSONField(default=dict)
     actions = models.JSONField(default=dict)
-    body = models.JSONField()
+    body = PackedJSONField()
     computed_at = models.DateTimeField()
 
     class Meta:

@@ -17,7 +17,7 @@ from django.db import DatabaseError, IntegrityError, transaction
 from django.utils import timezone
 from approvals import audit
 from approvals.ledger import pivots
-from approvals.models import AuditEntry, Cluster, Request, Review
+from approvals.models import AuditEntry, Cluster, Report, Request, Review
 cluster = Cluster.objects.create(name="c", uid="u", created_at=timezone.now())
 def seen(version, generation):
     meta = {"name": "x", "uid": "1", "generation": generation, "resourceVersion": "1"}
@@ -28,6 +28,9 @@ print(sorted(Request.objects.values_list("state", flat=True)))
 Review.objects.create(
     request=Request.objects.get(number=2), round=1, decision="Approve", subject_digest="d", channel="rest", voter="v",
     username="ada", waives=[{"fingerprint": "f", "reason": "known"}], given_at=timezone.now(),
+)
+Report.objects.create(
+    request=Request.objects.get(number=2), round=1, worst="safe", body={"depth": [1.5, "zwölf"]}, computed_at=timezone.now()
 )
 for change in (
     lambda: AuditEntry.objects.update(verb="z"),
@@ -51,9 +54,10 @@ except IntegrityError:
     print("one open")
 print(audit.verify_chain().is_whole)
 """
-FROZEN_REVIEW = """
+AFTERWARDS = """
 from django.db import DatabaseError
-from approvals.models import Review
+from approvals.models import Report, Review
+print(Report.objects.get().body)
 try:
     Review.objects.update(waives=[])
     print("changed")
@@ -90,4 +94,5 @@ def test_migrations_run_forwards_and_back_and_the_guarantees_hold(database_url: 
     for way_back in ("0002", "0001"):
         manage(database_url, "migrate", "--verbosity", "0", "approvals", way_back)
         manage(database_url, "migrate", "--verbosity", "0")
-    assert manage(database_url, "shell", "--verbosity", "0", "-c", FROZEN_REVIEW).splitlines()[-1] == "True"
+    said = manage(database_url, "shell", "--verbosity", "0", "-c", AFTERWARDS).splitlines()
+    assert said[-2:] == ["{'depth': [1.5, 'zwölf']}", "True"]
