@@ -294,7 +294,7 @@ def deploy(  # noqa: PLR0913 -- each by its name
     deadline_seconds: float = DEADLINE_SECONDS,
     observer: Cluster | None = None,
     before_phase: Callable[[str], None] | None = None,
-    before_wait: Callable[[], None] | None = None,
+    before_wait: Callable[[Sequence[ObjectRef]], None] | None = None,
     checks: Sequence[HealthCheck] = (),
 ) -> Iterator[Outcome]:
     """Do what the reviewed `plan` says, as the identity of `cluster`: one Outcome per object, as they happen.
@@ -302,7 +302,7 @@ def deploy(  # noqa: PLR0913 -- each by its name
     The manifests are hashed again first: DigestMismatch where they are not those of `content.digest`, before anything
     is touched. PlanChanged, PreconditionFailed and the rest as in cluster.apply. `observer` is who watches health, by
     default `cluster`; `before_phase` is called with each phase's name and stops everything by raising, `before_wait`
-    before objects are given time to settle. What `checks` select is Current by them before a later phase begins.
+    with the objects that are given time to settle. What `checks` select is Current by them before a later phase begins.
     """
     found = content_digest(
         content.manifests, install_namespace=content.install_namespace, service_account=content.service_account

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,6 +40,7 @@ from provisioner.values import Action, Content, ObjectRef, Plan
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
+MAX_NAMED = 3
 
 
 class NoLongerWished(PratiqueError):
@@ -247,11 +248,19 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check_again(request, api, worker, reviewed),
-        before_wait=notes.write,
+        before_wait=partial(_say_what_is_waited_for, notes, revision),
         checks=health_checks(request.spec),
     )
     left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
     _finish(request, notes.keep(outcomes), left_out)
+
+
+def _say_what_is_waited_for(notes: Notes, revision: Revision, refs: Sequence[ObjectRef]) -> None:
+    """For who watches: it may take minutes, in which nothing else is heard of the apply."""
+    notes.write()
+    named = ", ".join(map(str, refs[:MAX_NAMED])) + (f" and {len(refs) - MAX_NAMED} more" if refs[MAX_NAMED:] else "")
+    applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
+    applying.update(message=f"before what comes next, these have to be ready: {named}")
 
 
 def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> None:

@@ -132,7 +132,7 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         ),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check(request, target, api, worker),
-        before_wait=notes.write,
+        before_wait=lambda _: notes.write(),
         checks=health_checks(target.revision.request.spec),
     )
     return notes.keep(outcomes)

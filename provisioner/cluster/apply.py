@@ -62,7 +62,7 @@ def _nothing(_: str) -> None:
     return None
 
 
-def _no_one() -> None:
+def _no_one(_: Sequence[ObjectRef]) -> None:
     return None
 
 
@@ -71,8 +71,9 @@ class Terms:
     """How to apply. `observer` is who watches objects settle, by default the identity that writes.
 
     `before_phase` is called with the name of each phase before anything of it is touched; what it raises ends the apply
-    there (S25). The deletions are the phases "delete ...". `before_wait` is called before objects are watched until
-    they have settled, which may take minutes. `checks` are the deployment's own: what they select is waited for too.
+    there (S25). The deletions are the phases "delete ...". `before_wait` is called with the objects that are
+    watched until they have settled, which may take minutes. `checks` are the deployment's own: what they select is
+    waited for too.
     """
 
     field_manager: str
@@ -80,7 +81,7 @@ class Terms:
     parallel: int = PARALLEL
     observer: Cluster | None = None
     before_phase: Callable[[str], None] = _nothing
-    before_wait: Callable[[], None] = _no_one
+    before_wait: Callable[[Sequence[ObjectRef]], None] = _no_one
     checks: Sequence[HealthCheck] = ()
 
 
@@ -267,7 +268,7 @@ class _Apply:
         if not refs:
             return ""
         observer = self._terms.observer or self._cluster
-        self._terms.before_wait()
+        self._terms.before_wait(refs)
         try:
             found = until_settled(observer, refs, timeout_seconds=self._left())
             checked = [ref for ref in refs if self._is_checked(ref)]

@@ -7,9 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import yaml
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import Settings
 
 from approvals.models import BundleDeployment, Revision
+from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -64,6 +68,25 @@ def test_a_deployment_is_healthy_only_by_its_own_checks_too(station: Station, re
     station.ctl("label", "-n", station.namespace, "deployment/own", "checked=yes")
     assert look_until(station, deployment, "3 of 3") == "3 of 3 objects are ready"
     assert healthy(station, "own")[:2] == ("True", "Current")
+
+
+def test_what_a_check_waits_for_holds_later_phases_and_is_said_meanwhile(
+    any_station: Station, registry: Registry, settings: Settings
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 0.05}
+    gate = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "data.version", "value": "2"}}
+    source = bundles.image(registry, "gated", bundles.app("gated", "1"))
+    deployment = any_station.wish("gated", source, healthChecks=[gate])
+    any_station.work()
+    with CaptureQueriesContext(connection) as queries:
+        request = any_station.approve(deployment)
+    place = f"{any_station.namespace}/gated"
+    said = f"before what comes next, these have to be ready: ConfigMap {place}"
+    assert any(said in query["sql"] for query in queries)
+    assert (request.state, request.problem_code) == ("failed", "apply-failed")
+    assert f"phase configuration: ConfigMap {place} is InProgress" in request.problem
+    assert request.revision.message == request.problem
+    assert any_station.api.get(ObjectRef("apps", "v1", "Deployment", any_station.namespace, "gated")) is None
 
 
 def test_a_missed_deadline_is_a_reason_of_its_own_with_the_schedulers_words(

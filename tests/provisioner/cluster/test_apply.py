@@ -107,7 +107,7 @@ def test_outcomes_come_phase_by_phase_and_the_gate_is_asked_before_each(scene: S
 
 
 def test_whoever_asks_is_told_before_objects_are_given_time_to_settle(scene: Scene):
-    waits: list[list[str]] = []
+    waits: list[list[str | int]] = []
     seen: list[str] = []
     wished = scene.content(scene.definition(), scene.widget())
     outcomes = apply(
@@ -115,11 +115,11 @@ def test_whoever_asks_is_told_before_objects_are_given_time_to_settle(scene: Sce
         wished,
         scene.plan(scene.definition(), scene.widget()),
         scene.inventory,
-        Terms(MANAGER, timeout_seconds=30.0, before_wait=lambda: waits.append([*seen])),
+        Terms(MANAGER, timeout_seconds=30.0, before_wait=lambda refs: waits.append([*seen, len(refs)])),
     )
     while one := next(outcomes, None):
         seen.append(one.ref.kind)
-    assert waits[0] == ["CustomResourceDefinition"]
+    assert waits[0] == ["CustomResourceDefinition", 1]
     assert seen == ["CustomResourceDefinition", "Widget"]
 
 
@@ -403,7 +403,9 @@ def test_a_phase_goes_on_once_a_check_holds(scene: Scene, kubernetes_api):
         kubernetes_api.replace({**scene.live(gate), "data": {"open": "yes"}})
 
     timer = threading.Timer(1.0, open_it)
-    outcomes = scene.deploy(gate, scene.service(), timeout_seconds=30.0, checks=READY, before_wait=timer.start)
+    outcomes = scene.deploy(
+        gate, scene.service(), timeout_seconds=30.0, checks=READY, before_wait=lambda _: timer.start()
+    )
     timer.join()
     assert failures(outcomes) == []
     assert scene.live(scene.service()) is not None
