@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +28,28 @@ class PackedJSONField(Base):
     description = "JSON, packed"
 
     def get_prep_value(self, value: Any) -> bytes | None:
-        return None if value is None else zlib.compress(orjson.dumps(value), LEVEL)
+        return None if value is None else zlib.compress(_written(value), LEVEL)
 
     def from_db_value(self, value: bytes | memoryview | None, *_: object) -> Any:
-        return None if value is None else orjson.loads(zlib.decompress(value))
+        return None if value is None else _read(zlib.decompress(value))
 
     def to_python(self, value: Any) -> Any:
         """A fixture holds the text that `value_to_string` wrote."""
-        return orjson.loads(value) if isinstance(value, str) else value
+        return _read(value) if isinstance(value, str) else value
 
     def value_to_string(self, obj: models.Model) -> str:
-        return orjson.dumps(self.value_from_object(obj)).decode()
+        return _written(self.value_from_object(obj)).decode()
+
+
+def _written(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # whole numbers past 64 bits, as PostgreSQL's jsonb makes of 1e20, and what is nested past 254
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _read(text: str | bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:  # the same
+        return json.loads(text)

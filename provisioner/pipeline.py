@@ -295,6 +295,7 @@ def deploy(  # noqa: PLR0913 -- each by its name
     observer: Cluster | None = None,
     before_phase: Callable[[str], None] | None = None,
     before_wait: Callable[[Sequence[ObjectRef]], None] | None = None,
+    while_waiting: Callable[[], None] | None = None,
     checks: Sequence[HealthCheck] = (),
 ) -> Iterator[Outcome]:
     """Do what the reviewed `plan` says, as the identity of `cluster`: one Outcome per object, as they happen.
@@ -302,7 +303,8 @@ def deploy(  # noqa: PLR0913 -- each by its name
     The manifests are hashed again first: DigestMismatch where they are not those of `content.digest`, before anything
     is touched. PlanChanged, PreconditionFailed and the rest as in cluster.apply. `observer` is who watches health, by
     default `cluster`; `before_phase` is called with each phase's name and stops everything by raising, `before_wait`
-    with the objects that are given time to settle. What `checks` select is Current by them before a later phase begins.
+    with the objects that are given time to settle, `while_waiting` every few seconds of any wait, which it ends by
+    raising. What `checks` select is Current by them before a later phase begins.
     """
     found = content_digest(
         content.manifests, install_namespace=content.install_namespace, service_account=content.service_account
@@ -312,6 +314,7 @@ def deploy(  # noqa: PLR0913 -- each by its name
     terms = applying.Terms(FIELD_MANAGER, deadline_seconds, observer=observer, checks=checks)
     terms = replace(terms, before_phase=before_phase) if before_phase else terms
     terms = replace(terms, before_wait=before_wait) if before_wait else terms
+    terms = replace(terms, while_waiting=while_waiting) if while_waiting else terms
     return applying.apply(cluster, content, plan, inventory, terms)
 
 

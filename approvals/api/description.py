@@ -35,7 +35,7 @@ WORDS = {
     415: "The body is not JSON.",
     422: "The body is JSON, but not as expected.",
     429: "Too many calls, or too many open requests.",
-    500: "This failed; nothing was changed.",
+    500: "This failed; the log tells more.",
     503: "The cluster could not be asked, which is never a yes, or the database does not answer.",
 }
 Codes = Mapping[int, frozenset[str]]

@@ -56,7 +56,12 @@ SETTINGS = (
     Setting("REQUEST_HOURS", "72", "hours until a request that nobody settled expires", int),
     Setting("GROUPS_HOURS", "12", "hours that a person's groups are believed without a new sign-in", int),
     Setting("CLAIM_SECONDS", "60", "seconds after which a dead worker's claim lapses", int),
-    Setting("APPLY_MINUTES", "15", "minutes that an apply may take", int),
+    Setting(
+        "APPLY_MINUTES",
+        "15",
+        "minutes that an apply may take, where its spec sets no deadline",
+        int,
+    ),
     Setting(
         "PROGRESS_DEADLINE_MINUTES", "30", "minutes until a revision shall be healthy, where its spec does not say", int
     ),

@@ -16,8 +16,9 @@ from approvals.web import errors
 
 API = "/api/"
 RETRY_SECONDS = 5
-AWAY = "the database did not answer, or ended this transaction for another one; nothing was changed: try again"
-FAILED = "this failed, and nothing was changed by it; the log tells more under the request id"
+AWAY = "the database did not answer, or ended this transaction for another one: try again"
+FAILED = "this failed; the log tells more under the request id"
+UNSURE = "; whether anything was changed is not known: look before you send it again"
 
 
 def failed(http: HttpRequest) -> HttpResponse:
@@ -25,12 +26,13 @@ def failed(http: HttpRequest) -> HttpResponse:
     is_away = isinstance(sys.exception(), OperationalError | InterfaceError)
     status = 503 if is_away else 500
     response: HttpResponse
-    if http.path.startswith(API):
+    if http.path_info.startswith(API):
         code, words = ("unavailable", AWAY) if is_away else ("failed", FAILED)
+        words += "" if http.method in ("GET", "HEAD", "OPTIONS") else UNSURE
         body = body_of(status, code, words, requestId=errors.request_id())
         response = JsonResponse(body, status=status, content_type=CONTENT_TYPE)
     else:
-        response = errors.failed(status)
+        response = errors.failed(http, status)
     if is_away:
         response["Retry-After"] = str(RETRY_SECONDS)
     return response

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -246,13 +246,25 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
-        deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
-        before_phase=lambda _: _check_again(request, api, worker, reviewed),
+        deadline_seconds=apply_seconds(request.spec),
+        before_phase=partial(_begin_phase, revision, partial(_check_again, request, api, worker, reviewed)),
         before_wait=partial(_say_what_is_waited_for, notes, revision),
+        while_waiting=partial(notes.pulse, partial(_check_again, request, api, worker, reviewed)),
         checks=health_checks(request.spec),
     )
     left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
     _finish(request, notes.keep(outcomes), left_out)
+
+
+def apply_seconds(spec: Mapping[str, Any]) -> float:
+    """How long an apply may take: as long as the deployment gives a revision to get on, else PRATIQUE_APPLY_MINUTES."""
+    return float(spec.get("progressDeadlineMinutes") or settings.PRATIQUE["APPLY_MINUTES"]) * 60.0
+
+
+def _begin_phase(revision: Revision, check: Callable[[], None], _: str) -> None:
+    check()
+    applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
+    applying.exclude(message="").update(message="")
 
 
 def _say_what_is_waited_for(notes: Notes, revision: Revision, refs: Sequence[ObjectRef]) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -20,6 +21,8 @@ from provisioner.values import OutcomeState
 
 BATCH = 64
 SECONDS = 1.0
+# How many times a claim is renewed before it would lapse.
+PULSES = 4
 _LATER = ["action", "state", "message", "warnings", "at"]
 
 
@@ -56,6 +59,12 @@ class Notes:
         self._waiting[str(outcome.ref)[:OBJECT_LENGTH]] = (outcome, timezone.now())
         if len(self._waiting) >= BATCH or time.monotonic() - self._written_at >= SECONDS:
             self.write()
+
+    def pulse(self, check: Callable[[], None]) -> None:
+        """For every few seconds of a wait: where the claim was held on to long ago, do so again, and then `check`."""
+        if time.monotonic() - self._written_at >= settings.PRATIQUE["CLAIM_SECONDS"] / PULSES:
+            self.write()
+            check()
 
     @transaction.atomic(durable=True)
     def write(self) -> None:

@@ -159,6 +159,8 @@ def _planned(case: Case, content: Content, mine: Mapping[ObjectIdentity, str]) -
 
 def _write(case: Case, rows: Rows, content: Content, plan: Plan) -> None:
     request = case.revision.request
+    hold = partial(claims.renew_deployment, case.revision.deployment_id, case.worker)
+    notes = Notes(request, hold, Outcome.Step.OPTIONAL)
     outcomes = pipeline.deploy(
         case.installer,
         content,
@@ -166,9 +168,8 @@ def _write(case: Case, rows: Rows, content: Content, plan: Plan) -> None:
         inventory=case.inventory({one.ref.identity for one in content.manifests}),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check(case),
+        while_waiting=partial(notes.pulse, partial(_check, case)),
     )
-    hold = partial(claims.renew_deployment, case.revision.deployment_id, case.worker)
-    notes = Notes(request, hold, Outcome.Step.OPTIONAL)
     for outcome in outcomes:
         notes.take(outcome)
         notes.write()

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 from approvals import audit, store
@@ -24,7 +23,7 @@ from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Request, Revision
 from approvals.selectors import revisions
-from approvals.steps.deploy import NoLongerWished, check_reviewers, close
+from approvals.steps.deploy import NoLongerWished, apply_seconds, check_reviewers, close
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting
@@ -130,9 +129,10 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         inventory=DatabaseInventory(
             request.deployment, target.revision, partial(claims.check_held, request.pk, worker)
         ),
-        deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
+        deadline_seconds=apply_seconds(target.revision.request.spec),
         before_phase=lambda _: _check(request, target, api, worker),
         before_wait=lambda _: notes.write(),
+        while_waiting=partial(notes.pulse, partial(_check, request, target, api, worker)),
         checks=health_checks(target.revision.request.spec),
     )
     return notes.keep(outcomes)

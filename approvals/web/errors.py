@@ -10,6 +10,7 @@ from approvals.errors import DigestMoved, Refused
 from approvals.web.rendering import page
 
 UNAVAILABLE = 503
+READS = ("GET", "HEAD")
 TITLES = {
     400: "This cannot be done",
     403: "You may not do this",
@@ -42,9 +43,9 @@ def not_found(http: HttpRequest, exception: Exception | None = None) -> HttpResp
     return page(http, "404.html", {"request_id": request_id()}, status=404)
 
 
-def failed(status: int) -> HttpResponse:
+def failed(http: HttpRequest, status: int) -> HttpResponse:
     """500, or 503 where the database is away. Nothing is asked of it or of the session here."""
-    facts = {"request_id": request_id(), "is_away": status == UNAVAILABLE}
+    facts = {"request_id": request_id(), "is_away": status == UNAVAILABLE, "was_read": http.method in READS}
     return HttpResponse(render_to_string("500.html", facts), status=status)
 
 

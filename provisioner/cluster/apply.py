@@ -10,9 +10,10 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import nonce_of, uid_of
@@ -23,19 +24,21 @@ from provisioner.cluster.order import (
     Phase,
     Step,
     deletion_phases,
-    is_built_in,
     is_system_namespace,
+    is_workload,
     phases,
 )
 from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.pruning import bodies_of
 from provisioner.cluster.watch import failing_pods, until_gone, until_settled
 from provisioner.cluster.write import Job, Writer
-from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind
+from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, TryLater, UnknownKind
 from provisioner.probes import HealthCheck
 from provisioner.values import (
+    WORST_FIRST,
     Action,
     Content,
+    Health,
     HealthState,
     InventoryItem,
     Manifest,
@@ -52,6 +55,8 @@ PARALLEL = 8
 _CHUNK = 16
 _IDLE = frozenset({Action.NONE, Action.SKIP})
 _SERVED_PAUSE_SECONDS = 0.25
+_PULSE_SECONDS = 5.0
+T = TypeVar("T")
 
 
 # A write that has begun, with its nonce, or an outcome without one.
@@ -66,6 +71,10 @@ def _no_one(_: Sequence[ObjectRef]) -> None:
     return None
 
 
+def _nobody() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How to apply. `observer` is who watches objects settle, by default the identity that writes.
@@ -73,7 +82,8 @@ class Terms:
     `before_phase` is called with the name of each phase before anything of it is touched; what it raises ends the apply
     there (S25). The deletions are the phases "delete ...". `before_wait` is called with the objects that are
     watched until they have settled, which may take minutes. `checks` are the deployment's own: what they select is
-    waited for too.
+    waited for too. `while_waiting` is called every few seconds while nothing else is heard of the apply (objects settle
+    or go, a write is tried again); what it raises ends the apply there.
     """
 
     field_manager: str
@@ -82,6 +92,7 @@ class Terms:
     observer: Cluster | None = None
     before_phase: Callable[[str], None] = _nothing
     before_wait: Callable[[Sequence[ObjectRef]], None] = _no_one
+    while_waiting: Callable[[], None] = _nobody
     checks: Sequence[HealthCheck] = ()
 
 
@@ -134,6 +145,7 @@ class _Apply:
         self._end = time.monotonic() + terms.timeout_seconds
         self._writer = Writer(cluster, terms.field_manager, self._end)
         self._stopped = ""
+        self._ended_by: PratiqueError | None = None
         self._settled: set[ObjectRef] = set()
 
     def run(self, content: Content) -> Iterator[Outcome]:
@@ -202,7 +214,7 @@ class _Apply:
         ]
 
     def _ended(self, chunk: list[_UnderWay]) -> list[Outcome]:
-        known = [("", one) if isinstance(one, Outcome) else (one[0], one[1].result()) for one in chunk]
+        known = [("", one) if isinstance(one, Outcome) else (one[0], self._result(one[1])) for one in chunk]
         self._inventory.confirm_many([(one.ref, nonce, one.uid) for nonce, one in known if nonce and one.uid])
         return [outcome for _, outcome in known]
 
@@ -211,6 +223,8 @@ class _Apply:
         try:
             return self._prepared(manifest, planned, item)
         except PratiqueError as exc:
+            if exc is self._ended_by:
+                raise
             uid = item.uid if item else ""
             return Outcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid)
 
@@ -232,13 +246,13 @@ class _Apply:
         return Job(manifest, planned, nonce)
 
     def _is_there(self, item: InventoryItem) -> bool:
-        live = self._writer.patiently(lambda: self._cluster.get(item.ref))
+        live = self._patiently(lambda: self._cluster.get(item.ref))
         return live is not None and uid_of(live) == item.uid
 
     def _make_room(self, item: InventoryItem) -> None:
         """Delete what is to be replaced, while the inventory still holds it, and wait until it is gone."""
-        self._writer.patiently(lambda: self._cluster.delete(item.ref, uid=item.uid))
-        left = until_gone(self._cluster, {item.ref: item.uid}, timeout_seconds=self._left())
+        self._patiently(lambda: self._cluster.delete(item.ref, uid=item.uid))
+        left = self._until_gone({item.ref: item.uid})
         if left:
             raise PreconditionFailed(f"{item.ref} was deleted to be replaced: {left[item.ref]}", status=409)
 
@@ -246,15 +260,20 @@ class _Apply:
 
     def _unsettled(self, phase: Phase, later: list[Phase]) -> str:
         """Wait for what later phases stand on; "" if it stands, else why not."""
-        if not self._changes(phase) or not any(map(self._changes, later)):
+        if not any(map(self._changes, later)):
             return ""
-        words = self._wait([one.ref for one in phase.manifests if self._is_waited_for(phase, one.ref)])
+        words = self._wait([one.ref for one in phase.manifests if self._is_waited_for(phase, one)])
         return f"phase {phase.name}: {words}" if words else self._unserved(phase)
 
-    def _is_waited_for(self, phase: Phase, ref: ObjectRef) -> bool:
-        """Claims, load balancers and certificates are not: some settle only through what comes later."""
-        is_workload = phase.name == "deploy" and is_built_in(ref.group)
-        return phase.name in {"namespaces", "crds"} or is_workload or self._is_checked(ref)
+    def _is_waited_for(self, phase: Phase, manifest: Manifest) -> bool:
+        """Claims, load balancers and certificates are not: some settle only through what comes later.
+
+        What does not stop being ready (a namespace, a definition) only where it is written; a workload and what a check
+        selects always: else an apply that is tried again would go on over what held it before.
+        """
+        if phase.name in {"namespaces", "crds"} and self._changes(phase):
+            return True
+        return is_workload(manifest.body) or self._is_checked(manifest.ref)
 
     def _is_checked(self, ref: ObjectRef) -> bool:
         return any(check.selects(ref) for check in self._terms.checks)
@@ -270,16 +289,43 @@ class _Apply:
         observer = self._terms.observer or self._cluster
         self._terms.before_wait(refs)
         try:
-            found = until_settled(observer, refs, timeout_seconds=self._left())
-            checked = [ref for ref in refs if self._is_checked(ref)]
-            found |= until_sound(observer, checked, self._terms.checks, timeout_seconds=self._left())
+            found = self._settled_health(observer, refs)
         except PratiqueError as exc:
+            if exc is self._ended_by or isinstance(exc, TryLater):  # which carries on later, and is no failure
+                raise
             return f"could not see whether it settled: {exc}"
-        for ref, health in sorted(found.items()):
+        for ref, health in sorted(found.items(), key=lambda it: (WORST_FIRST.index(it[1].state), it[0])):
             if health.state is not HealthState.CURRENT:
                 return "; ".join([f"{ref} is {health.state}: {health.message}", *self._pods_of(observer, ref)])
         self._settled.update(refs)
         return ""
+
+    def _settled_health(self, observer: Cluster, refs: list[ObjectRef]) -> dict[ObjectRef, Health]:
+        found = until_settled(observer, refs, timeout_seconds=self._left(), while_waiting=self._pulse)
+        if any(one.state is HealthState.FAILED for one in found.values()):
+            return found
+        checked = [ref for ref in refs if self._is_checked(ref)]
+        checks, left = self._terms.checks, self._left()
+        return found | until_sound(observer, checked, checks, timeout_seconds=left, while_waiting=self._pulse)
+
+    def _until_gone(self, uids: Mapping[ObjectRef, str]) -> dict[ObjectRef, str]:
+        return until_gone(self._cluster, uids, timeout_seconds=self._left(), while_waiting=self._pulse)
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        return self._result(self._pool.submit(self._writer.patiently, call))
+
+    def _result(self, future: Future[T]) -> T:
+        """What a thread of the pool came to."""
+        while not wait([future], timeout=_PULSE_SECONDS).done:
+            self._pulse()
+        return future.result()
+
+    def _pulse(self) -> None:
+        try:
+            self._terms.while_waiting()
+        except PratiqueError as exc:
+            self._ended_by = exc
+            raise
 
     def _pods_of(self, observer: Cluster, ref: ObjectRef) -> list[str]:
         if ref.group not in {"apps", "batch"}:
@@ -291,7 +337,7 @@ class _Apply:
 
     def _unserved(self, phase: Phase) -> str:
         """A CRD may be established a moment before its kind is served."""
-        if phase.name != "crds":
+        if phase.name != "crds" or not self._changes(phase):
             return ""
         self._cluster.forget_discovery()
         for manifest in phase.manifests:
@@ -300,6 +346,7 @@ class _Apply:
             while self._cluster.resource_of(group, "", kind) is None:
                 if self._left() <= _SERVED_PAUSE_SECONDS:
                     return f"phase crds: {kind}.{group} is established and not served"
+                self._pulse()
                 time.sleep(_SERVED_PAUSE_SECONDS)
         return ""
 
@@ -311,12 +358,8 @@ class _Apply:
             yield from (_skipped(one, self._stopped) for one in planned)
             return
         self._terms.before_phase(f"delete {going.name}")
-        asked = list(self._pool.map(self._delete, planned))
-        left = until_gone(
-            self._cluster,
-            {one.ref: one.uid for one in asked if one.state is OutcomeState.DONE},
-            timeout_seconds=self._left(),
-        )
+        asked = [self._result(one) for one in [self._pool.submit(self._delete, each) for each in planned]]
+        left = self._until_gone({one.ref: one.uid for one in asked if one.state is OutcomeState.DONE})
         for outcome in asked:
             words = outcome.message or left.get(outcome.ref, "")
             is_failed = outcome.state is OutcomeState.FAILED or outcome.ref in left

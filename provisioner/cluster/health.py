@@ -136,6 +136,8 @@ def _daemon_set(obj: JsonObject) -> Health:
         "numberAvailable": "available",
         "numberReady": "ready",
     }
+    if (spec_of(obj).get("updateStrategy") or {}).get("type") == "OnDelete":  # updated when somebody deletes its pods
+        del keys["updatedNumberScheduled"]
     return short(status, count_of(status, "desiredNumberScheduled"), keys) or Health(HealthState.CURRENT)
 
 

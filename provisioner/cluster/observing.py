@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from provisioner.cluster.backends import health_of_backends
 from provisioner.cluster.discovery import Resource
 from provisioner.cluster.health import health_of
 from provisioner.cluster.reasons import reasons
-from provisioner.errors import ClusterError, UnknownKind
+from provisioner.errors import ClusterError, TryLater, UnknownKind
 from provisioner.probes import HealthCheck
 from provisioner.values import WORST_FIRST, Health, HealthState, JsonObject, ObjectRef
 
@@ -74,19 +74,29 @@ def observe(
 
 
 def until_sound(
-    cluster: Cluster, refs: Iterable[ObjectRef], checks: Sequence[HealthCheck], *, timeout_seconds: float
+    cluster: Cluster,
+    refs: Iterable[ObjectRef],
+    checks: Sequence[HealthCheck],
+    *,
+    timeout_seconds: float,
+    while_waiting: Callable[[], None],
 ) -> dict[ObjectRef, Health]:
     """The health of each object once all are Current or one has Failed, or when the time is over.
 
-    Looked at again and again: what a check asks for may depend on time alone.
+    Looked at again and again, as what a check asks for may depend on time alone; `while_waiting` is called in between,
+    and ends the wait by raising.
     """
     end, pause, wished = time.monotonic() + timeout_seconds, 0.5, list(refs)
     while wished:
-        health = observe(cluster, wished, now=datetime.now(UTC), checks=checks)
+        try:
+            health = observe(cluster, wished, now=datetime.now(UTC), checks=checks)
+        except TryLater as exc:  # who does not answer now may do so in a moment
+            health = dict.fromkeys(wished, Health(HealthState.UNKNOWN, str(exc)))
         states = {one.state for one in health.values()}
-        if states == {HealthState.CURRENT} or HealthState.FAILED in states or time.monotonic() + pause > end:
+        if states == {HealthState.CURRENT} or HealthState.FAILED in states or time.monotonic() >= end:
             return health
-        time.sleep(pause)
+        while_waiting()
+        time.sleep(max(min(pause, end - time.monotonic()), 0.0))
         pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
     return {}
 

@@ -79,6 +79,7 @@ _PHASE_OF = {
 }
 _LEAVING = tuple(name for phase in reversed(PHASES) for name in ((CUSTOM, phase) if phase == "deploy" else (phase,)))
 _BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "extensions"})
+_PODS = frozenset({GroupKind("", "Pod"), GroupKind("", "ReplicationController")})
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -197,6 +198,13 @@ def is_built_in(group: str) -> bool:
     """Whether a group is Kubernetes' own: the old short names, and `*.k8s.io` served by the API server itself."""
     own = {key.group for key in _PHASE_OF if key.group.endswith(".k8s.io")} - {"autoscaling.k8s.io"}
     return group in _BUILT_IN_GROUPS or group in own
+
+
+def is_workload(obj: JsonObject) -> bool:
+    """Whether a controller of Kubernetes itself brings it up; what is paused waits for people."""
+    ref = ObjectRef.of(obj)
+    is_one = ref.group in ("apps", "batch") or ref.group_kind in _PODS
+    return is_one and (obj.get("spec") or {}).get("paused") is not True
 
 
 def is_system_namespace(ref: ObjectRef) -> bool:

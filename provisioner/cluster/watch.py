@@ -29,12 +29,22 @@ _SETTLED = frozenset({HealthState.CURRENT, HealthState.FAILED})
 _LOOK_AGAIN_SECONDS = 5.0
 
 
+def _nothing() -> None:
+    return None
+
+
 def until_settled(
-    cluster: Cluster, refs: Iterable[ObjectRef], *, timeout_seconds: float, on_change: OnChange | None = None
+    cluster: Cluster,
+    refs: Iterable[ObjectRef],
+    *,
+    timeout_seconds: float,
+    on_change: OnChange | None = None,
+    while_waiting: Callable[[], None] = _nothing,
 ) -> dict[ObjectRef, Health]:
     """The health of each object once all are Current or Failed, or when the time is over.
 
-    `on_change` is called, in the caller's thread, with each health that differs from the last one told.
+    `on_change` is called, in the caller's thread, with each health that differs from the last one told, and
+    `while_waiting` every few seconds at least; what it raises ends the wait.
     """
     end = time.monotonic() + timeout_seconds
     room = _Room(cluster, {ref: Health(HealthState.UNKNOWN, "not looked at yet") for ref in refs}, on_change)
@@ -46,6 +56,7 @@ def until_settled(
     try:
         while not room.is_settled and (left := end - time.monotonic()) > 0:
             room.take(min(left, _LOOK_AGAIN_SECONDS))
+            while_waiting()
     finally:
         room.leave()
         for thread in threads:
@@ -53,7 +64,13 @@ def until_settled(
     return dict(room.health)
 
 
-def until_gone(cluster: Cluster, uids: Mapping[ObjectRef, str], *, timeout_seconds: float) -> dict[ObjectRef, str]:
+def until_gone(
+    cluster: Cluster,
+    uids: Mapping[ObjectRef, str],
+    *,
+    timeout_seconds: float,
+    while_waiting: Callable[[], None] = _nothing,
+) -> dict[ObjectRef, str]:
     """Wait until none of the objects with these uids is left; for those that are, the answer says why."""
     end, pause = time.monotonic() + timeout_seconds, 0.05
     left = dict(uids)
@@ -62,6 +79,7 @@ def until_gone(cluster: Cluster, uids: Mapping[ObjectRef, str], *, timeout_secon
         left = {ref: left[ref] for ref in words}
         if not left or time.monotonic() + pause > end:
             return words
+        while_waiting()
         time.sleep(pause)
         pause = min(pause * 2, _MAX_POLL_SECONDS)
 

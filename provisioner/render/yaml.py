@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -234,6 +233,7 @@ class _Reader:
         self._documents = 0
         self._frames: list[_Frame] = []
         self._anchors: dict[str, _Anchored] = {}
+        self._texts: dict[str, str] = {}
         self._take = {
             yaml.ScalarEvent: self._scalar,
             yaml.AliasEvent: self._alias,
@@ -270,7 +270,7 @@ class _Reader:
         except InvalidManifest as exc:
             raise self._refuse(str(exc)) from exc
         if isinstance(value, str):  # one of each: "type: string" stands in a CRD some thousand times
-            value = sys.intern(value)
+            value = self._texts.setdefault(value, value)
         if event.anchor:
             self._anchors[event.anchor] = _Anchored(value, characters=len(event.value))
         if event.value == "<<" and (is_plain or event.tag == MERGE) and self._waits_for_key():
@@ -338,7 +338,8 @@ class _Reader:
     def _put_key(self, value: Scalar) -> None:
         frame = self._frames[-1]
         try:
-            frame.key = sys.intern(key(value))
+            name = key(value)
+            frame.key = self._texts.setdefault(name, name)
         except InvalidManifest as exc:
             raise self._refuse(str(exc)) from exc
         written = frame.written or set()

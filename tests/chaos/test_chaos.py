@@ -179,7 +179,7 @@ def test_whatever_happens_between_two_writes_all_is_as_if_nothing_had_happened(
     say(capsys, hurt, points, f"points without kill -9: {len(missed)}")
     assert len(hurt) == RUNS
     # Fewer runs than points are for trying things out.
-    assert missed == [] or sum(points.values()) + len(points) + PARTS > RUNS
+    assert missed == [] or sum(points.values()) + len(points) * PARTS > RUNS
 
 
 def test_a_real_api_server_and_etcd_may_go_and_come_back_between_two_writes(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
 import yaml
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
+from approvals import services
 from approvals.models import BundleDeployment, Revision
+from approvals.steps.notes import Notes
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
@@ -87,6 +91,33 @@ def test_what_a_check_waits_for_holds_later_phases_and_is_said_meanwhile(
     assert f"phase configuration: ConfigMap {place} is InProgress" in request.problem
     assert request.revision.message == request.problem
     assert any_station.api.get(ObjectRef("apps", "v1", "Deployment", any_station.namespace, "gated")) is None
+
+
+def test_the_claim_is_held_through_a_wait_and_a_pause_ends_it(
+    any_station: Station, registry: Registry, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 1, "CLAIM_SECONDS": 4}
+    gate = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "data.version", "value": "2"}}
+    source = bundles.image(registry, "patient", bundles.app("patient", "1"))
+    deployment = any_station.wish("patient", source, healthChecks=[gate])
+    any_station.work()
+    pulse, pulses = Notes.pulse, 0
+
+    def pausing(notes: Notes, check: Callable[[], None]) -> None:
+        nonlocal pulses
+        pulses += 1
+        if pulses == 4:
+            rita = any_station.people["rita"]
+            services.pause_deployment(by=rita, deployment=deployment, is_paused=True, reason="wait", via="browser")
+        pulse(notes, check)
+
+    monkeypatch.setattr(Notes, "pulse", pausing)
+    with CaptureQueriesContext(connection) as queries:
+        request = any_station.approve(deployment)
+    assert (request.state, "paused by rita: wait" in request.problem) == ("applying", True)
+    renewed = [it for it in queries if it["sql"].startswith('UPDATE "approvals_request" SET "claimed_until"')]
+    assert len(renewed) >= 4
+    assert request.revision.finished_at is None
 
 
 def test_a_missed_deadline_is_a_reason_of_its_own_with_the_schedulers_words(

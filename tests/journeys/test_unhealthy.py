@@ -19,7 +19,12 @@ from tests.journeys.station import Station
 from tests.services.registry import Registry
 
 RESTORE: dict[str, Any] = {"onFailure": "RestorePrevious"}
-SHIPSHAPE = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "metadata.labels.shape", "value": "ship"}}
+# Of what comes last, so that it holds no later phase.
+SHIPSHAPE = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "fieldValue": {"path": "metadata.labels.shape", "value": "ship"},
+}
 
 
 class Killed(BaseException):
@@ -33,9 +38,9 @@ def version_of(station: Station, name: str) -> str:
 
 
 def heal(station: Station, name: str) -> None:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    live = station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, name))
     assert live is not None
-    live["metadata"]["labels"] = {"shape": "ship"}
+    live["metadata"]["labels"]["shape"] = "ship"
     station.api.replace(live)
 
 

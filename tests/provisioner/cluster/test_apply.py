@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -396,6 +397,40 @@ def test_what_a_check_of_the_deployment_says_holds_later_phases(scene: Scene, ch
     assert "ConfigMap" in outcomes[-1].message
 
 
+@pytest.mark.parametrize("checks", [READY, ()], ids=["a check", "a workload"])
+def test_whoever_applies_may_end_a_wait(real_scene: Scene, checks):
+    scene = real_scene  # the sandbox has a node for every pod
+    web = scene.deployment()
+    web["spec"]["template"]["spec"]["nodeSelector"] = {"harbour": "none-such"}
+    waiting = (scene.config_map("gate", open="no"), web) if checks else (web,)
+
+    def pause() -> None:
+        raise PreconditionFailed("paused")
+
+    began = time.monotonic()
+    with pytest.raises(PreconditionFailed, match="^paused$"):
+        scene.deploy(*waiting, scene.ingress(), timeout_seconds=60.0, checks=checks, while_waiting=pause)
+    assert time.monotonic() - began < 30.0
+    assert scene.live(scene.ingress()) is None
+
+
+def test_a_deletion_that_takes_long_may_be_ended_too(scene: Scene):
+    held = scene.config_map("held")
+    assert failures(scene.deploy(held, scene.config_map("stays"))) == []
+    live = scene.live(held)
+    scene.cluster.replace({**live, "metadata": {**live["metadata"], "finalizers": ["example.com/hold"]}})
+
+    def pause() -> None:
+        raise PreconditionFailed("paused")
+
+    try:
+        with pytest.raises(PreconditionFailed, match="^paused$"):
+            scene.deploy(scene.config_map("stays"), timeout_seconds=60.0, while_waiting=pause)
+    finally:
+        live = scene.live(held)
+        scene.cluster.replace({**live, "metadata": {**live["metadata"], "finalizers": []}})
+
+
 def test_a_phase_goes_on_once_a_check_holds(scene: Scene, kubernetes_api):
     gate = scene.config_map("gate", open="no")
 
@@ -409,6 +444,41 @@ def test_a_phase_goes_on_once_a_check_holds(scene: Scene, kubernetes_api):
     timer.join()
     assert failures(outcomes) == []
     assert scene.live(scene.service()) is not None
+
+
+def test_what_held_an_apply_holds_the_next_one_of_the_same_too(scene: Scene):
+    wished = scene.config_map("gate", open="no"), scene.service()
+    for _ in range(2):
+        assert scene.deploy(*wished, timeout_seconds=1.0, checks=READY)[-1].state is SKIPPED
+    assert scene.live(scene.service()) is None
+
+
+def test_the_worst_is_named(real_scene: Scene):
+    scene = real_scene  # the sandbox binds every claim
+    checks = health_checks(
+        {
+            "healthChecks": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "name": "aaa", "cel": {"current": "data.open == 'yes'"}},
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "name": "zzz",
+                    "cel": {"failed": "data.open == 'no'", "current": "data.open == 'yes'"},
+                },
+            ]
+        }
+    )
+    gates = [scene.config_map(name, open="no") for name in ("aaa", "zzz")]
+    began = time.monotonic()
+    outcomes = scene.deploy(*gates, scene.service(), timeout_seconds=60.0, checks=checks)
+    assert "/zzz is Failed" in outcomes[-1].message
+    assert time.monotonic() - began < 30.0
+
+
+def test_what_is_paused_is_not_waited_for(scene: Scene):
+    web = scene.deployment()
+    web["spec"]["paused"] = True
+    assert failures(scene.deploy(web, scene.ingress(), timeout_seconds=10.0)) == []
 
 
 def test_a_check_of_what_comes_last_holds_nothing(scene: Scene):
