@@ -51,6 +51,7 @@ from provisioner.values import (
 
 TIMEOUT_SECONDS = 600.0
 PARALLEL = 8
+MAX_WATCHES = 16
 # Recorded ahead at once; the next chunk is written while the outcomes of one are recorded.
 _CHUNK = 16
 _IDLE = frozenset({Action.NONE, Action.SKIP})
@@ -301,10 +302,13 @@ class _Apply:
         return ""
 
     def _settled_health(self, observer: Cluster, refs: list[ObjectRef]) -> dict[ObjectRef, Health]:
-        found = until_settled(observer, refs, timeout_seconds=self._left(), while_waiting=self._pulse)
+        """By a watch of each place where that is a few, else by looking again and again, as for checks."""
+        checked, found = refs, dict[ObjectRef, Health]()
+        if len({(ref.group_kind, ref.namespace) for ref in refs}) <= MAX_WATCHES:
+            checked = [ref for ref in refs if self._is_checked(ref)]
+            found = until_settled(observer, refs, timeout_seconds=self._left(), while_waiting=self._pulse)
         if any(one.state is HealthState.FAILED for one in found.values()):
             return found
-        checked = [ref for ref in refs if self._is_checked(ref)]
         checks, left = self._terms.checks, self._left()
         return found | until_sound(observer, checked, checks, timeout_seconds=left, while_waiting=self._pulse)
 

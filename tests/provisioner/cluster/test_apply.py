@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from provisioner.cluster.apply import Terms, apply, recover
+from provisioner.cluster.apply import MAX_WATCHES, Terms, apply, recover
 from provisioner.cluster.compare import NONCE
 from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.inventory import MemoryInventory
@@ -352,7 +352,11 @@ def test_a_deployment_becomes_available_before_admission_is_switched_on(scene: S
     assert scene.live(scene.deployment())["status"]["availableReplicas"] == 1
 
 
-def test_what_publishes_a_workload_comes_when_it_is_available(scene: Scene):
+@pytest.mark.parametrize("watches", [MAX_WATCHES, 0], ids=["a watch", "too many places to watch"])
+def test_what_publishes_a_workload_comes_when_it_is_available(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, watches: int
+):
+    monkeypatch.setattr("provisioner.cluster.apply.MAX_WATCHES", watches)
     outcomes = scene.deploy(scene.ingress(), scene.deployment(), scene.service(), timeout_seconds=60.0)
     assert failures(outcomes) == []
     assert [one.ref.kind for one in outcomes] == ["Service", "Deployment", "Ingress"]
