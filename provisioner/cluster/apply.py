@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -407,10 +408,12 @@ class _Apply:
             if item.uid or identity in wished:
                 continue
             try:
-                live = self._cluster.get(item.ref)
+                live = self._patiently(partial(self._cluster.get, item.ref))
             except UnknownKind:
                 live = None
-            except PratiqueError:
+            except PratiqueError as exc:
+                if exc is self._ended_by:
+                    raise
                 continue
             if live is None or nonce_of(live) != item.nonce:
                 self._inventory.forget(item.ref, "")

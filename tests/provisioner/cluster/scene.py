@@ -66,9 +66,10 @@ class Scene:
     def service(self, name: str = "web") -> dict[str, Any]:
         return self.namespaced("v1", "Service", name, spec={"selector": {"app": name}, "ports": [{"port": 80}]})
 
-    def ingress(self, name: str = "web") -> dict[str, Any]:
-        backend = {"service": {"name": name, "port": {"number": 80}}}
-        return self.namespaced("networking.k8s.io/v1", "Ingress", name, spec={"defaultBackend": backend})
+    def autoscaler(self, name: str = "web") -> dict[str, Any]:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3}
+        return self.namespaced("autoscaling/v2", "HorizontalPodAutoscaler", name, spec=spec)
 
     def job(self, name: str = "migrate", *, image: str = "example.com/migrate:1") -> dict[str, Any]:
         limits = {"limits": {"cpu": "1000m", "memory": "1024Mi"}}

@@ -353,26 +353,26 @@ def test_a_deployment_becomes_available_before_admission_is_switched_on(scene: S
 
 
 @pytest.mark.parametrize("watches", [MAX_WATCHES, 0], ids=["a watch", "too many places to watch"])
-def test_what_publishes_a_workload_comes_when_it_is_available(
+def test_what_stands_on_a_workload_comes_when_that_is_available(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, watches: int
 ):
     monkeypatch.setattr("provisioner.cluster.apply.MAX_WATCHES", watches)
-    outcomes = scene.deploy(scene.ingress(), scene.deployment(), scene.service(), timeout_seconds=60.0)
+    outcomes = scene.deploy(scene.autoscaler(), scene.deployment(), scene.service(), timeout_seconds=60.0)
     assert failures(outcomes) == []
-    assert [one.ref.kind for one in outcomes] == ["Service", "Deployment", "Ingress"]
+    assert [one.ref.kind for one in outcomes] == ["Service", "Deployment", "HorizontalPodAutoscaler"]
     available = scene.live(scene.deployment())["status"]["conditions"][0]["lastTransitionTime"]
-    assert available <= scene.live(scene.ingress())["metadata"]["creationTimestamp"]
+    assert available <= scene.live(scene.autoscaler())["metadata"]["creationTimestamp"]
 
 
-def test_a_workload_that_does_not_start_is_not_published(real_scene: Scene):
+def test_on_a_workload_that_does_not_start_nothing_is_built(real_scene: Scene):
     scene = real_scene  # the sandbox has a node for every pod
     web = scene.deployment()
     web["spec"]["template"]["spec"]["nodeSelector"] = {"harbour": "none-such"}
-    outcomes = scene.deploy(web, scene.ingress(), timeout_seconds=3.0)
-    assert states(outcomes) == {"Deployment/web": DONE, "Ingress/web": SKIPPED}
+    outcomes = scene.deploy(web, scene.autoscaler(), timeout_seconds=3.0)
+    assert states(outcomes) == {"Deployment/web": DONE, "HorizontalPodAutoscaler/web": SKIPPED}
     assert "phase deploy: Deployment.apps" in outcomes[-1].message
     assert "nodes" in outcomes[-1].message
-    assert scene.live(scene.ingress()) is None
+    assert scene.live(scene.autoscaler()) is None
 
 
 READY = health_checks(
@@ -413,9 +413,9 @@ def test_whoever_applies_may_end_a_wait(real_scene: Scene, checks):
 
     began = time.monotonic()
     with pytest.raises(PreconditionFailed, match="^paused$"):
-        scene.deploy(*waiting, scene.ingress(), timeout_seconds=60.0, checks=checks, while_waiting=pause)
+        scene.deploy(*waiting, scene.autoscaler(), timeout_seconds=60.0, checks=checks, while_waiting=pause)
     assert time.monotonic() - began < 30.0
-    assert scene.live(scene.ingress()) is None
+    assert scene.live(scene.autoscaler()) is None
 
 
 def test_a_deletion_that_takes_long_may_be_ended_too(scene: Scene):
@@ -482,7 +482,7 @@ def test_the_worst_is_named(real_scene: Scene):
 def test_what_is_paused_is_not_waited_for(scene: Scene):
     web = scene.deployment()
     web["spec"]["paused"] = True
-    assert failures(scene.deploy(web, scene.ingress(), timeout_seconds=10.0)) == []
+    assert failures(scene.deploy(web, scene.autoscaler(), timeout_seconds=10.0)) == []
 
 
 def test_a_check_of_what_comes_last_holds_nothing(scene: Scene):
