@@ -36,6 +36,7 @@ def test_a_namespace_a_crd_and_a_claim_are_named_with_what_goes_with_them(
     deployment = station.wish("fleet", bundles.image(registry, "fleet", files, "1"))
     station.work()
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    station.api.forget_discovery()  # asked again by itself only after a while
     for name in ("one", "two"):
         station.api.create(
             {"apiVersion": f"{group}/v1", "kind": "Skiff", "metadata": {"name": name, "namespace": station.namespace}}
