@@ -65,15 +65,7 @@ T = TypeVar("T")
 _UnderWay = Outcome | tuple[str, Future[Outcome]]
 
 
-def _nothing(_: str) -> None:
-    return None
-
-
-def _no_one(_: Sequence[ObjectRef]) -> None:
-    return None
-
-
-def _nobody() -> None:
+def _nothing(*_: object) -> None:
     return None
 
 
@@ -93,8 +85,8 @@ class Terms:
     parallel: int = PARALLEL
     observer: Cluster | None = None
     before_phase: Callable[[str], None] = _nothing
-    before_wait: Callable[[Sequence[ObjectRef]], None] = _no_one
-    while_waiting: Callable[[], None] = _nobody
+    before_wait: Callable[[Sequence[ObjectRef]], None] = _nothing
+    while_waiting: Callable[[], None] = _nothing
     checks: Sequence[HealthCheck] = ()
 
 
