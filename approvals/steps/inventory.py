@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from approvals.models import BundleDeployment, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
@@ -15,7 +16,7 @@ from provisioner.values import CollisionProtection, GroupKind, Identity, ObjectR
 from provisioner.values import InventoryItem as Item
 
 MAX_OPTIONAL_KINDS = 100
-BATCH = 500
+_REF = ("group", "version", "kind", "namespace", "name")
 
 
 class DatabaseInventory:
@@ -41,7 +42,7 @@ class DatabaseInventory:
 
     def items(self) -> dict[ObjectIdentity, Item]:
         rows = InventoryItem.objects.filter(deployment=self.deployment).order_by("pk")
-        found = {ref_of(row).identity: Item(ref_of(row), row.nonce, row.uid) for row in rows}
+        found = {ref.identity: Item(ref, nonce, uid) for ref, nonce, uid in _known(rows, "nonce", "uid")}
         return {identity: item for identity, item in found.items() if self._only is None or identity in self._only}
 
     def intend(self, ref: ObjectRef, nonce: str) -> None:
@@ -51,24 +52,25 @@ class DatabaseInventory:
     def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
         self._check_held()
         known = self._locked(ref for ref, _ in intents)
+        revision = self.revision and self.revision.pk
         new, changed = [], []
         for ref, nonce in intents:
-            row = known.get(ref.identity)
-            if row is None:
-                new.append(InventoryItem(deployment=self.deployment, **_identity(ref)))
-            else:
-                row.uid = row.uid if row.nonce == nonce else ""
-                changed.append(row)
-            written = row or new[-1]
-            written.version, written.nonce, written.revision = ref.version, nonce, self.revision
+            if ref.identity not in known:
+                about = {"version": ref.version, "nonce": nonce, "revision": self.revision, **_identity(ref)}
+                new.append(InventoryItem(deployment=self.deployment, **about))
+                continue
+            pk, before, uid = known[ref.identity]
+            changed.append((uid if nonce == before else "", ref.version, nonce, revision, pk))
         InventoryItem.objects.bulk_create(new)
-        InventoryItem.objects.bulk_update(changed, ["uid", "version", "nonce", "revision"], batch_size=BATCH)
+        _update_each("uid = %s, version = %s, nonce = %s, revision_id = %s", changed)
 
-    def _locked(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, InventoryItem]:
-        """Our rows of these objects, locked in the order in which everybody locks them."""
-        wanted = {ref.identity: ref.name for ref in refs}
-        rows = self.deployment.inventory.select_for_update().filter(name__in=sorted(set(wanted.values())))
-        return {key: row for row in rows.order_by("pk") if (key := ref_of(row).identity) in wanted}
+    def _locked(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, tuple[int, str, str]]:
+        """Key, nonce and uid of our rows of these objects, locked in the order in which everybody locks them."""
+        wanted = {ref.identity: ref for ref in refs}
+        names, kinds = ({getattr(ref, field) for ref in wanted.values()} for field in ("name", "kind"))
+        rows = self.deployment.inventory.select_for_update().filter(kind__in=kinds, name__in=names).order_by("pk")
+        known = {ref.identity: (pk, nonce, uid) for ref, pk, nonce, uid in _known(rows, "pk", "nonce", "uid")}
+        return {identity: found for identity, found in known.items() if identity in wanted}
 
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
         self.confirm_many([(ref, nonce, uid)])
@@ -76,13 +78,10 @@ class DatabaseInventory:
     @transaction.atomic(durable=True)
     def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
         known = self._locked(ref for ref, _, _ in made)
-        changed = []
-        for ref, nonce, uid in made:
-            row = known.get(ref.identity)
-            if row is not None and row.nonce == nonce:
-                row.uid = uid
-                changed.append(row)
-        InventoryItem.objects.bulk_update(changed, ["uid"], batch_size=BATCH)
+        recorded = ((*known.get(ref.identity, (0, "", "")), nonce, uid) for ref, nonce, uid in made)
+        _update_each(
+            "uid = %s", [(uid, pk) for pk, before, was, nonce, uid in recorded if before == nonce and uid != was]
+        )
 
     @transaction.atomic(durable=True)
     def forget(self, ref: ObjectRef, uid: str) -> None:
@@ -93,6 +92,18 @@ def ref_of(row: InventoryItem) -> ObjectRef:
     return ObjectRef(row.group, row.version, row.kind, row.namespace, row.name)
 
 
+def _known(rows: QuerySet[InventoryItem], *fields: str) -> Iterator[tuple[Any, ...]]:
+    """The object of each row, and these fields of it."""
+    for group, version, kind, namespace, name, *rest in rows.values_list(*_REF, *fields):
+        yield ObjectRef(group, version, kind, namespace, name), *rest
+
+
+def _update_each(changes: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Rows of other values each, their keys last. bulk_update takes longer than the cluster takes for the objects."""
+    with connection.cursor() as cursor:
+        cursor.executemany(f"UPDATE {InventoryItem._meta.db_table} SET {changes} WHERE id = %s", rows)  # noqa: S608 - no values
+
+
 def installer_of(spec: Mapping[str, Any]) -> Identity:
     """The ServiceAccount that a spec names: everything of its bundle is read and written as this one."""
     return Identity.of_service_account(str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", "")))
@@ -100,7 +111,7 @@ def installer_of(spec: Mapping[str, Any]) -> Identity:
 
 def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:
     """uid by object identity of everything that is known to exist and be this deployment's."""
-    return {ref_of(row).identity: row.uid for row in deployment.inventory.exclude(uid="")}
+    return {ref.identity: uid for ref, uid in _known(deployment.inventory.exclude(uid=""), "uid")}
 
 
 def plan_options(request: Request) -> Options:

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from approvals.ledger.claims import LostClaim
@@ -71,19 +72,21 @@ class Notes:
         """Write down what is waiting and hold on to the claim, or raise LostClaim and do neither."""
         if not self._hold():
             raise LostClaim("the claim has passed to another worker")
-        rows = Outcome.objects.filter(request=self._request, step=self._step, object__in=self._waiting)
-        known = set(rows.values_list("object", flat=True))
-        position = self._request.outcomes.count()
-        new = [name for name in self._waiting if name not in known]
-        places = {name: position + number for number, name in enumerate(new)}
-        Outcome.objects.bulk_create(
-            [self._row(name, places.get(name, 0)) for name in self._waiting],
-            update_conflicts=True,
-            unique_fields=["request", "step", "object"],
-            update_fields=_LATER,
-        )
+        if self._waiting:
+            first = self._first_place()
+            Outcome.objects.bulk_create(
+                [self._row(name, first + number) for number, name in enumerate(self._waiting)],
+                update_conflicts=True,
+                unique_fields=["request", "step", "object"],
+                update_fields=_LATER,
+            )
         self._waiting.clear()
         self._written_at = time.monotonic()
+
+    def _first_place(self) -> int:
+        """After all that is written; what is written again keeps the place that it has."""
+        last = self._request.outcomes.aggregate(last=Max("position"))["last"]
+        return 0 if last is None else last + 1
 
     def _row(self, name: str, position: int) -> Outcome:
         outcome, at = self._waiting[name]

@@ -54,7 +54,7 @@ TIMEOUT_SECONDS = 600.0
 PARALLEL = 8
 MAX_WATCHES = 16
 # Recorded ahead at once; the next chunk is written while the outcomes of one are recorded.
-_CHUNK = 16
+_CHUNK = 32
 _IDLE = frozenset({Action.NONE, Action.SKIP})
 _SERVED_PAUSE_SECONDS = 0.25
 _PULSE_SECONDS = 5.0
@@ -313,7 +313,7 @@ class _Apply:
 
     def _result(self, future: Future[T]) -> T:
         """What a thread of the pool came to."""
-        while not wait([future], timeout=_PULSE_SECONDS).done:
+        while not future.done() and not wait([future], timeout=_PULSE_SECONDS).done:
             self._pulse()
         return future.result()
 

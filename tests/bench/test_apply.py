@@ -1,7 +1,8 @@
 """500 mixed objects: first apply, all changed, 10 changed; against other tools on the same API server in the same run.
 
 Run by `make bench`. Figures, no verdict: the median of the ratios of each round counts, because a machine is never
-equally busy twice. "gate" is the plan that is made again between approval and apply.
+equally busy twice. "service" is all of it, from approved to applied and from the wish to the report ("prepare"), with
+the database; the others are parts of the library: "gate" is the plan that is made again between approval and apply.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,29 +26,45 @@ from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.values import Content, OutcomeState, Plan
 from tests.bench.mixed import OBJECTS, content_of, objects
 from tests.bench.rivals import rivals
+from tests.bench.service import Service
 from tests.controlplane.endpoint import Endpoint
+from tests.services.postgresql import Postgres
 
 ROUNDS = 3
 FEW = 10
 # (what is written, version, how many of the objects are in that version)
-STAGES = (("first apply", 1, OBJECTS), ("all changed", 2, OBJECTS), ("back", 1, OBJECTS), (f"{FEW} changed", 2, FEW))
+STAGES = (
+    ("first apply", 1, OBJECTS),
+    *(("all changed", version, OBJECTS) for version in (2, 1, 2, 1)),
+    (f"{FEW} changed", 2, FEW),
+)
 PAIRS = (
     ("review", "kubectl diff"),
+    ("prepare", "kubectl diff"),
     ("gate", "kubectl"),
     ("write", "kubectl"),
-    *(("apply", rival) for rival in ("kubectl", "kapp", "helm", "bare")),
+    *((own, rival) for own in ("apply", "service") for rival in ("kubectl", "kapp", "helm", "bare")),
 )
 # Ours over theirs, at most. The bare client makes no plan, has no preconditions and proves nothing.
 GOALS = {
-    ("apply", "kubectl", "first apply"): 0.9,
-    ("apply", "kubectl", "all changed"): 1.0,
-    ("apply", "kubectl", f"{FEW} changed"): 0.3,
-    ("apply", "kapp", "all changed"): 0.5,
-    ("apply", "helm", "all changed"): 0.25,
-    ("apply", "bare", "first apply"): 1.33,
-    ("apply", "bare", "all changed"): 1.33,
-    ("review", "kubectl diff", "all changed"): 0.7,
-    ("review", "kubectl diff", f"{FEW} changed"): 0.25,
+    **{
+        (own, rival, stage): goal
+        for own in ("apply", "service")
+        for rival, stage, goal in (
+            ("kubectl", "first apply", 0.9),
+            ("kubectl", "all changed", 1.0),
+            ("kubectl", f"{FEW} changed", 0.3),
+            ("kapp", "all changed", 0.5),
+            ("helm", "all changed", 0.25),
+            ("bare", "first apply", 1.33),
+            ("bare", "all changed", 1.33),
+        )
+    },
+    **{
+        (own, "kubectl diff", stage): goal
+        for own in ("review", "prepare")
+        for stage, goal in (("all changed", 0.7), (f"{FEW} changed", 0.25))
+    },
 }
 T = TypeVar("T")
 
@@ -65,7 +83,7 @@ class Clock:
 
     def lines(self) -> Iterator[str]:
         for ours, theirs in PAIRS:
-            for stage, *_ in STAGES:
+            for stage in dict.fromkeys(name for name, *_ in STAGES):
                 yield self._line(ours, theirs, stage)
 
     def _line(self, ours: str, theirs: str, stage: str) -> str:
@@ -116,7 +134,7 @@ class Ours:
 
 
 @pytest.mark.controlplane
-def test_figures_of_500_mixed_objects(controlplane: Endpoint, tmp_path: Path) -> None:
+def test_figures_of_500_mixed_objects(controlplane: Endpoint, postgres: Postgres, redis: str, tmp_path: Path) -> None:
     cluster = Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=60)
     kubeconfig = tmp_path / "kubeconfig"
     controlplane.write(kubeconfig)
@@ -128,20 +146,24 @@ def test_figures_of_500_mixed_objects(controlplane: Endpoint, tmp_path: Path) ->
         assert done.returncode in ok, done.stderr.decode()
 
     for number in range(ROUNDS):
-        tag = uuid.uuid4().hex[:8]
-        others = rivals(controlplane, kubeconfig, tmp_path / str(number), tag)
-        namespaces = [f"bench-{tag}", *(one.namespace for one in others)]
-        for namespace in namespaces:
-            kubectl("create", "namespace", namespace)
-        own = Ours(cluster, clock, namespaces[0])
-        for stage, version, changed in STAGES:
-            own.pass_through(stage, version, changed)
-            for one in others:
-                one.ready(objects(one.namespace, version, changed=changed))
-            diff = ("diff", "--server-side", "-f", str(tmp_path / str(number) / "kubectl.yaml"))
-            clock.time("kubectl diff", stage, partial(kubectl, *diff, ok=(0, 1)))
-            for one in others:
-                clock.time(one.name, stage, one.apply)
-        for namespace in namespaces:
-            kubectl("delete", "namespace", namespace, "--wait=false")
+        tag, folder = uuid.uuid4().hex[:8], tmp_path / str(number)
+        with closing(
+            Service(f"bench-{tag}-service", kubeconfig, folder, database=postgres.fresh_database(), queue=redis)
+        ) as service:
+            others = [service, *rivals(controlplane, kubeconfig, folder, tag)]
+            namespaces = [f"bench-{tag}", *(one.namespace for one in others)]
+            for namespace in set(namespaces) - {service.namespace}:
+                kubectl("create", "namespace", namespace)
+            own = Ours(cluster, clock, namespaces[0])
+            for stage, version, changed in STAGES:
+                own.pass_through(stage, version, changed)
+                for one in others:
+                    one.ready(objects(one.namespace, version, changed=changed))
+                diff = ("diff", "--server-side", "-f", str(folder / "kubectl.yaml"))
+                clock.time("kubectl diff", stage, partial(kubectl, *diff, ok=(0, 1)))
+                clock.time("prepare", stage, service.prepare)
+                for one in others:
+                    clock.time(one.name, stage, one.apply)
+            for namespace in namespaces:
+                kubectl("delete", "namespace", namespace, "--wait=false")
     print("", *clock.lines(), sep="\n")

@@ -2,8 +2,10 @@
 
 python -m tests.bench.workload go KUBECONFIG NAMESPACE URL-OF-VERSION-1 URL-OF-VERSION-2
 python -m tests.bench.workload step REQUEST
+python -m tests.bench.workload stand KUBECONFIG NAMESPACE
 
-Prints a JSON line for every step. The settings come from the environment.
+`go` and `step` print a JSON line for every step. `stand` is one worker that does what it reads, line by line: "wish URL",
+"prepare" or "apply", and says "done" after each. The settings come from the environment.
 """
 
 from __future__ import annotations
@@ -15,44 +17,63 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 django.setup()
 
-from approvals import services  # noqa: E402 -- needs the settings above
 from approvals.models import Request  # noqa: E402 -- needs the settings above
 from approvals.project import celery  # noqa: E402, F401 -- what a worker process has loaded as well
 from approvals.steps.advance import advance  # noqa: E402 -- needs the settings above
 from provisioner.cluster.api import Cluster as Api  # noqa: E402 -- needs the settings above
 from tests.controlplane.endpoint import Endpoint  # noqa: E402 -- needs the settings above
 
+if TYPE_CHECKING:
+    from tests.journeys.station import Station
+
 
 def go(kubeconfig: Path, namespace: str, *urls: str) -> None:
+    station = _station(kubeconfig, namespace)
+    for version, url in enumerate(urls, start=1):
+        request = _wished(station, namespace, url)
+        _step(request, version, "prepare", "in_review")
+        station.agree(request)
+        _step(request, version, "apply", "applied")
+
+
+def stand(kubeconfig: Path, namespace: str) -> None:
+    station = _station(kubeconfig, namespace)
+    _say("done")
+    for line in sys.stdin:
+        match line.split():
+            case ["wish", url]:
+                request = _wished(station, namespace, url)
+            case ["prepare"]:
+                advance(request.pk)
+                station.agree(request)
+            case ["apply"]:
+                advance(request.pk)
+                request.refresh_from_db()
+                assert request.state == "applied", (request.state, request.problem)
+        _say("done")
+
+
+def _station(kubeconfig: Path, namespace: str) -> Station:
     from tests.journeys import station as built
 
     endpoint = Endpoint.read(kubeconfig, Path("kubectl"))
     api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=60)
     built.prepare(api, namespace)
     cluster = built.register(endpoint.kubeconfig("pratique"))
-    station = built.Station(cluster, api, namespace, Path("kubectl"), kubeconfig)
-    station.people = {name: built.user(name, cluster) for name in built.PEOPLE}
-    for version, url in enumerate(urls, start=1):
-        deployment = station.wish(namespace, {"kind": "http", "http": {"url": url}})
-        request = station.latest(deployment)
-        _step(request, version, "prepare", "in_review")
-        services.review(
-            by=station.people["alice"],
-            request_id=request.pk,
-            decision="Approve",
-            subject_digest=request.subject_digest,
-            reason="read it",
-            channel="browser",
-            acknowledges=services.to_acknowledge(request),
-        )
-        _step(request, version, "apply", "applied")
+    made = built.Station(cluster, api, namespace, Path("kubectl"), kubeconfig)
+    made.people = {name: built.user(name, cluster) for name in built.PEOPLE}
+    return made
+
+
+def _wished(station: Station, name: str, url: str) -> Request:
+    return station.latest(station.wish(name, {"kind": "http", "http": {"url": url}}))
 
 
 def _step(request: Request, version: int, what: str, state: str) -> None:
@@ -60,14 +81,14 @@ def _step(request: Request, version: int, what: str, state: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     request.refresh_from_db()
     assert request.state == state, (request.state, request.problem, done.stderr[-3000:])
-    _say({"version": version, "step": what, **json.loads(done.stdout.splitlines()[-1])})
+    _say(json.dumps({"version": version, "step": what, **json.loads(done.stdout.splitlines()[-1])}))
 
 
 def step(request_id: int) -> None:
     """What a worker does when it is woken for this request."""
     idle, began = _peak_mib(), time.perf_counter()
     advance(request_id)
-    _say({"idle_mib": idle, "peak_mib": _peak_mib(), "seconds": time.perf_counter() - began})
+    _say(json.dumps({"idle_mib": idle, "peak_mib": _peak_mib(), "seconds": time.perf_counter() - began}))
 
 
 def _peak_mib() -> float:
@@ -77,8 +98,8 @@ def _peak_mib() -> float:
     return int(found.group(1)) / 1024
 
 
-def _say(found: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(found) + "\n")
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
@@ -86,4 +107,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "step":
         step(int(sys.argv[2]))
     else:
-        go(Path(sys.argv[2]), *sys.argv[3:])
+        {"go": go, "stand": stand}[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -74,9 +74,9 @@ class Station:
         assert found is not None
         return found
 
-    def approve(self, deployment: BundleDeployment, by: str = "alice") -> Request:
-        """Approve what is on the table, naming every deletion, and let the machine work."""
-        request = self.latest(deployment)
+    def agree(self, request: Request, by: str = "alice") -> None:
+        """Approve what is on the table, naming every deletion; nothing is done yet."""
+        request.refresh_from_db()
         assert request.state == "in_review", (request.state, request.problem)
         services.review(
             by=self.people[by],
@@ -87,6 +87,11 @@ class Station:
             channel="browser",
             acknowledges=services.to_acknowledge(request),
         )
+
+    def approve(self, deployment: BundleDeployment, by: str = "alice") -> Request:
+        """Approve what is on the table, and let the machine work."""
+        request = self.latest(deployment)
+        self.agree(request, by)
         self.work()
         request.refresh_from_db()
         return request

@@ -1,0 +1,117 @@
+"""A whole service as one more who writes the objects: its worker is a process of its own, on PostgreSQL and a queue."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from approvals.management.demo.bundles import pack
+from tests.bench.rivals import Rival
+
+ROOT = Path(__file__).resolve().parents[2]
+# Below the limit of one file.
+PER_FILE = 100
+
+
+def environment(folder: Path, *, database: str, queue: str) -> dict[str, str]:
+    """Of a service that keeps its contents in `folder` and fetches from this machine."""
+    return {
+        **os.environ,
+        "PRATIQUE_SECRET_KEY": "x" * 50,
+        "PRATIQUE_DATABASE_URL": database,
+        "PRATIQUE_CONTENT_DIR": str(folder / "content"),
+        "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
+        "PRATIQUE_PLAIN_HTTP": "true",
+        "PRATIQUE_MUTABLE_HTTP": "true",
+        "PRATIQUE_CLUSTER_TIMEOUT_SECONDS": "60",
+        "PRATIQUE_REDIS_URL": queue,
+        "PRATIQUE_LOG_FORMAT": "console",
+    }
+
+
+def migrate(of: Mapping[str, str]) -> None:
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    done = subprocess.run(command, cwd=ROOT, env=of, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        return None
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address under which the files of `folder` are to be had."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def archive(objects: Sequence[Mapping[str, Any]], name: str, scratch: Path, into: Path) -> str:
+    """The name of the file in `into` that is a plain bundle of these objects; a name is used once."""
+    manifests = scratch / name / "bundle" / name / "manifests"
+    manifests.mkdir(parents=True)
+    for first in range(0, len(objects), PER_FILE):
+        part = yaml.dump_all(objects[first : first + PER_FILE], Dumper=yaml.CSafeDumper)
+        (manifests / f"{first:05}.yaml").write_text(part)
+    (made,) = pack(scratch / name, into)
+    return made
+
+
+class Service(Rival):
+    """From "approved" to "applied": the gate, what is recorded ahead and after, the claim, and all that is asked again.
+
+    `prepare` is what a reviewer waits for: from the wish to the report.
+    """
+
+    def __init__(self, namespace: str, kubeconfig: Path, folder: Path, *, database: str, queue: str):
+        super().__init__("service", namespace)
+        about = environment(folder, database=database, queue=queue)
+        migrate(about)
+        self._folder = folder
+        self._ends = ExitStack()
+        self._address = self._ends.enter_context(served(folder / "served"))
+        command = [sys.executable, "-m", "tests.bench.workload", "stand", str(kubeconfig), namespace]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._errors = folder / "worker.log"
+        log = self._ends.enter_context(self._errors.open("w"))
+        self._worker = self._ends.enter_context(subprocess.Popen(command, cwd=ROOT, env=about, stderr=log, **pipes))
+        self._ends.callback(self._worker.stdin.close)
+        self._numbers = itertools.count(1)
+        self._hears()
+
+    def close(self) -> None:
+        self._ends.close()
+
+    def ready(self, objects: Sequence[Mapping[str, Any]]) -> None:
+        name = f"{self.namespace}-{next(self._numbers)}"
+        file = archive(objects, name, self._folder / "source", self._folder / "served")
+        self._does("wish", f"{self._address}/{file}")
+
+    def prepare(self) -> None:
+        self._does("prepare")
+
+    def apply(self) -> None:
+        self._does("apply")
+
+    def _does(self, *words: str) -> None:
+        print(*words, file=self._worker.stdin, flush=True)
+        self._hears()
+
+    def _hears(self) -> None:
+        said = self._worker.stdout.readline()
+        assert said == "done\n", said + self._errors.read_text()[-4000:]
