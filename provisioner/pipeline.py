@@ -24,6 +24,7 @@ from provisioner.cluster.access import review_self
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
+from provisioner.cluster.marks import Owner
 from provisioner.cluster.order import deletion_phases, phases
 from provisioner.cluster.plan import plan as make_plan
 from provisioner.cluster.plan import plan_digest
@@ -297,6 +298,7 @@ def deploy(  # noqa: PLR0913 -- each by its name
     before_wait: Callable[[Sequence[ObjectRef]], None] | None = None,
     while_waiting: Callable[[], None] | None = None,
     checks: Sequence[HealthCheck] = (),
+    owner: Owner | None = None,
 ) -> Iterator[Outcome]:
     """Do what the reviewed `plan` says, as the identity of `cluster`: one Outcome per object, as they happen.
 
@@ -304,14 +306,14 @@ def deploy(  # noqa: PLR0913 -- each by its name
     is touched. PlanChanged, PreconditionFailed and the rest as in cluster.apply. `observer` is who watches health, by
     default `cluster`; `before_phase` is called with each phase's name and stops everything by raising, `before_wait`
     with the objects that are given time to settle, `while_waiting` every few seconds of any wait, which it ends by
-    raising. What `checks` select is Current by them before a later phase begins.
+    raising. What `checks` select is Current by them before a later phase begins. What is written names `owner`.
     """
     found = content_digest(
         content.manifests, install_namespace=content.install_namespace, service_account=content.service_account
     )
     if found != content.digest:
         raise DigestMismatch(f"the manifests to apply have digest {found}; reviewed was {content.digest}")
-    terms = applying.Terms(FIELD_MANAGER, deadline_seconds, observer=observer, checks=checks)
+    terms = applying.Terms(FIELD_MANAGER, deadline_seconds, observer=observer, checks=checks, owner=owner)
     terms = replace(terms, before_phase=before_phase) if before_phase else terms
     terms = replace(terms, before_wait=before_wait) if before_wait else terms
     terms = replace(terms, while_waiting=while_waiting) if while_waiting else terms

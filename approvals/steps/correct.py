@@ -21,7 +21,7 @@ from approvals.ledger import claims, drifts
 from approvals.ledger.claims import LostClaim
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps import optional
-from approvals.steps.inventory import DatabaseInventory, installer_of, ref_of
+from approvals.steps.inventory import DatabaseInventory, installer_of, owner_of, ref_of
 from approvals.steps.leftovers import leftovers_of
 from approvals.steps.prepare import check_cluster
 from approvals.steps.standing import NotNow, check_running, check_standing
@@ -31,6 +31,7 @@ from provisioner.cluster.correct import IsScaled, Look, has_replicas, look_at, p
 from provisioner.cluster.drift import CORRECTABLE, Change, Held
 from provisioner.cluster.fight import PEACE
 from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.marks import Marks
 from provisioner.cluster.order import phases
 from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed
 from provisioner.pipeline import FIELD_MANAGER
@@ -110,7 +111,8 @@ def _work(case: Case, items: list[InventoryItem]) -> None:
         if ref_of(item).identity not in comparable:
             drifts.drop(item)
     items = _recovered(case, [item for item in items if ref_of(item).identity in comparable])
-    held = [Held(manifests[ref_of(item).identity], item.uid, item.nonce) for item in items]
+    owner = owner_of(case.revision)
+    held = [Held(manifests[ref_of(one).identity], one.uid, Marks.of(one.nonce, owner)) for one in items]
     is_scaled = scaled_by(case.service, {one.manifest.ref.namespace for one in held if has_replicas(one.manifest)})
     looks = look_at(case.installer, held, manager=FIELD_MANAGER, is_scaled=is_scaled)
     found = {look.ref.identity: (item, look) for item, look in zip(items, looks, strict=True)}
@@ -211,7 +213,7 @@ def _put_back(case: Case, item: InventoryItem, look: Look, is_scaled: IsScaled) 
         # A pending nonce is used again: a write of it may still be on its way from a worker that was thought dead.
         nonce = item.nonce if not item.uid else secrets.token_hex(16)
         inventory.intend(look.ref, nonce)
-        look = replace(look, held=replace(look.held, nonce=nonce))
+        look = replace(look, held=replace(look.held, marks=Marks.of(nonce, owner_of(case.revision))))
     corrected = put_back(case.installer, look, manager=FIELD_MANAGER, is_scaled=is_scaled)
     inventory.confirm(look.ref, nonce, corrected.uid)
     drifts.note_correction(

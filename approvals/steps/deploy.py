@@ -24,7 +24,7 @@ from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Report, Request, Review, Revision
 from approvals.policy import Ballot, Decision
 from approvals.steps.evaluate import ballot_of, hold_back, objection_to
-from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
+from approvals.steps.inventory import DatabaseInventory, installer_of, owned, owner_of, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_account, check_cluster, check_requesters, running_content
@@ -251,6 +251,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         before_wait=partial(_say_what_is_waited_for, notes, revision),
         while_waiting=partial(notes.pulse, partial(_check_again, request, api, worker, reviewed)),
         checks=health_checks(request.spec),
+        owner=owner_of(revision),
     )
     left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
     _finish(request, notes.keep(outcomes), left_out)

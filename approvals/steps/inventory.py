@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from approvals.models import BundleDeployment, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.marks import Owner
 from provisioner.cluster.planning import Options
 from provisioner.errors import BadSource
 from provisioner.values import CollisionProtection, GroupKind, Identity, ObjectRef
@@ -86,6 +87,11 @@ class DatabaseInventory:
     @transaction.atomic(durable=True)
     def forget(self, ref: ObjectRef, uid: str) -> None:
         InventoryItem.objects.filter(deployment=self.deployment, uid=uid, **_identity(ref)).delete()
+
+
+def owner_of(revision: Revision) -> Owner:
+    """Whom an object names that is written for this revision."""
+    return Owner(revision.deployment.name, revision.number)
 
 
 def ref_of(row: InventoryItem) -> ObjectRef:

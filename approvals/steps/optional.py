@@ -21,7 +21,7 @@ from approvals.ledger import claims, optionals
 from approvals.ledger.claims import LostClaim
 from approvals.models import OptionalObject, Outcome, Revision
 from approvals.steps.deploy import approved_plan, check_decision, reviewed_report
-from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
+from approvals.steps.inventory import DatabaseInventory, installer_of, owned, owner_of, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.standing import NotNow, check_standing
 from provisioner import pipeline
@@ -169,6 +169,7 @@ def _write(case: Case, rows: Rows, content: Content, plan: Plan) -> None:
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check(case),
         while_waiting=partial(notes.pulse, partial(_check, case)),
+        owner=owner_of(case.revision),
     )
     for outcome in outcomes:
         notes.take(outcome)

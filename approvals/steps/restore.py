@@ -24,7 +24,7 @@ from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Request, Revision
 from approvals.selectors import revisions
 from approvals.steps.deploy import NoLongerWished, apply_seconds, check_reviewers, close
-from approvals.steps.inventory import DatabaseInventory, installer_of, owned, plan_options
+from approvals.steps.inventory import DatabaseInventory, installer_of, owned, owner_of, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting
 from approvals.steps.prepare import check_account, check_cluster
@@ -134,6 +134,7 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         before_wait=lambda _: notes.write(),
         while_waiting=partial(notes.pulse, partial(_check, request, target, api, worker)),
         checks=health_checks(target.revision.request.spec),
+        owner=owner_of(target.revision),
     )
     return notes.keep(outcomes)
 

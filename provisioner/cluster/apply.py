@@ -17,8 +17,9 @@ from itertools import islice
 from typing import TypeVar
 
 from provisioner.cluster.api import Cluster
-from provisioner.cluster.compare import nonce_of, uid_of
+from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity
+from provisioner.cluster.marks import Owner, nonce_of
 from provisioner.cluster.observing import until_sound
 from provisioner.cluster.order import (
     DeletionPhase,
@@ -77,7 +78,8 @@ class Terms:
     there (S25). The deletions are the phases "delete ...". `before_wait` is called with the objects that are
     watched until they have settled, which may take minutes. `checks` are the deployment's own: what they select is
     waited for too. `while_waiting` is called every few seconds while nothing else is heard of the apply (objects settle
-    or go, a write is tried again); what it raises ends the apply there.
+    or go, a write is tried again); what it raises ends the apply there. `owner` is named on each object that is
+    written.
     """
 
     field_manager: str
@@ -88,6 +90,7 @@ class Terms:
     before_wait: Callable[[Sequence[ObjectRef]], None] = _nothing
     while_waiting: Callable[[], None] = _nothing
     checks: Sequence[HealthCheck] = ()
+    owner: Owner | None = None
 
 
 def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, terms: Terms) -> Iterator[Outcome]:
@@ -137,7 +140,7 @@ class _Apply:
         self._terms = terms
         self._pool = pool
         self._end = time.monotonic() + terms.timeout_seconds
-        self._writer = Writer(cluster, terms.field_manager, self._end)
+        self._writer = Writer(cluster, terms.field_manager, self._end, terms.owner)
         self._stopped = ""
         self._ended_by: PratiqueError | None = None
         self._settled: set[ObjectRef] = set()

@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from provisioner.cluster.marks import without_marks
 from provisioner.values import GroupKind, JsonObject, ObjectRef
-
-# Written on every object that we make; after a crash it proves which object was ours (S20).
-NONCE = "core.rukpak.io/nonce"
 
 _SERVER_METADATA = (
     "creationTimestamp",
@@ -61,7 +59,7 @@ _LARGE = 1024
 
 
 def cleaned(obj: JsonObject) -> dict[str, Any]:
-    """A copy without status, server-kept metadata and our nonce. Holds a Secret's values still: see `masked`."""
+    """A copy without status, server-kept metadata and our marks. Holds a Secret's values still: see `masked`."""
     copied = {
         key: _cleaned_metadata(value or {}) if key == "metadata" else _copied(value)
         for key, value in obj.items()
@@ -73,11 +71,7 @@ def cleaned(obj: JsonObject) -> dict[str, Any]:
 
 def _cleaned_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Left out before it is copied: the managed fields alone are often more than the rest of an object."""
-    meta = {key: _copied(value) for key, value in metadata.items() if key not in _SERVER_METADATA}
-    annotations = {key: value for key, value in (meta.pop("annotations", None) or {}).items() if key != NONCE}
-    if annotations:
-        meta["annotations"] = annotations
-    return meta
+    return without_marks({key: _copied(value) for key, value in metadata.items() if key not in _SERVER_METADATA})
 
 
 def _copied(value: Any) -> Any:
@@ -155,10 +149,6 @@ def lost(wished: JsonObject, found: JsonObject) -> list[str]:
     if _is_secret(wished):
         shown = {**shown, "data": _values(wished)}
     return sorted(".".join(path) for path in _lost(shown, found, ()))
-
-
-def nonce_of(obj: JsonObject) -> str:
-    return str(((obj.get("metadata") or {}).get("annotations") or {}).get(NONCE) or "")
 
 
 def uid_of(obj: JsonObject) -> str:

@@ -28,6 +28,7 @@ from provisioner.cluster.field_owners import (
     value_at,
     words,
 )
+from provisioner.cluster.marks import NO_MARKS, Marks
 from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
 
 SHOWN_CHARACTERS = 200
@@ -109,11 +110,11 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An object of ours: what was approved, the uid that we know it by, and the nonce that stands on it."""
+    """An object of ours: what was approved, the uid that we know it by, and what is to stand on it of ours."""
 
     manifest: Manifest
     uid: str
-    nonce: str = ""
+    marks: Marks = NO_MARKS
 
 
 def fingerprint(obj: JsonObject) -> str:

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
-from provisioner.cluster.compare import NONCE, cleaned, hidden, masked, nonce_of, share_texts, uid_of, version_of
+from provisioner.cluster.compare import cleaned, hidden, masked, share_texts, uid_of, version_of
 from provisioner.cluster.failures import is_immutable_field
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.live import PARALLEL, read_many
+from provisioner.cluster.marks import NO_MARKS, Marks
 from provisioner.cluster.order import created_namespaces, defined_kinds, phases
 from provisioner.cluster.own_webhooks import names_of, untried_words
 from provisioner.cluster.ownership import objection_to_adoption
@@ -107,11 +108,11 @@ def plan_digest(actions: Iterable[PlannedAction]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def body_of(manifest: Manifest, *, nonce: str = "", uid: str = "", resource_version: str = "") -> dict[str, Any]:
-    """The object to send: the content's, with its preconditions and, if given, our nonce."""
-    meta = dict(manifest.body.get("metadata") or {})
-    if nonce:
-        meta["annotations"] = {**(meta.get("annotations") or {}), NONCE: nonce}
+def body_of(
+    manifest: Manifest, *, marks: Marks = NO_MARKS, uid: str = "", resource_version: str = ""
+) -> dict[str, Any]:
+    """The object to send: the content's, with its preconditions and our marks."""
+    meta = marks.put_on(manifest.body.get("metadata") or {})
     if uid:
         meta["uid"] = uid
     if resource_version:
@@ -227,8 +228,8 @@ def _of_new_version(scene: Scene, manifest: Manifest) -> PlannedAction:
 
 def _proved(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
     """The action by a server-side dry-run; `live` is ours, or None for an object that does not exist."""
-    uid, version, nonce = (uid_of(live), version_of(live), nonce_of(live)) if live else ("", MUST_NOT_EXIST, "")
-    body = body_of(manifest, nonce=nonce, uid=uid, resource_version=version)
+    uid, version = (uid_of(live), version_of(live)) if live else ("", MUST_NOT_EXIST)
+    body = body_of(manifest, marks=Marks.on(live or {}), uid=uid, resource_version=version)
     is_provable = manifest.ref.group_kind not in scene.new_kinds
     is_ours = live is None or uid == scene.inventory.get(manifest.ref.identity, "")
     action = Action.CREATE if live is None else Action.UPDATE if is_ours else Action.ADOPT

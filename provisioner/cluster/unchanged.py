@@ -12,30 +12,30 @@ from typing import Any
 
 import orjson
 
-from provisioner.cluster.compare import NONCE, nonce_of
+from provisioner.cluster.marks import NONCE, Marks
 from provisioner.values import JsonObject
 
 _FIELD, _ITEM, _VALUE, _SELF = "f:", "k:", "v:", "."
 
 
 def is_applied(wished: JsonObject, live: JsonObject, *, field_manager: str) -> bool:
-    """Whether `live` is what an apply of `wished` by `field_manager`, with the object's own nonce, would leave."""
+    """Whether `live` is what an apply of `wished` by `field_manager`, with the object's own marks, would leave."""
     entries = [
         entry
         for entry in (live.get("metadata") or {}).get("managedFields") or []
         if entry.get("manager") == field_manager and entry.get("operation") == "Apply" and not entry.get("subresource")
     ]
-    if len(entries) != 1 or entries[0].get("apiVersion") != wished.get("apiVersion") or not nonce_of(live):
+    marks = Marks.on(live)
+    if len(entries) != 1 or entries[0].get("apiVersion") != wished.get("apiVersion") or NONCE not in marks.annotations:
         return False
-    return _holds(_sent(wished, nonce_of(live)), live, entries[0].get("fieldsV1") or {})
+    return _holds(_sent(wished, marks), live, entries[0].get("fieldsV1") or {})
 
 
-def _sent(wished: JsonObject, nonce: str) -> dict[str, Any]:
+def _sent(wished: JsonObject, marks: Marks) -> dict[str, Any]:
     """What of an apply becomes fields: all but what names the object."""
     meta = {key: value for key, value in (wished.get("metadata") or {}).items() if key not in {"name", "namespace"}}
-    meta["annotations"] = {**(meta.get("annotations") or {}), NONCE: nonce}
     body = {key: value for key, value in wished.items() if key not in {"apiVersion", "kind", "metadata"}}
-    return {**body, "metadata": meta}
+    return {**body, "metadata": marks.put_on(meta)}
 
 
 def _holds(wished: object, live: object, owned: Mapping[str, Any]) -> bool:

@@ -18,11 +18,11 @@ from provisioner.cluster.compare import (
     cleaned,
     lost,
     masked,
-    nonce_of,
     owner_words,
     uid_of,
     version_of,
 )
+from provisioner.cluster.marks import NO_MARKS, Marks, Owner, nonce_of
 from provisioner.cluster.ownership import holder_of
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
 from provisioner.errors import (
@@ -51,7 +51,7 @@ T = TypeVar("T")
 class Job:
     """One object to write. `uid` is that of the live object if it is ours, or to be adopted as planned and approved.
 
-    It is "" for one that must not exist yet.
+    It is "" for one that must not exist yet. `found` are marks that somebody else wrote over ours, and that stay.
     """
 
     manifest: Manifest
@@ -59,6 +59,7 @@ class Job:
     nonce: str
     uid: str = ""
     is_resumed: bool = False
+    found: Marks | None = None
 
     @property
     def is_adoption(self) -> bool:
@@ -81,11 +82,12 @@ class _View:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes as the identity of `cluster` until `end` (time.monotonic)."""
+    """Writes as the identity of `cluster` until `end` (time.monotonic); `owner` is named on what is written."""
 
     cluster: Cluster
     field_manager: str
     end: float
+    owner: Owner | None = None
 
     def write(self, job: Job) -> Outcome:
         """Do what the job plans. Never raises a deliberate error: a failure is an outcome.
@@ -116,7 +118,8 @@ class Writer:
             pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
     def _apply(self, job: Job, uid: str, resource_version: str, *, dry_run: bool = False) -> Applied:
-        body = body_of(job.manifest, nonce=job.nonce, uid=uid, resource_version=resource_version)
+        marks = job.found or Marks.of(job.nonce, self.owner)
+        body = body_of(job.manifest, marks=marks, uid=uid, resource_version=resource_version)
         # A role that was written a moment ago may not count yet, and a kind not be served yet.
         catching_up = (Forbidden, UnknownKind) if job.manifest.ref.group == _RBAC else (UnknownKind,)
         return self.patiently(
@@ -147,15 +150,15 @@ class Writer:
         return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
 
     def _update_marked(self, job: Job) -> Outcome:
-        """Update what the uid proves to be ours; a nonce that somebody wrote over there proves nothing, and stays."""
+        """Update what the uid proves to be ours; a mark that somebody wrote over there proves nothing, and stays."""
         try:
             return self._update(job, job.uid)
         except FieldConflict:
             live = self.patiently(lambda: self.cluster.get(job.manifest.ref))
-            found = nonce_of(live or {})
-            if job.is_adoption or found in ("", job.nonce):
+            found = Marks.on(live or {})
+            if job.is_adoption or found == NO_MARKS:
                 raise
-            return self._update(replace(job, nonce=found), job.uid)
+            return self._update(replace(job, found=found), job.uid)
 
     def _update(self, job: Job, uid: str) -> Outcome:
         """Apply onto the state that the plan was made on; if it has moved, only what was planned may still change."""

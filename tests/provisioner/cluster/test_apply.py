@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from provisioner.cluster.apply import Terms, apply, recover
-from provisioner.cluster.compare import NONCE
 from provisioner.cluster.inventory import MemoryInventory
+from provisioner.cluster.marks import NONCE
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import PlanChanged, PreconditionFailed
 from provisioner.values import Action, Identity, InventoryItem, ObjectRef, OutcomeState, Plan

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.compare import NONCE
 from provisioner.cluster.inventory import MemoryInventory
+from provisioner.cluster.marks import NONCE
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef, OutcomeState, Plan

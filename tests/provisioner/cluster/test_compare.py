@@ -11,7 +11,6 @@ import pytest
 
 from provisioner.cluster.compare import (
     MISSING,
-    NONCE,
     altered,
     changes,
     cleaned,
@@ -21,6 +20,7 @@ from provisioner.cluster.compare import (
     owner_words,
     share_texts,
 )
+from provisioner.cluster.marks import NONCE
 
 
 def secret(**values: str) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.compare import NONCE, cleaned, nonce_of
+from provisioner.cluster.compare import cleaned
 from provisioner.cluster.live import WORTH_A_LIST, read_many
+from provisioner.cluster.marks import NONCE, Marks
 from provisioner.cluster.plan import body_of
 from provisioner.cluster.unchanged import is_applied
 from provisioner.values import Action, Identity, Manifest, ObjectRef
@@ -122,7 +123,7 @@ def test_where_it_is_known_the_server_says_the_same(scene: Scene):
         assert found is not None
         if is_applied(obj, found, field_manager=MANAGER):
             known.add(obj["kind"])
-            body = body_of(Manifest(obj), nonce=nonce_of(found))
+            body = body_of(Manifest(obj), marks=Marks.on(found))
             asked = scene.cluster.apply(body, field_manager=MANAGER, dry_run=True).object
             assert cleaned(asked) == cleaned(found)
     assert known >= {"ConfigMap", "Service", "Deployment", "ServiceAccount", "Role", "Widget"}

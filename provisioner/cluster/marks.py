@@ -1,0 +1,88 @@
+"""What we write on an object beside the approved content: whose it is, which revision wrote it last, and a nonce.
+
+For people, `kubectl get -l` and other tools. What is ours the inventory says, and never a mark (S20); only a nonce that
+was recorded before the write proves after a crash that the write was ours. No comparison ever shows a mark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioner.values import JsonObject
+
+NONCE = "core.rukpak.io/nonce"
+OWNER = "core.rukpak.io/owner"
+# Labels, as RukPak wrote them.
+OWNER_KIND, OWNER_NAME = "core.rukpak.io/owner-kind", "core.rukpak.io/owner-name"
+_NAMES = {"annotations": frozenset({NONCE, OWNER}), "labels": frozenset({OWNER_KIND, OWNER_NAME})}
+_KIND = "BundleDeployment"
+# A label's value is no longer; a name may be.
+_LABEL_LENGTH, _HASH_LENGTH = 63, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The BundleDeployment and the number of its revision that an object is written for."""
+
+    name: str
+    revision: int
+
+    def __str__(self) -> str:
+        return f"{_KIND} {self.name}, revision {self.revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The annotations and labels of ours that one object bears, or is to bear."""
+
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, nonce: str, owner: Owner | None = None) -> Marks:
+        """What a write bears; `nonce` may be ""."""
+        annotations = {NONCE: nonce} if nonce else {}
+        if owner is None:
+            return cls(annotations)
+        labels = {OWNER_KIND: _KIND, OWNER_NAME: label_value(owner.name)}
+        return cls({**annotations, OWNER: str(owner)}, labels)
+
+    @classmethod
+    def on(cls, obj: JsonObject) -> Marks:
+        """What an object bears."""
+        meta = obj.get("metadata") or {}
+        return cls(**{part: {key: value for key, value in (meta.get(part) or {}).items() if key in names}
+                      for part, names in _NAMES.items()})  # fmt: skip
+
+    def put_on(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """The metadata with these marks."""
+        parts = {"annotations": self.annotations, "labels": self.labels}
+        ours = {part: {**(metadata.get(part) or {}), **marks} for part, marks in parts.items() if marks}
+        return {**metadata, **ours}
+
+
+NO_MARKS = Marks()
+
+
+def without_marks(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata as its other writers left it; an empty map counts as none."""
+    for part, names in _NAMES.items():
+        left = {key: value for key, value in (metadata.pop(part, None) or {}).items() if key not in names}
+        if left:
+            metadata[part] = left
+    return metadata
+
+
+def nonce_of(obj: JsonObject) -> str:
+    return Marks.on(obj).annotations.get(NONCE, "")
+
+
+def label_value(name: str) -> str:
+    """A name as a label's value: cut, and told apart by a hash, where it is longer than one may be."""
+    if len(name) <= _LABEL_LENGTH:
+        return name
+    told_apart = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{name[: _LABEL_LENGTH - _HASH_LENGTH - 1].rstrip('-.')}-{told_apart}"
