@@ -194,6 +194,13 @@ class Action(StrEnum):
     NONE = "none"
 
 
+class DeletionPolicy(StrEnum):
+    """What becomes of a deployment's objects when it is deleted (`spec.deletionPolicy`)."""
+
+    DELETE = "Delete"
+    ORPHAN = "Orphan"
+
+
 class CollisionProtection(StrEnum):
     """What becomes of an object that exists and is not ours: never touched, or adopted where nobody holds it."""
 

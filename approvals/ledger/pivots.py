@@ -333,11 +333,12 @@ def _make_room(deployment: BundleDeployment) -> bool:
 
 def _ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None) -> None:
     latest = deployment.requests.order_by("-number").first()
-    has_one = latest and latest.purpose == Request.Purpose.DELETE and latest.state in OPEN
-    if has_one or not deployment.inventory.exists() or not _make_room(deployment):
-        return
-    if latest and latest.purpose == Request.Purpose.DELETE and asker is None:
-        # Denied or withdrawn: the object stays Terminating until somebody asks again.
+    is_deletion = latest is not None and latest.purpose == Request.Purpose.DELETE
+    is_same = is_deletion and latest is not None and latest.options_digest == deployment.options_digest
+    has_one = is_same and latest is not None and latest.state in OPEN
+    # Denied or withdrawn: the object stays Terminating until somebody asks again, or asks for something else.
+    is_asked = asker is not None or not is_same
+    if has_one or not is_asked or not deployment.inventory.exists() or not _make_room(deployment):
         return
     _new_request(deployment, Request.Purpose.DELETE, asker)
 

@@ -26,7 +26,7 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import DeletionPolicy, Identity, ObjectRef
 
 API_VERSION = "core.rukpak.io/v1alpha2"
 KIND = "BundleDeployment"
@@ -111,8 +111,17 @@ def rollback_deployment(*, by: User, deployment: BundleDeployment, revision: int
     return _edit(by, deployment, lambda live: _annotated(live, ROLLBACK_TO, value), via, asks=True)
 
 
-def delete_deployment(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:
-    """Ask for deletion as `by`: the object stays Terminating until the deletion request is approved (S15)."""
+def delete_deployment(*, by: User, deployment: BundleDeployment, via: str, policy: str = "") -> BundleDeployment:
+    """Ask for deletion as `by`: the object stays Terminating until the deletion request is approved (S15).
+
+    `policy`, if any, is written as spec.deletionPolicy first. Raises InvalidInput where it is none.
+    """
+    if policy and policy not in set(DeletionPolicy):
+        expected = " or ".join(DeletionPolicy)
+        raise InvalidInput(f"the deletionPolicy is {policy[:50]!r}; expected {expected}", field="policy")
+    if policy and policy != deployment.spec.get("deletionPolicy", DeletionPolicy.DELETE):
+        wished = {"deletionPolicy": policy}
+        deployment = _edit(by, deployment, lambda live: {**live, "spec": {**live["spec"], **wished}}, via)
     asker = Writer(_identity(by, deployment.cluster), via, by)
     with authors.writing(cluster=deployment.cluster, name=deployment.name):
         return _delete(deployment, asker)

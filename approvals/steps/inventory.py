@@ -13,7 +13,7 @@ from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.marks import Owner
 from provisioner.cluster.planning import Options
 from provisioner.errors import BadSource
-from provisioner.values import CollisionProtection, GroupKind, Identity, ObjectRef
+from provisioner.values import CollisionProtection, DeletionPolicy, GroupKind, Identity, ObjectRef
 from provisioner.values import InventoryItem as Item
 
 MAX_OPTIONAL_KINDS = 100
@@ -131,8 +131,14 @@ def plan_options(request: Request) -> Options:
         expected = " or ".join(CollisionProtection)
         raise BadSource(f"collisionProtection is {spec['collisionProtection']!r}; expected {expected}") from exc
     is_removal = request.purpose == Request.Purpose.DELETE
-    warned = _warned(deployment)
-    return Options(protection, others, is_removal=is_removal, optional_kinds=optional_kinds(spec), warned=warned)
+    return Options(
+        protection,
+        others,
+        is_removal=is_removal,
+        is_orphaning=is_removal and spec.get("deletionPolicy") == DeletionPolicy.ORPHAN,
+        optional_kinds=optional_kinds(spec),
+        warned=_warned(deployment),
+    )
 
 
 def _warned(deployment: BundleDeployment) -> dict[str, tuple[str, ...]]:

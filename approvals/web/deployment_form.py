@@ -15,7 +15,15 @@ GIT_REFS = [("tag", "tag"), ("branch", "branch"), ("commit", "commit")]
 DRIFTS = [("Correct", "put back what was approved"), ("Report", "only say what differs")]
 FAILURES = [("Stop", "stop, and leave what was written"), ("RestorePrevious", "put the running revision back")]
 COLLISIONS = [("Prevent", "refuse what is already there"), ("IfNoController", "take over what nobody controls")]
-CHOSEN = {"drift": "drift", "on_failure": "onFailure", "collisions": "collisionProtection"}
+DELETIONS = [("", "delete its objects, in reverse order"), ("Orphan", "leave its objects as they are")]
+CHOSEN = {
+    "drift": "drift",
+    "on_failure": "onFailure",
+    "collisions": "collisionProtection",
+    "deletion": "deletionPolicy",
+}
+# What has to be left out of the spec where the form says nothing.
+EMPTIED = {"deadline": "progressDeadlineMinutes", "deletion": "deletionPolicy"}
 FURTHER = (*CHOSEN, "deadline", "rest")
 # What the form asks for by itself, and what has a door of its own.
 ASKED = {"installNamespace", "serviceAccountName", "sources", "progressDeadlineMinutes", "paused", *CHOSEN.values()}
@@ -45,6 +53,7 @@ class SpecForm(forms.Form):
     drift = forms.ChoiceField(label="When an object is changed by others", choices=DRIFTS, required=False)
     on_failure = forms.ChoiceField(label="When applying fails", choices=FAILURES, required=False)
     collisions = forms.ChoiceField(label="When an object exists already", choices=COLLISIONS, required=False)
+    deletion = forms.ChoiceField(label="When the deployment is deleted", choices=DELETIONS, required=False)
     deadline = forms.IntegerField(
         label="Progress deadline",
         help_text="Minutes within which a revision shall be healthy; empty: as the service is set.",
@@ -104,7 +113,7 @@ class SpecForm(forms.Form):
 
     def _kept(self, base: Mapping[str, Any]) -> dict[str, Any]:
         """The spec without what the form was given; what it was not even asked for stays."""
-        dropped = {"progressDeadlineMinutes"} if "deadline" in self.data else set()
+        dropped = {key for name, key in EMPTIED.items() if name in self.data}
         if "rest" not in self.data:
             return {key: value for key, value in base.items() if key not in dropped}
         asked = {key: value for key, value in base.items() if key in ASKED - dropped}

@@ -157,7 +157,8 @@ def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Ask for deletion; its objects stay until that request is approved."""
     if http.POST.get("typed", "").strip() != deployment.name:
         return _whole(http, deployment, wrong=f"Type the name {deployment.name} to ask for its deletion.")
-    services.delete_deployment(by=person(http), deployment=deployment, via=VIA)
+    policy = http.POST.get("policy", "")
+    services.delete_deployment(by=person(http), deployment=deployment, via=VIA, policy=policy)
     messages.success(http, "Deletion is asked for. What is left of it stays until that request is approved.")
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 

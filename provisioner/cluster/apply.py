@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +34,7 @@ from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.pruning import bodies_of
 from provisioner.cluster.watch import failing_pods, until_gone, until_settled
 from provisioner.cluster.write import Job, Writer
-from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, TryLater, UnknownKind
+from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, TryLater, UnknownKind, Unreachable
 from provisioner.probes import HealthCheck
 from provisioner.values import (
     WORST_FIRST,
@@ -385,14 +385,33 @@ class _Apply:
         return Outcome(ref, Action.DELETE, OutcomeState.DONE, "", uid)
 
     def _let_go(self, gone: list[PlannedAction]) -> Iterator[Outcome]:
-        """What was ours and was made again by somebody else: only our record of it ends."""
-        for planned in gone:
-            if self._stopped:
-                yield _skipped(planned, self._stopped)
-                continue
-            self._inventory.forget(planned.ref, planned.uid)
-            words = "; ".join(planned.warnings)
-            yield Outcome(planned.ref, Action.NONE, OutcomeState.UNCHANGED, words, planned.uid)
+        """What was ours and stays: from now on it is nobody's, or it is whose who made it again."""
+        if self._stopped:
+            yield from (_skipped(planned, self._stopped) for planned in gone)
+            return
+        if gone:
+            self._terms.before_phase("release")
+        for chunk in _chunks(gone):
+            for planned, released in [(one, self._pool.submit(self._release, one)) for one in chunk]:
+                outcome = self._result(released)
+                if outcome.state is OutcomeState.FAILED:
+                    self._stopped = self._stopped or f"phase release: {outcome.ref} failed"
+                else:
+                    self._inventory.forget(planned.ref, planned.uid)
+                yield outcome
+
+    def _release(self, planned: PlannedAction) -> Outcome:
+        """Marks that may not be taken away stay: they are no reason to go on holding what nobody wants held."""
+        words, state = list(planned.warnings), OutcomeState.UNCHANGED
+        try:
+            self._writer.release(planned.ref, planned.uid)
+        except UnknownKind:
+            words.append("gone with its kind")
+        except Unreachable as exc:
+            words, state = [str(exc)], OutcomeState.FAILED
+        except PratiqueError as exc:
+            words.append(f"it still names its owner: {exc}")
+        return Outcome(planned.ref, Action.NONE, state, "; ".join(words), planned.uid)
 
     def _forget_vain(self, wished: set[ObjectIdentity]) -> None:
         """End the record of writes that were refused and that nobody wishes for any more: no plan knows the object.
@@ -457,9 +476,7 @@ def _skipped(planned: PlannedAction, why: str) -> Outcome:
     return Outcome(planned.ref, planned.action, OutcomeState.SKIPPED, f"not tried: {why}", planned.uid)
 
 
-def _chunks(
-    todo: list[tuple[Manifest, PlannedAction]],
-) -> Iterator[list[tuple[Manifest, PlannedAction]]]:
+def _chunks(todo: Iterable[T]) -> Iterator[list[T]]:
     iterator = iter(todo)
     while chunk := list(islice(iterator, _CHUNK)):
         yield chunk

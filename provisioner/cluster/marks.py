@@ -63,6 +63,11 @@ class Marks:
         ours = {part: {**(metadata.get(part) or {}), **marks} for part, marks in parts.items() if marks}
         return {**metadata, **ours}
 
+    def taken_away(self) -> dict[str, dict[str, None]]:
+        """The metadata of a merge patch that takes them away."""
+        parts = {"annotations": self.annotations, "labels": self.labels}
+        return {part: dict.fromkeys(marks) for part, marks in parts.items() if marks}
+
 
 NO_MARKS = Marks()
 

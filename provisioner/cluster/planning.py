@@ -30,9 +30,10 @@ class Options:
     """How to plan.
 
     `others` are the names of other deployments by the uid of each object that they hold. `is_removal`: everything is
-    meant to go, so that a content without any object is no mistake. Objects of `optional_kinds` are left out while the
-    cluster does not serve them, as are those that say so themselves. `reviewed` is an earlier plan of the same content:
-    what it says of an object stands while the object is in the state that it was made on, and is asked anew otherwise.
+    meant to go, so that a content without any object is no mistake; with `is_orphaning` it is let go and stays. Objects
+    of `optional_kinds` are left out while the cluster does not serve them, as are those that say so themselves.
+    `reviewed` is an earlier plan of the same content: what it says of an object stands while the object is in the state
+    that it was made on, and is asked anew otherwise.
     `warned` is what the API server said of each running object when it was written, by the object in words (str of its
     ref): of one that is as it was the server is not asked again.
     """
@@ -40,6 +41,7 @@ class Options:
     collision_protection: CollisionProtection = CollisionProtection.PREVENT
     others: Mapping[str, str] = field(default_factory=dict)
     is_removal: bool = False
+    is_orphaning: bool = False
     optional_kinds: frozenset[GroupKind] = frozenset()
     reviewed: Plan | None = None
     warned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

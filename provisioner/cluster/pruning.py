@@ -53,6 +53,8 @@ def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
     """
     ours = scene.inventory[ref.identity]
     planned = PlannedAction(ref, Action.DELETE, ours)
+    if scene.options.is_orphaning:
+        return _let_go(planned, f"{ref} stays as it is; from now on nobody looks after it")
     if is_system_namespace(ref):
         return replace(
             planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from provisioner.cluster.answers import Applied
@@ -35,7 +36,7 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
-from provisioner.values import Action, JsonObject, Manifest, Outcome, OutcomeState, PlannedAction
+from provisioner.values import Action, JsonObject, Manifest, ObjectRef, Outcome, OutcomeState, PlannedAction
 
 FIRST_PAUSE_SECONDS = 0.2
 MAX_PAUSE_SECONDS = 5.0
@@ -99,6 +100,24 @@ class Writer:
             return self._update_marked(job) if job.uid else self._create(job)
         except PratiqueError as exc:
             return Outcome(ref, action, OutcomeState.FAILED, str(exc), "" if job.is_adoption else job.uid)
+
+    def release(self, ref: ObjectRef, uid: str) -> None:
+        """Take our marks from an object that stays and is not ours from now on, so that anybody may adopt it.
+
+        One that somebody made again since is left as it is.
+        """
+        for _ in range(_REBASES):
+            live = self.patiently(lambda: self.cluster.get(ref))
+            marks = Marks.on(live or {})
+            if live is None or uid_of(live) != uid or marks == NO_MARKS:
+                return
+            patch = {"metadata": {"resourceVersion": version_of(live), **marks.taken_away()}}
+            try:
+                self.patiently(partial(self.cluster.merge, ref, patch, field_manager=self.field_manager))
+            except PreconditionFailed:
+                continue
+            return
+        raise PreconditionFailed(f"{ref} changes faster than it can be written", status=409)
 
     def patiently(self, call: Callable[[], T], *, catching_up: tuple[type[PratiqueError], ...] = ()) -> T:
         """`call`, again after failures that pass by themselves: until the deadline, or briefly for `catching_up`."""

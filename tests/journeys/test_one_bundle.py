@@ -162,6 +162,29 @@ def test_S15_deletion_waits_for_its_own_approval_and_removes_in_order(station: S
     assert station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "leaving")) is None
 
 
+def test_S15_what_is_orphaned_runs_on_and_another_deployment_takes_it_over(
+    station: Station, registry: Registry
+) -> None:
+    source = bundles.image(registry, "orphaning", bundles.app("orphaning", "1"))
+    deployment = station.wish("orphaning", source)
+    station.work()
+    station.approve(deployment)
+    runs = station.get("deployment", "-n", station.namespace, "-l", "core.rukpak.io/owner-name=orphaning")["items"][0]
+    station.look_after(deployment)
+    services.delete_deployment(by=station.people["rita"], deployment=deployment, via="browser", policy="Orphan")
+    station.work()
+    request = station.latest(deployment)
+    assert (request.purpose, request.state, services.to_acknowledge(request)) == ("delete", "in_review", [])
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    assert station.look_after(deployment).gone_at is not None
+    successor = station.wish("adopting", source, collisionProtection="IfNoController")
+    station.work()
+    assert station.approve(successor).state == "applied", station.latest(successor).problem
+    taken = station.get("deployment", "-n", station.namespace, "-l", "core.rukpak.io/owner-name=adopting")["items"][0]
+    assert [one["metadata"]["uid"] for one in (taken, runs)] == [runs["metadata"]["uid"]] * 2
+    assert taken["spec"] == runs["spec"]
+
+
 def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Registry) -> None:
     deployment = station.wish("pause", bundles.image(registry, "pause", bundles.app("pause", "1")))
     station.work()

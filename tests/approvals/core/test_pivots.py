@@ -121,6 +121,23 @@ def test_S15_deleting_a_deployment_that_owns_objects_makes_a_deletion_request(he
     assert [(it.purpose, it.state) for it in open_requests(here)] == [("deploy", "applied"), ("delete", "preparing")]
 
 
+def test_S15_another_deletion_policy_while_it_leaves_is_another_deletion_request(here: World) -> None:
+    obj = world.seen("strimzi", world.spec())
+    about = {"uid": obj["metadata"]["uid"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    deployment = world.wish(here.cluster, obj, here.rita)
+    deployment.inventory.create(version="v1", kind="ConfigMap", namespace="harbour", name="x", nonce="n", uid="u")
+    world.wish(here.cluster, world.seen("strimzi", world.spec(), generation=2, **about), here.rita)
+    orphaning = world.seen("strimzi", {**world.spec(), "deletionPolicy": "Orphan"}, generation=3, **about)
+    for _ in range(2):  # also where nobody knows who asked, and once
+        world.wish(here.cluster, orphaning)
+    found = [(it.purpose, it.state, it.spec.get("deletionPolicy")) for it in Request.objects.order_by("number")]
+    assert found == [
+        ("deploy", "superseded", None),
+        ("delete", "superseded", None),
+        ("delete", "preparing", "Orphan"),
+    ]
+
+
 def test_two_open_requests_of_one_deployment_are_impossible(here: World) -> None:
     world.wish(here.cluster, world.seen("strimzi", world.spec()))
     request = Request.objects.get()

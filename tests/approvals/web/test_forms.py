@@ -230,6 +230,7 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Br
         "drift": "Report",
         "on_failure": "RestorePrevious",
         "collisions": "IfNoController",
+        "deletion": "Orphan",
         "deadline": "",
         "rest": "constraints:\n  requiredAPIs: [{group: example.com, version: v1, kind: Buoy}]\nconfig: {a: on}\n",
         "generation": live["metadata"]["generation"],
@@ -242,6 +243,7 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Br
         "drift": "Report",
         "onFailure": "RestorePrevious",
         "collisionProtection": "IfNoController",
+        "deletionPolicy": "Orphan",
         "constraints": {"requiredAPIs": [{"group": "example.com", "version": "v1", "kind": "Buoy"}]},
         "config": {"a": True},
     }
@@ -302,6 +304,25 @@ def test_pausing_needs_a_reason_and_deleting_the_name(here: World, browse: Brows
     assert BundleDeployment.objects.get().deletion_requested_at is None
     assert client.post("/deployments/prod/barge/delete", {"typed": "barge"}).status_code == 302
     assert BundleDeployment.objects.get().deletion_requested_at
+
+
+@pytest.mark.parametrize(
+    ("chosen", "status", "written"),
+    [("Orphan", 302, "Orphan"), ("Delete", 302, None), ("", 302, None), ("Keep", 422, None)],
+)
+def test_who_asks_for_deletion_says_what_becomes_of_the_objects(
+    here: World, browse: Browse, chosen: str, status: int, written: str | None
+) -> None:
+    live = here.kubernetes.create(
+        here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
+    )
+    world.wish(here.cluster, live, here.rita)
+    for verb in ("update", "delete"):
+        here.kubernetes.allow("ada", verb)
+    answer = browse(here.ada).post("/deployments/prod/barge/delete", {"typed": "barge", "policy": chosen})
+    assert answer.status_code == status
+    assert here.kubernetes.objects["barge"]["spec"].get("deletionPolicy") == written
+    assert bool(BundleDeployment.objects.get().deletion_requested_at) is (status == 302)
 
 
 def test_the_inventory_is_filtered(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

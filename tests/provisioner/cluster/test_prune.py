@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.graph import DEPENDS_ON
+from provisioner.cluster.marks import NO_MARKS, OWNER_NAME, Marks, Owner, nonce_of
 from provisioner.cluster.pruning import PRUNE
 from provisioner.errors import EmptyBundle
-from provisioner.values import Action, ObjectRef, OutcomeState
+from provisioner.values import Action, CollisionProtection, Identity, ObjectRef, OutcomeState
 from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states
 
 
@@ -40,6 +41,7 @@ def test_what_says_that_it_stays_is_kept_and_let_go(scene: Scene):
     assert "core.rukpak.io/prune: false" in action_of(planned, kept(scene)).warnings[0]
     assert failures(scene.apply(planned, stays)) == []
     assert scene.live(kept(scene))["data"] == {"a": "1"}
+    assert Marks.on(scene.live(kept(scene))) == NO_MARKS
     assert {item.ref.name for item in scene.inventory.items().values()} == {"stays"}
 
 
@@ -66,6 +68,70 @@ def test_a_removal_keeps_it_as_well(scene: Scene):
     assert failures(scene.deploy()) == []
     assert scene.live(kept(scene)) is not None
     assert (scene.live(scene.config_map("goes")), scene.inventory.items()) == (None, {})
+
+
+def test_S15_orphans_stay_as_they_are_and_anybody_may_adopt_them(scene: Scene):
+    web, settings = scene.deployment(), scene.config_map(a="1")
+    scene.deploy(web, settings, owner=Owner("harbour", 1))
+    before = scene.live(web)
+    planned = scene.plan(is_orphaning=True)
+    assert actions(planned) == {"Deployment/web": Action.NONE, "ConfigMap/settings": Action.NONE}
+    assert failures(scene.apply(planned)) == []
+    assert scene.inventory.items() == {}
+    live = scene.live(web)
+    assert (live["metadata"]["uid"], live["spec"]) == (before["metadata"]["uid"], before["spec"])
+    assert [Marks.on(scene.live(one)) for one in (web, settings)] == [NO_MARKS, NO_MARKS]
+    successor = Scene(scene.cluster, scene.namespace)
+    adopting = successor.plan(web, settings, collision_protection=CollisionProtection.IF_NO_CONTROLLER)
+    assert set(actions(adopting).values()) == {Action.ADOPT}
+    assert failures(successor.apply(adopting, web, settings, owner=Owner("pier", 1))) == []
+    assert scene.live(web)["metadata"]["uid"] == before["metadata"]["uid"]
+    assert Marks.on(scene.live(web)) == Marks.of(nonce_of(scene.live(web)), Owner("pier", 1))
+
+
+def test_an_orphan_whose_status_is_written_meanwhile_is_released_all_the_same(scene: Scene):
+    scene.deploy(settings := scene.config_map(a="1"), owner=Owner("harbour", 1))
+    planned = scene.plan(is_orphaning=True)
+    annotate(scene, settings, "true")
+    assert failures(scene.apply(planned)) == []
+    assert Marks.on(scene.live(settings)) == NO_MARKS
+
+
+def test_the_marks_of_what_somebody_made_again_are_left_to_them(scene: Scene):
+    scene.deploy(settings := scene.config_map(a="1"))
+    planned = scene.plan(is_orphaning=True)
+    scene.cluster.delete(ObjectRef.of(settings))
+    marked = {**settings, "metadata": Marks.of("theirs", Owner("pier", 3)).put_on(settings["metadata"])}
+    scene.cluster.apply(marked, field_manager="somebody")
+    assert failures(scene.apply(planned)) == []
+    assert Marks.on(scene.live(settings)) == Marks.of("theirs", Owner("pier", 3))
+
+
+def test_an_orphan_that_may_not_be_written_is_let_go_and_it_is_said(scene: Scene):
+    scene.deploy(settings := scene.config_map(a="1"), owner=Owner("harbour", 1))
+    reads = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
+    rbac, account = (
+        "rbac.authorization.k8s.io",
+        {"kind": "ServiceAccount", "name": "reader", "namespace": scene.namespace},
+    )
+    for obj in (
+        scene.namespaced(f"{rbac}/v1", "Role", "reader", rules=[reads]),
+        scene.namespaced(
+            f"{rbac}/v1",
+            "RoleBinding",
+            "reader",
+            roleRef={"apiGroup": rbac, "kind": "Role", "name": "reader"},
+            subjects=[account],
+        ),
+    ):
+        scene.cluster.apply(obj, field_manager="somebody")
+    planned = scene.plan(is_orphaning=True)
+    identity = Identity.of_service_account(scene.namespace, "reader")
+    reader = Scene(scene.cluster.acting_as(identity), scene.namespace, scene.inventory)
+    (done,) = reader.apply(planned)
+    assert done.state is OutcomeState.UNCHANGED
+    assert "it still names its owner" in done.message
+    assert (scene.inventory.items(), Marks.on(scene.live(settings)).labels[OWNER_NAME]) == ({}, "harbour")
 
 
 def test_an_empty_bundle_is_refused(scene: Scene):
