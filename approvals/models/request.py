@@ -9,7 +9,8 @@ from django.db import models
 from approvals.lifecycle import OPEN, State
 from approvals.packed import PackedJSONField
 
-OBJECT_LENGTH = 600
+# An object in words: its kind and group, its namespace and its name, each as long as Kubernetes lets it be.
+OBJECT_LENGTH = 640
 DECISIONS = [("Approve", "Approve"), ("Deny", "Deny")]
 VERDICTS = [("Approved", "Approved"), ("Denied", "Denied")]
 

@@ -31,7 +31,7 @@ from provisioner.cluster.order import (
     phases,
 )
 from provisioner.cluster.plan import plan_digest
-from provisioner.cluster.pruning import bodies_of
+from provisioner.cluster.pruning import bodies_of, in_served_version
 from provisioner.cluster.watch import failing_pods, until_gone, until_settled
 from provisioner.cluster.write import Job, Writer
 from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, TryLater, UnknownKind, Unreachable
@@ -113,7 +113,7 @@ def recover(cluster: Cluster, inventory: Inventory) -> list[ObjectRef]:
         if item.uid:
             continue
         try:
-            live = cluster.get(item.ref)
+            live = cluster.get(in_served_version(cluster, item.ref))
         except UnknownKind:
             continue
         if live is not None and nonce_of(live) == item.nonce:
@@ -422,7 +422,7 @@ class _Apply:
             if item.uid or identity in wished:
                 continue
             try:
-                live = self._patiently(partial(self._cluster.get, item.ref))
+                live = self._patiently(partial(self._cluster.get, in_served_version(self._cluster, item.ref)))
             except UnknownKind:
                 live = None
             except PratiqueError as exc:

@@ -60,7 +60,7 @@ def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
             planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"
         )
     try:
-        planned = replace(planned, ref=_in_served_version(scene.cluster, ref))
+        planned = replace(planned, ref=in_served_version(scene.cluster, ref))
         live = scene.live(planned.ref)
         return planned if live is None else _deletion_of(scene, planned, live)
     except UnknownKind:
@@ -111,7 +111,7 @@ def _is_kept(obj: JsonObject) -> bool:
     return says(obj, PRUNE) == KEEP
 
 
-def _in_served_version(cluster: Cluster, ref: ObjectRef) -> ObjectRef:
+def in_served_version(cluster: Cluster, ref: ObjectRef) -> ObjectRef:
     """`ref` in its own version if that is still served, else in the preferred one."""
     found = cluster.resource_of(ref.group, ref.version, ref.kind) or cluster.resource_of(ref.group, "", ref.kind)
     return replace(ref, version=found.version) if found else ref

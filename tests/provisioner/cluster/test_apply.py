@@ -311,6 +311,17 @@ def test_an_object_that_a_finalizer_holds_stays_in_the_inventory(scene: Scene):
     assert scene.inventory.items() == {}
 
 
+def test_S20_what_a_crash_left_is_found_though_its_version_is_not_served_any_more(scene: Scene):
+    scene.deploy(scene.definition(), scene.widget("other"))
+    widget, nonce = scene.widget(), "n" * 32
+    marked = {**widget, "metadata": {**widget["metadata"], "annotations": {NONCE: nonce}}}
+    made = scene.cluster.apply(marked, field_manager=MANAGER).object
+    gone = replace(ObjectRef.of(widget), version="v1beta1")
+    scene.inventory.intend(gone, nonce)
+    (found,) = recover(scene.cluster, scene.inventory)
+    assert (found, scene.inventory.items()[gone.identity].uid) == (gone, made["metadata"]["uid"])
+
+
 def test_S20_after_a_crash_only_the_nonce_written_ahead_proves_what_is_ours(scene: Scene):
     def with_nonce(obj, nonce):
         return {**obj, "metadata": {**obj["metadata"], "annotations": {NONCE: nonce}}}
