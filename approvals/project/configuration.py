@@ -62,6 +62,7 @@ SETTINGS = (
         "minutes that an apply may take, where its spec sets no deadline",
         int,
     ),
+    Setting("APPLIES_AT_ONCE", "6", "requests that one worker process applies at a time: fewer than its threads", int),
     Setting(
         "PROGRESS_DEADLINE_MINUTES", "30", "minutes until a revision shall be healthy, where its spec does not say", int
     ),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from threading import Lock
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -26,6 +29,12 @@ class Crashed(TryLater):
     code = "crashed"
 
 
+class Full(TryLater):
+    """As many are applied as one worker process may: some of its threads are kept for reports and the sweep."""
+
+    code = "full"
+
+
 STEPS: dict[str, Callable[[Request, str], None]] = {
     State.PREPARING: prepare.run,
     State.STALE: prepare.run,
@@ -43,6 +52,8 @@ GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
 LONGEST_WAIT_SECONDS = 300
 # What is approved goes on soon after what it waits for has come.
 LONGEST_APPROVED_SECONDS = 30
+_applying: set[int] = set()
+_applying_lock = Lock()
 
 
 def advance(request_id: int) -> None:
@@ -74,7 +85,8 @@ def _take_step(request: Request, worker: str) -> None:
         _expire(request.pk)
         return
     try:
-        STEPS[request.state](request, worker)
+        with _room_for(request):
+            STEPS[request.state](request, worker)
     except claims.LostClaim:
         # The row is another worker's: nothing is written down about it here.
         logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
@@ -86,6 +98,24 @@ def _take_step(request: Request, worker: str) -> None:
     except Exception as exc:
         logger.exception("a step crashed", extra={"request_id": request.pk, "state": request.state})
         _try_later(request, Crashed(f"a step failed in a way that nobody foresaw ({type(exc).__name__})"))
+
+
+@contextmanager
+def _room_for(request: Request) -> Iterator[None]:
+    """Raise Full where this process applies enough: an apply may wait for minutes, with a thread of its own."""
+    if request.state != State.APPROVED and request.state not in AT_WORK:
+        yield
+        return
+    most = settings.PRATIQUE["APPLIES_AT_ONCE"]
+    with _applying_lock:
+        if len(_applying) >= most:
+            raise Full(f"{len(_applying)} of {most} are being applied: this one goes on when one of them is done")
+        _applying.add(request.pk)
+    try:
+        yield
+    finally:
+        with _applying_lock:
+            _applying.discard(request.pk)
 
 
 @transaction.atomic(durable=True)
@@ -100,7 +130,8 @@ def _try_later(request: Request, error: TryLater) -> None:
     """Nothing is lost: the sweeper wakes the request again when its time has come."""
     row = locked(request.pk)
     row.attempts += 1
-    longest = LONGEST_APPROVED_SECONDS if row.state == State.APPROVED else LONGEST_WAIT_SECONDS
+    is_soon = row.state == State.APPROVED or isinstance(error, Full)
+    longest = LONGEST_APPROVED_SECONDS if is_soon else LONGEST_WAIT_SECONDS
     wait = min(2**row.attempts, longest)
     _wait(row, error, wait)
     logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": wait})

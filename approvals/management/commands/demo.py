@@ -129,6 +129,7 @@ def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]
         "ALLOWED_NETWORKS": "127.0.0.0/8",
         "PLAIN_HTTP": "true",
         "LOG_FORMAT": "console",
+        "APPLIES_AT_ONCE": "2",
     }
     settings_of_demo = {f"PRATIQUE_{name}": value for name, value in wanted.items()}
     own = {name: value for name, value in os.environ.items() if name in settings_of_demo}

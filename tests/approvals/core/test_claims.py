@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -97,3 +98,31 @@ def test_a_review_given_while_the_policies_are_asked_is_counted_at_once(
     monkeypatch.setitem(advance.STEPS, "in_review", evaluate)
     advance.advance(request_.pk)
     assert len(looks) == 2
+
+
+def test_an_apply_that_waits_leaves_room_for_reports(
+    request_: Request, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPLIES_AT_ONCE": 1}
+    other = world.wish(request_.deployment.cluster, world.seen("other", world.spec())).requests.get()
+    taken: list[tuple[int, str]] = []
+
+    def waits(request: Request, _: str) -> None:
+        taken.append((request.pk, request.state))
+        if request.state == "approved":
+            advance.advance(other.pk)
+            Request.objects.filter(pk=other.pk).update(state="preparing")
+            advance.advance(other.pk)
+
+    for state in ("preparing", "approved"):
+        monkeypatch.setitem(advance.STEPS, state, waits)
+    for one in (request_, other):
+        world.in_review(one)
+    Request.objects.update(state="approved")
+    advance.advance(request_.pk)
+    assert taken == [(request_.pk, "approved"), (other.pk, "preparing")]
+    other.refresh_from_db()
+    assert (other.problem_code, other.problem[:24]) == ("full", "1 of 1 are being applied")
+    Request.objects.filter(pk=other.pk).update(state="approved")
+    advance.advance(other.pk)
+    assert (other.pk, "approved") in taken
