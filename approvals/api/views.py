@@ -336,7 +336,7 @@ class AuditViewSet(Readable):
 
 @extend_schema(exclude=True)
 class NoSuchAddress(APIView):
-    """Every other address under /api/v1: its 404 has the shape of all others."""
+    """Every other address under /api: its 404 has the shape of all others."""
 
     def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

@@ -12,7 +12,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.cache import add_never_cache_headers
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals import services
 from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
@@ -21,7 +21,7 @@ from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
 from approvals.web import findings, standing
 from approvals.web.deciding import Form, Wrong, form_of
-from approvals.web.doors import of_request, person
+from approvals.web.doors import of_request, only_by_form, person
 from approvals.web.rendering import page
 from approvals.web.sharing import shared_html
 from approvals.web.sight import ShownReport
@@ -55,7 +55,7 @@ def progress(http: HttpRequest, request: Request) -> HttpResponse:
     return answer
 
 
-@require_POST
+@only_by_form
 @of_request
 def review(http: HttpRequest, request: Request) -> HttpResponse:
     """Take a decision on the digest that was on the screen."""
@@ -83,7 +83,7 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
     return redirect("request", uid=request.uid)
 
 
-@require_POST
+@only_by_form
 @of_request
 def withdraw(http: HttpRequest, request: Request) -> HttpResponse:
     services.withdraw(by=person(http), request_id=request.pk, reason=http.POST.get("reason", ""), via="browser")

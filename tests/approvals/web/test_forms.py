@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -18,8 +17,8 @@ from provisioner.values import Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.web import scene
+from tests.approvals.web.conftest import Browse, text_of
 
-Browse = Callable[[User], Client]
 DEPLOYMENT = {
     "cluster": "prod",
     "name": "barge",
@@ -41,10 +40,6 @@ POLICY = {
     "message": "too wild",
     "is_active": "on",
 }
-
-
-def text_of(response: Any) -> str:
-    return str(response.content.decode())
 
 
 def test_a_kubernetes_token_signs_in(here: World) -> None:

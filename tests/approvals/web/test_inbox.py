@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
 from tests.approvals.core.conftest import World
-
-Browse = Callable[[User], Client]
-
-
-def text_of(response: Any) -> str:
-    return str(response.content.decode())
+from tests.approvals.web.conftest import Browse, text_of
 
 
 def test_needs_me_leaves_out_what_was_decided_or_asked_by_the_viewer(

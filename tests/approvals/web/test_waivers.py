@@ -16,8 +16,7 @@ from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_waivers import finding
 from tests.approvals.web import scene
-from tests.approvals.web.conftest import afternoon, browse
-from tests.approvals.web.test_requests import Browse, decide, text_of
+from tests.approvals.web.conftest import Browse, afternoon, browse, decide, text_of
 
 __all__ = ["afternoon", "browse"]
 NAMED = {"typed": "harbour", "reason": "we talked"}
