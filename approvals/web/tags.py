@@ -159,6 +159,12 @@ def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
 
 
 @register.filter
+def label_words(labels: Mapping[str, str]) -> list[str]:
+    """`key=value` of each label, as kubectl writes it: one without a value counts, too."""
+    return [f"{key}={value}" for key, value in sorted(labels.items())]
+
+
+@register.filter
 def version(spec: Mapping[str, Any] | None) -> str:
     """What people call the version that a spec asks for."""
     return version_words(spec)

@@ -198,3 +198,39 @@ def test_no_page_is_wider_than_a_telephone(here: World, site: dict[str, str], si
         page.evaluate(OPEN_ALL)
         widths[name] = page.evaluate("document.documentElement.scrollWidth")
     assert {name: width for name, width in widths.items() if width > 390} == {}
+
+
+def test_short_names_are_not_broken(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    """In tables, where a column is as narrow as what it holds can be made."""
+    broken = """() => [...document.querySelectorAll("td.mono")].filter((cell) => {
+      const text = document.createRange();
+      text.selectNodeContents(cell);
+      const lines = new Set([...text.getClientRects()].map((box) => Math.round(box.bottom / 8)));
+      return !/[\\s-]/.test(cell.innerText.trim()) && cell.innerText.trim().length < 24 && lines.size > 1;
+    }).map((cell) => cell.innerText)"""
+    page = sign_in(here.ada)
+    found = {}
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        for name in ("all-requests", "deployments", "deployment", "audit", "me", "policies"):
+            page.goto(site[name])
+            found[name, width] = page.evaluate(broken)
+    assert {at: what for at, what in found.items() if what} == {}
+
+
+def test_the_form_asks_for_the_chosen_kind_of_source_alone(
+    here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn
+) -> None:
+    signed_in = sign_in(here.ada)
+    context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
+    page = context.new_page()
+    page.goto(site["deployment-form"])
+    pw.expect(page.get_by_label("Image")).to_be_visible()
+    pw.expect(page.get_by_label("Repository")).to_be_hidden()
+    page.get_by_label("Source", exact=True).select_option("configMap")
+    pw.expect(page.locator("fieldset:visible")).to_have_count(1)
+    pw.expect(page.get_by_label("ConfigMap")).to_be_visible()
+    page.locator("summary", has_text="How it is applied").click()
+    for words in ("When applying fails", "Health checks", "Constraints", "Progress deadline"):
+        pw.expect(page.get_by_label(words)).to_be_visible()
+    context.close()

@@ -220,13 +220,16 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Br
     client = browse(here.ada)
     page = text_of(client.get("/deployments/prod/barge/edit"))
     assert ("kubernetesVersionRange: &#x27;&gt;=1.30&#x27;" in page, 'value="5"' in page) == (True, True)
+    assert '<option value="Correct" selected>' in page
     form = {
         **DEPLOYMENT,
         "drift": "Report",
         "on_failure": "RestorePrevious",
         "collisions": "IfNoController",
         "deadline": "",
-        "rest": "constraints:\n  requiredAPIs: [{group: example.com, version: v1, kind: Buoy}]\nconfig: {a: on}\n",
+        "constraints": "requiredAPIs: [{group: example.com, version: v1, kind: Buoy}]",
+        "health_checks": "- {apiVersion: v1, kind: Buoy, condition: {type: Afloat}}",
+        "rest": "config: {a: on}\n",
         "generation": live["metadata"]["generation"],
     }
     assert client.post("/deployments/prod/barge/edit", form).status_code == 302
@@ -238,6 +241,7 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Br
         "onFailure": "RestorePrevious",
         "collisionProtection": "IfNoController",
         "constraints": {"requiredAPIs": [{"group": "example.com", "version": "v1", "kind": "Buoy"}]},
+        "healthChecks": [{"apiVersion": "v1", "kind": "Buoy", "condition": {"type": "Afloat"}}],
         "config": {"a": True},
     }
 
@@ -266,6 +270,45 @@ def test_the_rest_of_a_spec_that_is_no_map_of_other_fields_is_refused_in_words(
     assert response.status_code == 422
     assert words in text_of(response)
     assert not here.kubernetes.objects
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "words"),
+    [
+        pytest.param("health_checks", "kind: Buoy", "expected a list of maps, such as [{apiVersion:", id="no list"),
+        pytest.param("health_checks", "[a]", "expected a list of maps", id="no maps in it"),
+        pytest.param("constraints", "[{a: 1}]", "expected one map, such as {kubernetesVersionRange:", id="no map"),
+        pytest.param("rest", "healthChecks: []", "healthChecks has a field of its own", id="said elsewhere"),
+    ],
+)
+def test_a_part_of_a_spec_that_is_of_another_shape_is_refused_in_sight(
+    field: str, text: str, words: str, here: World, browse: Browse
+) -> None:
+    response = browse(here.ada).post("/deployments/new", {**DEPLOYMENT, field: text})
+    assert (response.status_code, words in text_of(response)) == (422, True)
+    assert "<details open>" in text_of(response)
+    assert not here.kubernetes.objects
+
+
+def test_what_was_cleared_in_the_form_is_cleared_in_the_spec(here: World, browse: Browse) -> None:
+    spec = world.spec(constraints={"cel": []}, healthChecks=[{"kind": "Buoy"}], progressDeadlineMinutes=5)
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    given = {**DEPLOYMENT, "constraints": "", "health_checks": "", "generation": live["metadata"]["generation"]}
+    assert browse(here.ada).post("/deployments/prod/barge/edit", given).status_code == 302
+    changed = here.kubernetes.objects["barge"]["spec"]
+    assert (changed.get("constraints"), changed.get("healthChecks")) == (None, None)
+    assert changed["progressDeadlineMinutes"] == 5
+
+
+def test_the_form_says_what_a_source_of_each_kind_needs(here: World, browse: Browse) -> None:
+    page = text_of(browse(here.ada).get("/deployments/new"))
+    assert [words in page for words in ("<legend>Git repository</legend>", "<legend>Private source</legend>")] == [
+        True,
+        True,
+    ]
+    label = page[page.index('<label for="id_image">') :]
+    assert "(optional)" not in label[: label.index("</label>")]
 
 
 def test_a_deployment_that_moved_meanwhile_is_not_overwritten(here: World, browse: Browse) -> None:
