@@ -10,6 +10,7 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -105,6 +106,16 @@ def ago(at: datetime | None) -> SafeString:
     gap = timezone.now() - at
     words = "just now" if abs(gap) < timedelta(minutes=1) else _span(gap)
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
+
+
+@register.filter
+def ago_of(text: str) -> SafeString:
+    """The same of a time as Kubernetes writes it; what is none stays as it is."""
+    try:
+        at = parse_datetime(text)
+    except ValueError:
+        at = None
+    return ago(at) if at and at.tzinfo else escape(text)
 
 
 def _span(gap: timedelta) -> str:

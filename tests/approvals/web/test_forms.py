@@ -434,3 +434,13 @@ def test_the_audit_says_where_the_chain_is_broken(here: World, afternoon: dict[s
         number=last.number + 2, at=timezone.now() + timedelta(1), verb="x", actor="x", via="x", hash="0" * 64
     )
     assert "The chain is broken" in text_of(browse(here.ada).get("/audit"))
+
+
+def test_a_deployment_says_what_it_asks_for(here: World, browse: Browse) -> None:
+    spec = world.spec(drift="Report", collisionProtection="IfNoController", constraints={"cel": [{"expression": "a"}]})
+    live = world.seen("barge", spec)
+    live["metadata"]["labels"] = {"team": "harbour", "tier": ""}
+    world.wish(here.cluster, live, here.rita)
+    page = text_of(browse(here.ada).get("/deployments/prod/barge"))
+    for words in ("that is only said", "unless something controls it", "expression a", "team=harbour, tier="):
+        assert words in page
