@@ -234,9 +234,9 @@ def check_words(entry: object) -> str:
 
 
 @register.filter
-def sentence(text: str) -> SafeString:
-    """A sentence of a report; what it quotes in backticks is a name."""
-    return mark_safe(QUOTED.sub(r"<code>\1</code>", escape(text)))  # noqa: S308 - escaped here; the code tags are ours
+def sentence(text: object) -> SafeString:
+    """A sentence of a report or a refusal; what it quotes in backticks is a name."""
+    return mark_safe(QUOTED.sub(r"<code>\1</code>", escape(str(text))))  # noqa: S308 - escaped here; the code tags are ours
 
 
 @register.filter

@@ -234,3 +234,26 @@ def test_the_form_asks_for_the_chosen_kind_of_source_alone(
     for words in ("When applying fails", "Health checks", "Constraints", "Progress deadline"):
         pw.expect(page.get_by_label(words)).to_be_visible()
     context.close()
+
+
+def test_a_refused_decision_is_seen_on_a_telephone(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    """The form stands far down there, and the page begins at its top again."""
+    page = sign_in(here.ada)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(site["request"])
+    page.get_by_role("button", name="Approve").click()
+    words = page.locator(".alert", has_text="type the name harbour").first
+    pw.expect(words).to_be_in_viewport()
+    words.get_by_role("link", name="Decision").click()
+    pw.expect(page.get_by_role("alert")).to_be_in_viewport()
+
+
+def test_paper_holds_nothing_to_press(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    here.kubernetes.allow("ada", "override")
+    page = sign_in(here.ada)
+    page.goto(site["request"])
+    page.evaluate(OPEN_ALL)
+    pw.expect(page.get_by_text("Accept this finding").first).to_be_visible()
+    page.emulate_media(media="print")
+    for what in ("button:visible", "input:visible", "textarea:visible", "select:visible"):
+        pw.expect(page.locator(what)).to_have_count(0)
