@@ -14,7 +14,7 @@ from approvals import access
 from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, Refused
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.web import errors
-from approvals.web.rendering import place_of
+from approvals.web.rendering import note_silent, place_of
 
 View = Callable[..., HttpResponse]
 
@@ -113,5 +113,7 @@ def check_reader(http: HttpRequest, cluster: Cluster) -> None:
 
 
 def readable(http: HttpRequest) -> list[Cluster]:
-    """The clusters whose requests the viewer may read."""
-    return access.readable_clusters(person(http))
+    """The clusters whose requests the viewer may read; the page names those that could not be asked (promise 4)."""
+    answers = access.read_answers(person(http))
+    note_silent(http, [cluster.name for cluster, permission in answers if not permission.could_ask])
+    return [cluster for cluster, permission in answers if permission.allowed]

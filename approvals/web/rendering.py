@@ -47,12 +47,18 @@ def page(
         "navigation": NAVIGATION,
         "here": _here(http),
         "place": place_of(http),
+        "silent": getattr(http, "silent_clusters", []),
         **(context or {}),
     }
     html = _engine.get_template(template).render(facts, http)
     answer = HttpResponse(_safe(html), status=status)
     add_never_cache_headers(answer)
     return answer
+
+
+def note_silent(http: HttpRequest, clusters: list[str]) -> None:
+    """Have the page say that these clusters could not be asked, so that what belongs to them is missing on it."""
+    http.silent_clusters = clusters  # type: ignore[attr-defined] # which `page` looks for
 
 
 def bare(http: HttpRequest, template: str, context: Mapping[str, Any]) -> str:

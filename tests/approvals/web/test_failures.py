@@ -168,3 +168,16 @@ def test_the_theme_is_chosen_on_a_page_that_a_form_came_back_with(
 
 def away(*_: object) -> None:
     raise OperationalError("deadlock detected")
+
+
+@pytest.mark.parametrize("path", ["/", "/?tab=all", "/deployments", "/policies", "/audit", "/deployments/new"])
+def test_promise_4_a_list_says_which_cluster_is_missing_in_it(
+    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.is_down = True
+    text = text_of(browse(here.ada).get(path))
+    assert 'What belongs to <span class="mono">prod</span> is missing here' in text
+    for claim in ("requests of no cluster yet", "No deployments", "No policies", "No entry fits", "Nothing waits"):
+        assert claim not in text
+    here.kubernetes.is_down = False
+    assert "is missing here" not in text_of(browse(here.ada).get(path))
