@@ -23,7 +23,7 @@ from approvals.access.questions import (
     may_see_object,
     may_use_account,
     may_write,
-    readable_clusters,
+    read_answers,
 )
 
 __all__ = [
@@ -45,6 +45,6 @@ __all__ = [
     "may_use_account",
     "may_write",
     "policy_identity",
-    "readable_clusters",
+    "read_answers",
     "using",
 ]

@@ -102,10 +102,10 @@ def may_see_object(user: User, cluster: models.Cluster, ref: ObjectRef) -> Permi
     return ask_for(identity, cluster, request, fresh=False)
 
 
-def readable_clusters(user: User) -> list[models.Cluster]:
-    """The clusters whose requests the user may read."""
+def read_answers(user: User) -> list[tuple[models.Cluster, Permission]]:
+    """Whether the user may read its requests, for each cluster where they are somebody, by name."""
     known = models.Cluster.objects.filter(identities__user=user).order_by("name")
-    return [cluster for cluster in known if may_read(user, cluster).allowed]
+    return [(cluster, may_read(user, cluster)) for cluster in known]
 
 
 def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest, *, fresh: bool) -> Permission:

@@ -35,7 +35,7 @@ WORDS = {
     415: "The body is not JSON.",
     422: "The body is JSON, but not as expected.",
     429: "Too many calls, or too many open requests.",
-    500: "This failed; the log tells more.",
+    500: "This failed, and the log tells more; or the operator has to migrate the database.",
     503: "The cluster could not be asked, which is never a yes, or the database does not answer.",
 }
 Codes = Mapping[int, frozenset[str]]
@@ -45,7 +45,7 @@ EVERYWHERE: Codes = {
     404: frozenset({"not-found"}),
     406: frozenset({"not-acceptable"}),
     429: frozenset({"throttled"}),
-    500: frozenset({"failed"}),
+    500: frozenset({"failed", "not-migrated"}),
     503: frozenset({"could-not-ask", "unavailable"}),
 }
 WRITING: Codes = {

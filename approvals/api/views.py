@@ -80,8 +80,7 @@ class Readable(viewsets.GenericViewSet[Any]):
         """Whether the caller may read, for each cluster where they are somebody."""
         if getattr(self, "swagger_fake_view", False):
             return []
-        known = Cluster.objects.filter(identities__user=person(self.request)).order_by("name")
-        return [(cluster, access.may_read(person(self.request), cluster)) for cluster in known]
+        return access.read_answers(person(self.request))
 
     def clusters(self) -> list[Cluster]:
         return [cluster for cluster, permission in self.answers if permission.allowed]
@@ -336,7 +335,7 @@ class AuditViewSet(Readable):
 
 @extend_schema(exclude=True)
 class NoSuchAddress(APIView):
-    """Every other address under /api/v1: its 404 has the shape of all others."""
+    """Every other address under /api: its 404 has the shape of all others."""
 
     def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

@@ -27,6 +27,7 @@ if not SECRET_KEY:
         raise ImproperlyConfigured("PRATIQUE_SECRET_KEY is empty: give it at least 50 random characters")
     SECRET_KEY = "not-a-secret-for-development-and-tests-only-0123456789"  # noqa: S105 - refused in production above
 ALLOWED_HOSTS = PRATIQUE["ALLOWED_HOSTS"]
+CSRF_FAILURE_VIEW = "approvals.project.failing.foreign"
 CSRF_TRUSTED_ORIGINS = PRATIQUE["TRUSTED_ORIGINS"]
 
 INSTALLED_APPS = [
@@ -56,7 +57,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django_structlog.middlewares.RequestMiddleware",
+    "approvals.project.failing.RequestLog",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",

@@ -1,15 +1,18 @@
 """One URL tree: pages at the root, REST under /api/v1, callbacks under /chat."""
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 
 from approvals.admin import site
+from approvals.api.views import NoSuchAddress
 
 urlpatterns = [
     path("", include("approvals.web.urls")),
     path("api/v1/", include("approvals.api.urls")),
+    re_path(r"^api(?:/|$)", NoSuchAddress.as_view(), name="api-nothing"),
     path("chat/", include("approvals.chat.urls")),
     path("admin/", site.urls),
 ]
+handler400 = "approvals.project.failing.not_read"
 handler403 = "approvals.web.errors.forbidden"
 handler404 = "approvals.web.errors.not_found"
 handler500 = "approvals.project.failing.failed"

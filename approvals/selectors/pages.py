@@ -71,9 +71,12 @@ class ReportSection:
 
 def waiting(*, user: User, clusters: Collection[Cluster]) -> list[Request]:
     """Requests in review on which this user has not decided in the present round, the oldest first."""
-    decided = Review.objects.filter(request=OuterRef("pk"), round=OuterRef("round"), user=user)
-    found = Request.objects.filter(~Exists(decided), deployment__cluster__in=clusters, state=State.IN_REVIEW)
+    found = Request.objects.filter(~_decided_by(user), deployment__cluster__in=clusters, state=State.IN_REVIEW)
     return list(found.select_related("deployment__cluster").order_by("created_at", "pk")[:MAX_WAITING])
+
+
+def _decided_by(user: User) -> Exists:
+    return Exists(Review.objects.filter(request=OuterRef("pk"), round=OuterRef("round"), user=user))
 
 
 def tab_counts(*, clusters: Collection[Cluster]) -> dict[str, int]:
@@ -97,6 +100,11 @@ def inbox(
     if cluster:
         found = found.filter(deployment__cluster__name=cluster)
     return with_summary(found)
+
+
+def with_decided(found: QuerySet[Request], *, user: User) -> QuerySet[Request]:
+    """With whether this user `has_decided` in the present round of each."""
+    return found.annotate(has_decided=_decided_by(user))
 
 
 def with_summary(found: QuerySet[Request]) -> QuerySet[Request]:

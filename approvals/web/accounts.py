@@ -9,11 +9,12 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from approvals import services
 from approvals.errors import Refused
 from approvals.models import Cluster
+from approvals.web.doors import only_by_form
 from approvals.web.rendering import THEME_COOKIE, THEMES, page
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -43,13 +44,13 @@ def sign_in(http: HttpRequest) -> HttpResponse:
     return _with_password(http, PasswordForm(http.POST))
 
 
-@require_POST
+@only_by_form
 def sign_out(http: HttpRequest) -> HttpResponse:
     logout(http)
     return redirect("sign-in")
 
 
-@require_POST
+@only_by_form
 def choose_theme(http: HttpRequest) -> HttpResponse:
     """Remember light or dark in a cookie; anything else goes back to what the browser prefers."""
     answer = redirect(_target(http))

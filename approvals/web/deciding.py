@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.http import HttpRequest
 
 from approvals.lifecycle import State
 from approvals.models import Report, Request, Review
 from approvals.web import standing
 from approvals.web.sight import ShownFinding, ShownReport
 from approvals.web.standing import Standing, Tick
-from approvals.web.waivers import ShownWaiver, Waivers
+from approvals.web.waivers import ShownWaiver, Waivers, typed_in
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
-    """Why a decision was not taken, and what was written: `waives` by fingerprint."""
+class Written:
+    """What was written in the form and is not sent yet: `waives` by fingerprint. `wrong` says why it was refused."""
 
-    words: str
-    reason: str = ""
-    waives: Mapping[str, str] = field(default_factory=dict)
+    reason: str
+    acknowledges: Collection[str]
+    waives: Mapping[str, str]
+    wrong: str = ""
+
+
+def written_in(http: HttpRequest, wrong: str = "") -> Written:
+    """The whole form, whatever button sent it."""
+    waives = {one.fingerprint: one.reason for one in typed_in(http.POST)}
+    return Written(http.POST.get("reason", "").strip(), http.POST.getlist("acknowledges"), waives, wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class Form:
     waivers: Waivers | None
     ticks: list[Tick]
     is_serious: bool
-    wrong: Wrong | None
+    written: Written | None
 
     def facts(self, shown: Iterable[ShownFinding], sight: ShownReport | None) -> dict[str, Any]:
         """What the template needs, on a page that shows these findings."""
@@ -43,7 +51,7 @@ class Form:
             "waivers": self.waivers,
             "ticks": self.ticks,
             "is_serious": self.is_serious,
-            "wrong": self.wrong,
+            "written": self.written,
             "carried": carried,
         }
 
@@ -57,12 +65,12 @@ class Form:
 
 
 def form_of(
-    user: User, request: Request, report: Report | None, reviews: Iterable[Review], wrong: Wrong | None = None
+    user: User, request: Request, report: Report | None, reviews: Iterable[Review], written: Written | None = None
 ) -> Form:
     """The form for one viewer: Kubernetes is asked by the very checks that a decision goes through."""
     reviews = list(reviews)
     stands = standing.standing(user, request, reviews)
-    waivers = Waivers(report, reviews, wrong.waives if wrong else {}) if report else None
+    waivers = Waivers(report, reviews, written.waives if written else {}) if report else None
     if waivers:
         waivers.offer(user, request, stands)
     return Form(
@@ -70,5 +78,5 @@ def form_of(
         waivers,
         standing.ticks(request) if request.state == State.IN_REVIEW else [],
         standing.is_serious(report.worst) if report else False,
-        wrong,
+        written,
     )

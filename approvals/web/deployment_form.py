@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -16,17 +17,23 @@ DRIFTS = [("Correct", "put back what was approved"), ("Report", "only say what d
 FAILURES = [("Stop", "stop, and leave what was written"), ("RestorePrevious", "put the running revision back")]
 COLLISIONS = [("Prevent", "refuse what is already there"), ("IfNoController", "take over what nobody controls")]
 DELETIONS = [("", "delete its objects, in reverse order"), ("Orphan", "leave its objects as they are")]
-CHOSEN = {
-    "drift": "drift",
-    "on_failure": "onFailure",
-    "collisions": "collisionProtection",
+CHOSEN = {"drift": "drift", "on_failure": "onFailure", "collisions": "collisionProtection"}
+# What is left out of the spec where the field is empty.
+LEFT_OUT = {
     "deletion": "deletionPolicy",
+    "deadline": "progressDeadlineMinutes",
+    "health_checks": "healthChecks",
+    "constraints": "constraints",
 }
-# What has to be left out of the spec where the form says nothing.
-EMPTIED = {"deadline": "progressDeadlineMinutes", "deletion": "deletionPolicy"}
-FURTHER = (*CHOSEN, "deadline", "rest")
+FURTHER = (*CHOSEN, *LEFT_OUT, "rest")
 # What the form asks for by itself, and what has a door of its own.
-ASKED = {"installNamespace", "serviceAccountName", "sources", "progressDeadlineMinutes", "paused", *CHOSEN.values()}
+ASKED = {"installNamespace", "serviceAccountName", "sources", "paused", *CHOSEN.values(), *LEFT_OUT.values()}
+FIELDS = {
+    "image": ("image",),
+    "git": ("repository", "git_ref", "git_name", "directory"),
+    "http": ("url", "checksum"),
+    "configMap": ("config_map",),
+}
 NEEDED = {"image": ("image",), "git": ("repository", "git_name"), "http": ("url",), "configMap": ("config_map",)}
 
 
@@ -35,21 +42,30 @@ def _text(label: str, help_text: str = "", *, required: bool = False, **more: An
     return forms.CharField(label=label, help_text=help_text, required=required, max_length=2000, widget=widget, **more)
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The fields that are for sources of these kinds; each with whether such a source needs it."""
+
+    kinds: list[str]
+    words: str
+    fields: list[tuple[forms.BoundField, bool]]
+
+
 class SpecForm(forms.Form):
     """The parts of a spec that people change. What it does not show stays as it is."""
 
     install_namespace = _text("Install namespace", "It must exist.", required=True)
     service_account = _text("ServiceAccount", "Everything is applied as this account.", required=True)
     kind = forms.ChoiceField(label="Source", choices=KINDS)
-    image = _text("Image", "registry/name:tag or @sha256:…; for a source of kind OCI image")
-    repository = _text("Repository", "https URL; for a source of kind Git repository")
+    image = _text("Image", "registry/name:tag or @sha256:…")
+    repository = _text("Repository", "https:// or ssh:// URL")
     git_ref = forms.ChoiceField(label="Git reference", choices=GIT_REFS, required=False)
     git_name = _text("Tag, branch or commit")
     directory = _text("Directory", "in the repository")
-    url = _text("Archive URL", "for a source of kind Archive over HTTP")
+    url = _text("Archive URL", "of a .tar.gz, .zip or YAML file")
     checksum = _text("Checksum", "sha256:… of the archive")
     config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace; each of its keys is a file")
-    secret = _text("Secret", "of a private source: namespace/name, or a name in the install namespace; read as you")
+    secret = _text("Secret", "namespace/name, or a name in the install namespace; it is read as you")
     drift = forms.ChoiceField(label="When an object is changed by others", choices=DRIFTS, required=False)
     on_failure = forms.ChoiceField(label="When applying fails", choices=FAILURES, required=False)
     collisions = forms.ChoiceField(label="When an object exists already", choices=COLLISIONS, required=False)
@@ -61,9 +77,21 @@ class SpecForm(forms.Form):
         min_value=1,
         max_value=1440,
     )
+    health_checks = YamlField(
+        label="Health checks",
+        help_text="A YAML list; each selects objects and asks one of condition, fieldValue and cel of them.",
+        example='[{apiVersion: example.com/v1, kind: Buoy, condition: {type: Ready, status: "True"}}]',
+        is_list=True,
+    )
+    constraints = YamlField(
+        label="Constraints",
+        help_text="YAML: kubernetesVersionRange, requiredAPIs, requiredBundleDeployments, cel. It waits for them.",
+        example='{kubernetesVersionRange: ">=1.34.0 <1.37.0"}',
+    )
     rest = YamlField(
         label="The rest of the spec",
-        help_text="As YAML: constraints, healthChecks, config, format and what else the CRD describes.",
+        help_text="YAML: format, config, optionalKinds, revisionHistoryLimit and what else the CRD describes.",
+        example="{format: plain, revisionHistoryLimit: 10}",
     )
     generation = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
 
@@ -83,7 +111,15 @@ class SpecForm(forms.Form):
         return cleaned
 
     def first(self) -> list[forms.BoundField]:
-        return [field for field in self if field.name not in FURTHER]
+        later = {*FURTHER, "secret", *(name for names in FIELDS.values() for name in names)}
+        return [field for field in self if field.name not in later]
+
+    def groups(self) -> list[Group]:
+        """What a source is asked for, by its kind."""
+        groups = [
+            Group([kind], words, [(self[name], name in NEEDED[kind]) for name in FIELDS[kind]]) for kind, words in KINDS
+        ]
+        return [*groups, Group(["image", "git", "http"], "Private source", [(self["secret"], False)])]
 
     def further(self) -> list[forms.BoundField]:
         """What has an answer that suits most, so that it is shown on demand."""
@@ -108,12 +144,12 @@ class SpecForm(forms.Form):
             "serviceAccountName": given["service_account"],
             "sources": [made, *sources[1:]],
             **{key: given[name] for name, key in CHOSEN.items() if given[name]},
-            **({"progressDeadlineMinutes": given["deadline"]} if given["deadline"] else {}),
+            **{key: given[name] for name, key in LEFT_OUT.items() if given[name]},
         }
 
     def _kept(self, base: Mapping[str, Any]) -> dict[str, Any]:
         """The spec without what the form was given; what it was not even asked for stays."""
-        dropped = {key for name, key in EMPTIED.items() if name in self.data}
+        dropped = {key for name, key in LEFT_OUT.items() if name in self.data}
         if "rest" not in self.data:
             return {key: value for key, value in base.items() if key not in dropped}
         asked = {key: value for key, value in base.items() if key in ASKED - dropped}
@@ -174,7 +210,7 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
         "config_map": _words(body) if kind == "configMap" else "",
         "secret": _words((body.get("auth") or {}).get("secret") or {}),
         **{name: spec.get(key, "") for name, key in CHOSEN.items()},
-        "deadline": spec.get("progressDeadlineMinutes"),
+        **{name: spec.get(key) for name, key in LEFT_OUT.items()},
         "rest": {key: value for key, value in spec.items() if key not in ASKED},
         "generation": generation,
     }

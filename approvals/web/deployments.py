@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, services
 from approvals.errors import InvalidInput
@@ -15,7 +15,7 @@ from approvals.models import BundleDeployment
 from approvals.selectors import lists
 from approvals.selectors import revisions as known_revisions
 from approvals.web.deployment_form import NewForm, SpecForm, initial_of
-from approvals.web.doors import of_deployment, person, readable, signed_in
+from approvals.web.doors import of_deployment, only_by_form, person, readable, signed_in
 from approvals.web.drifts import shown_drifts
 from approvals.web.rendering import page
 
@@ -91,7 +91,7 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
-@require_POST
+@only_by_form
 @of_deployment
 def pause(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Pause with a reason, or resume."""
@@ -103,7 +103,7 @@ def pause(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
-@require_POST
+@only_by_form
 @of_deployment
 def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """The same wish once more; the new request is where to look next."""
@@ -115,7 +115,7 @@ def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     return redirect("request", uid=made.uid)
 
 
-@require_POST
+@only_by_form
 @of_deployment
 def rollback(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Back to the content of an earlier revision: a request like any other, from the stored bytes."""
@@ -128,7 +128,7 @@ def rollback(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     return redirect("request", uid=made.uid)
 
 
-@require_POST
+@only_by_form
 @of_deployment
 def revoke(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Mark an earlier revision as one that nobody goes back to."""
@@ -141,7 +141,7 @@ def revoke(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
-@require_POST
+@only_by_form
 @of_deployment
 def reinstate(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Take that mark off again."""
@@ -151,7 +151,7 @@ def reinstate(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
-@require_POST
+@only_by_form
 @of_deployment
 def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Ask for deletion; its objects stay until that request is approved."""

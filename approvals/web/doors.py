@@ -14,6 +14,7 @@ from approvals import access
 from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, Refused
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.web import errors
+from approvals.web.rendering import note_silent, place_of
 
 View = Callable[..., HttpResponse]
 
@@ -24,13 +25,24 @@ def person(http: HttpRequest) -> User:
     return http.user
 
 
+def only_by_form(view: View) -> View:
+    """For what changes something; the outermost decorator. Who comes by a link or reloads is shown the way back."""
+
+    @functools.wraps(view)
+    def enter(http: HttpRequest, **named: Any) -> HttpResponse:
+        return view(http, **named) if http.method == "POST" else errors.only_by_form(http)
+
+    enter.is_only_by_form = True  # type: ignore[attr-defined] # which `place_of` looks for
+    return enter
+
+
 def signed_in(view: View) -> View:
     """For signed-in people only; a refused action becomes a page with its status and its words."""
 
     @functools.wraps(view)
     def enter(http: HttpRequest, **named: Any) -> HttpResponse:
         if not http.user.is_authenticated:
-            return redirect_to_login(http.get_full_path())
+            return redirect_to_login(place_of(http))
         try:
             _check_text(http, named)
             return view(http, **named)
@@ -101,5 +113,7 @@ def check_reader(http: HttpRequest, cluster: Cluster) -> None:
 
 
 def readable(http: HttpRequest) -> list[Cluster]:
-    """The clusters whose requests the viewer may read."""
-    return access.readable_clusters(person(http))
+    """The clusters whose requests the viewer may read; the page names those that could not be asked (promise 4)."""
+    answers = access.read_answers(person(http))
+    note_silent(http, [cluster.name for cluster, permission in answers if not permission.could_ask])
+    return [cluster for cluster, permission in answers if permission.allowed]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import structlog
 from django.http import HttpRequest, HttpResponse
-from django.template.loader import render_to_string
 
 from approvals.errors import DigestMoved, Refused
-from approvals.web.rendering import page
+from approvals.web.rendering import bare, is_read, page, page_above
 
-UNAVAILABLE = 503
-READS = ("GET", "HEAD")
 TITLES = {
     400: "This cannot be done",
     403: "You may not do this",
@@ -29,7 +26,7 @@ def refused(http: HttpRequest, refusal: Refused) -> HttpResponse:
         "refusal": refusal,
         "rule": refusal.facts.get("rule", ""),
         "moved": refusal.facts if isinstance(refusal, DigestMoved) else None,
-        "back": http.path.removesuffix(http.path.rsplit("/", 1)[-1]).rstrip("/") if http.method == "POST" else "",
+        "back": "" if is_read(http) else page_above(http),
         "request_id": request_id(),
     }
     return page(http, "refused.html", facts, status=refusal.status)
@@ -43,10 +40,17 @@ def not_found(http: HttpRequest, exception: Exception | None = None) -> HttpResp
     return page(http, "404.html", {"request_id": request_id()}, status=404)
 
 
-def failed(http: HttpRequest, status: int) -> HttpResponse:
-    """500, or 503 where the database is away. Nothing is asked of it or of the session here."""
-    facts = {"request_id": request_id(), "is_away": status == UNAVAILABLE, "was_read": http.method in READS}
-    return HttpResponse(render_to_string("500.html", facts), status=status)
+def only_by_form(http: HttpRequest) -> HttpResponse:
+    """For who follows or reloads the address of a form, such as after a refusal."""
+    answer = page(http, "405.html", {"back": page_above(http)}, status=405)
+    answer["Allow"] = "POST"
+    return answer
+
+
+def failed(http: HttpRequest, status: int, title: str, advice: str, *, is_unsure: bool) -> HttpResponse:
+    """A page that asks nothing of the database or of the session: they may be what failed."""
+    facts = {"title": title, "advice": advice, "is_unsure": is_unsure, "request_id": request_id()}
+    return HttpResponse(bare(http, "failed.html", facts), status=status)
 
 
 def request_id() -> str:

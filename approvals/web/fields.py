@@ -1,4 +1,4 @@
-"""Form fields for the lists and maps of a spec, one entry a line, and for what has no field of its own, as YAML."""
+"""Form fields for the lists and maps of a spec: one entry a line, or as YAML."""
 
 from __future__ import annotations
 
@@ -56,27 +56,36 @@ class LabelsField(forms.CharField):
 
 
 class YamlField(forms.CharField):
-    """A map as YAML, read as kubectl reads it."""
+    """A map as YAML, read as kubectl reads it; a list of maps where `is_list` says so."""
 
-    def __init__(self, **more: Any) -> None:
-        super().__init__(max_length=100_000, required=False, widget=forms.Textarea(attrs=mono(rows=8)), **more)
+    def __init__(self, *, example: str, is_list: bool = False, rows: int = 4, **more: Any) -> None:
+        widget = forms.Textarea(attrs=mono(rows=rows, placeholder=example))
+        super().__init__(max_length=100_000, required=False, widget=widget, **more)
+        self.example, self.is_list = example, is_list
 
     def prepare_value(self, value: Any) -> Any:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, Mapping | list):
             return value
-        return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True) if value else ""
+        return yaml.safe_dump(value, sort_keys=False, allow_unicode=True) if value else ""
 
-    def clean(self, value: Any) -> dict[str, Any]:
+    def clean(self, value: Any) -> Any:
+        """The map, or the list of maps; an empty one where nothing was written."""
         try:
             documents = load_all(super().clean(value), name=str(self.label), limits=SPEC_LIMITS)
         except PratiqueError as refusal:
             raise forms.ValidationError(str(refusal)) from refusal
-        if len(documents) > 1 or not all(isinstance(document, dict) for document in documents):
-            raise forms.ValidationError("expected one map, such as `constraints: {kubernetesVersionRange: …}`")
-        found = documents[0] if documents else {}
+        found = documents[0] if documents else [] if self.is_list else {}
+        if len(documents) > 1 or not self._is_as_expected(found):
+            what = "a list of maps" if self.is_list else "one map"
+            raise forms.ValidationError(f"expected {what}, such as {self.example}")
         if _holds_nul(found):
             raise forms.ValidationError("a text holds NUL, which no database keeps")
         return found
+
+    def _is_as_expected(self, found: object) -> bool:
+        if self.is_list:
+            return isinstance(found, list) and all(isinstance(one, dict) for one in found)
+        return isinstance(found, dict)
 
 
 def _holds_nul(value: object) -> bool:

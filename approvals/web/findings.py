@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods
 
+from approvals.errors import DigestMoved
 from approvals.models import Request
 from approvals.selectors import pages
 from approvals.selectors.pages import FindingFilter
-from approvals.web.deciding import form_of
+from approvals.web.deciding import form_of, written_in
 from approvals.web.doors import of_request, person
 from approvals.web.rendering import page
 from approvals.web.sight import WORDS, ShownReport
@@ -19,11 +20,15 @@ FINDINGS_PER_PAGE = 50
 MAX_SEARCHED = 200
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 @of_request
 def index(http: HttpRequest, request: Request) -> HttpResponse:
     """The findings that the filter takes, those of one page with all that is known of them, and the form that decides:
-    each of them can be accepted here."""
+    each of them can be accepted here. Who turns the page sends what they wrote along, and finds it there.
+    """
+    written = written_in(http) if http.method == "POST" else None
+    if written and (seen := http.POST.get("subject_digest", "")) != request.subject_digest:
+        raise DigestMoved("what you wrote is about another round of it", seen=seen, current=request.subject_digest)
     report = pages.report_of(request)
     if report is None:
         raise Http404
@@ -32,7 +37,7 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
     rows = Paginator(found, FINDINGS_PER_PAGE).get_page(http.GET.get("page"))
     sight = ShownReport(person(http), request.deployment.cluster, report)
     shown = [sight.finding(record) for record in rows]
-    form = form_of(person(http), request, report, pages.reviews_of(request))
+    form = form_of(person(http), request, report, pages.reviews_of(request), written)
     facts = {
         "item": request,
         "wish": wish,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.paginator import Paginator
@@ -9,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from approvals import access
+from approvals.lifecycle import State
 from approvals.models import Cluster, Request
 from approvals.selectors import pages
 from approvals.services.reviews import self_approval
@@ -25,29 +28,47 @@ ALL = AccessRequest("approve", "core.rukpak.io", "bundledeployments")
 def inbox(http: HttpRequest) -> HttpResponse:
     """Tabs with counts, and the rows of one of them."""
     clusters = readable(http)
-    mine = [request.pk for request in _needing(http, pages.waiting(user=person(http), clusters=clusters))]
+    rights = Everywhere(person(http))
+    waiting = pages.waiting(user=person(http), clusters=clusters)
+    mine = [request.pk for request in waiting if not rights.why_not(request)]
     tab = http.GET.get("tab", "needs-me")
     tab = tab if tab in pages.TABS else "needs-me"
     search, cluster = http.GET.get("search", "").strip()[:100], http.GET.get("cluster", "")
     rows = pages.inbox(clusters=clusters, tab=tab, mine=mine, search=search, cluster=cluster)
     counts = {**pages.tab_counts(clusters=clusters), "needs_me": len(mine)}
+    shown = Paginator(pages.with_decided(rows, user=person(http)), ROWS).get_page(http.GET.get("page"))
     facts = {
         "tab": tab,
         "tabs": [(name, name.replace("-", " "), counts[name.replace("-", "_")]) for name in pages.TABS],
-        "rows": Paginator(rows, ROWS).get_page(http.GET.get("page")),
+        "rows": shown,
+        "items": [(request, _why_not(request, rights)) for request in shown],
         "search": search,
         "cluster": cluster,
         "clusters": clusters,
         "needed": settings.PRATIQUE["APPROVALS_NEEDED"],
-        "mine": set(mine),
     }
     return page(http, "inbox.html", facts)
 
 
-def _needing(http: HttpRequest, waiting: list[Request]) -> list[Request]:
-    """Those that Kubernetes lets the viewer decide, and that they did not ask for themselves."""
-    rights = {cluster: Rights(person(http), cluster) for cluster in {it.deployment.cluster for it in waiting}}
-    return [request for request in waiting if rights[request.deployment.cluster].may_decide(request)]
+def _why_not(request: Any, rights: Everywhere) -> str:
+    """Why the viewer cannot decide on a row of the list; "" where they can, or nobody is asked."""
+    if request.state != State.IN_REVIEW:
+        return ""
+    return "you have decided" if request.has_decided else rights.why_not(request)
+
+
+class Everywhere:
+    """What one person may decide, on each cluster that is asked about."""
+
+    def __init__(self, user: User) -> None:
+        self._user = user
+        self._rights: dict[Cluster, Rights] = {}
+
+    def why_not(self, request: Request) -> str:
+        cluster = request.deployment.cluster
+        if cluster not in self._rights:
+            self._rights[cluster] = Rights(self._user, cluster)
+        return self._rights[cluster].why_not(request)
 
 
 class Rights:
@@ -58,10 +79,16 @@ class Rights:
         self.identity = access.identity_of(user, cluster)
         self._has_all = self._may(ALL)
 
-    def may_decide(self, request: Request) -> bool:
-        if self.identity is None or access.is_machine(self.identity) or self._is_own(request):
-            return False
-        return self._has_all or self._may(access.approval_of(request.deployment))
+    def why_not(self, request: Request) -> str:
+        """In a few words; "" where Kubernetes lets them decide, and they did not ask for it themselves."""
+        if self.identity is None:
+            return "you are nobody there"
+        if access.is_machine(self.identity):
+            return "machines do not decide"
+        if self._is_own(request):
+            return "you asked for it"
+        may = self._has_all or self._may(access.approval_of(request.deployment))
+        return "" if may else "you may not approve it"
 
     def _is_own(self, request: Request) -> bool:
         assert self.identity is not None

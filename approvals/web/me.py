@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals import access, services
 from approvals.access import Permission
@@ -16,7 +16,7 @@ from approvals.errors import InvalidInput
 from approvals.models import KubernetesIdentity
 from approvals.selectors import lists
 from approvals.services.identity import MAX_TOKEN_DAYS
-from approvals.web.doors import person, signed_in
+from approvals.web.doors import only_by_form, person, signed_in
 from approvals.web.rendering import page
 
 
@@ -37,7 +37,7 @@ def show(http: HttpRequest) -> HttpResponse:
     return _whole(http)
 
 
-@require_POST
+@only_by_form
 @signed_in
 def create_token(http: HttpRequest) -> HttpResponse:
     """Make a token; this answer is the only place where its text is ever shown."""
@@ -48,7 +48,7 @@ def create_token(http: HttpRequest) -> HttpResponse:
     return _whole(http, token_text=text)
 
 
-@require_POST
+@only_by_form
 @signed_in
 def revoke_token(http: HttpRequest, *, token_id: int) -> HttpResponse:
     services.revoke_api_token(user=person(http), token_id=token_id)
@@ -56,7 +56,7 @@ def revoke_token(http: HttpRequest, *, token_id: int) -> HttpResponse:
     return redirect("me")
 
 
-@require_POST
+@only_by_form
 @signed_in
 def link(http: HttpRequest) -> HttpResponse:
     """Bind the chat account that was shown this code to the viewer."""
@@ -72,7 +72,7 @@ def link(http: HttpRequest) -> HttpResponse:
     return redirect("me")
 
 
-@require_POST
+@only_by_form
 @signed_in
 def unlink(http: HttpRequest, *, account_id: int) -> HttpResponse:
     services.unlink_chat_account(user=person(http), account_id=account_id)

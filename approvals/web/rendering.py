@@ -8,12 +8,14 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.backends.django import DjangoTemplates
+from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 
 from provisioner.review.text import visible
 
 THEMES = ("light", "dark")
 THEME_COOKIE = "theme"
+READS = ("GET", "HEAD", "OPTIONS")
 NAVIGATION = (
     ("inbox", "Requests"),
     ("deployments", "Deployments"),
@@ -40,17 +42,49 @@ def page(
 
     No cache keeps it: rights end, and so does what they let a person see.
     """
-    chosen = http.COOKIES.get(THEME_COOKIE, "")
     facts = {
-        "theme": chosen if chosen in THEMES else "",
+        "theme": _theme(http),
         "navigation": NAVIGATION,
         "here": _here(http),
+        "place": place_of(http),
+        "silent": getattr(http, "silent_clusters", []),
         **(context or {}),
     }
     html = _engine.get_template(template).render(facts, http)
     answer = HttpResponse(_safe(html), status=status)
     add_never_cache_headers(answer)
     return answer
+
+
+def note_silent(http: HttpRequest, clusters: list[str]) -> None:
+    """Have the page say that these clusters could not be asked, so that what belongs to them is missing on it."""
+    http.silent_clusters = clusters  # type: ignore[attr-defined] # which `page` looks for
+
+
+def bare(http: HttpRequest, template: str, context: Mapping[str, Any]) -> str:
+    """The rendered template, for which nobody is asked who the viewer is."""
+    return _safe(_engine.get_template(template).render({"theme": _theme(http), **context}))
+
+
+def is_read(http: HttpRequest) -> bool:
+    return http.method in READS
+
+
+def place_of(http: HttpRequest) -> str:
+    """The address at which this can be looked at again: of what only a form is sent to, that of the form's page."""
+    view = http.resolver_match.func if http.resolver_match else None
+    return page_above(http) if getattr(view, "is_only_by_form", False) else http.get_full_path()
+
+
+def page_above(http: HttpRequest) -> str:
+    """The page of what a form is about, which shows what it is now."""
+    me = reverse("me")
+    return me if http.path.startswith(f"{me}/") else http.path.rpartition("/")[0] or reverse("inbox")
+
+
+def _theme(http: HttpRequest) -> str:
+    chosen = http.COOKIES.get(THEME_COOKIE, "")
+    return chosen if chosen in THEMES else ""
 
 
 def _here(http: HttpRequest) -> str:

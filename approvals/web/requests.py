@@ -12,7 +12,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.cache import add_never_cache_headers
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals import services
 from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
@@ -20,8 +20,8 @@ from approvals.lifecycle import SETTLED, State
 from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
 from approvals.web import findings, standing
-from approvals.web.deciding import Form, Wrong, form_of
-from approvals.web.doors import of_request, person
+from approvals.web.deciding import Form, Written, form_of, written_in
+from approvals.web.doors import of_request, only_by_form, person
 from approvals.web.rendering import page
 from approvals.web.sharing import shared_html
 from approvals.web.sight import ShownReport
@@ -55,7 +55,7 @@ def progress(http: HttpRequest, request: Request) -> HttpResponse:
     return answer
 
 
-@require_POST
+@only_by_form
 @of_request
 def review(http: HttpRequest, request: Request) -> HttpResponse:
     """Take a decision on the digest that was on the screen."""
@@ -78,12 +78,11 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
             waives=waives,
         )
     except (InvalidInput, NotWaivable, Unacknowledged, UnknownFinding) as refusal:
-        typed = {one.fingerprint: one.reason for one in waives}
-        return _whole(http, request, Wrong(str(refusal), reason, typed))
+        return _whole(http, request, written_in(http, str(refusal)))
     return redirect("request", uid=request.uid)
 
 
-@require_POST
+@only_by_form
 @of_request
 def withdraw(http: HttpRequest, request: Request) -> HttpResponse:
     services.withdraw(by=person(http), request_id=request.pk, reason=http.POST.get("reason", ""), via="browser")
@@ -123,10 +122,10 @@ def show_object(http: HttpRequest, request: Request, position: int) -> HttpRespo
     return page(http, template, {"item": request, "shown": shown})
 
 
-def _whole(http: HttpRequest, request: Request, wrong: Wrong | None = None) -> HttpResponse:
+def _whole(http: HttpRequest, request: Request, written: Written | None = None) -> HttpResponse:
     report = pages.report_of(request)
     reviews = list(pages.reviews_of(request))
-    form = form_of(person(http), request, report, reviews, wrong)
+    form = form_of(person(http), request, report, reviews, written)
     facts = {
         "item": request,
         "report": report,
@@ -138,7 +137,7 @@ def _whole(http: HttpRequest, request: Request, wrong: Wrong | None = None) -> H
         **_progress(request),
         **_report(http, request, report, form),
     }
-    return page(http, "request.html", facts, status=422 if wrong else 200)
+    return page(http, "request.html", facts, status=422 if written else 200)
 
 
 def _report(http: HttpRequest, request: Request, report: Report | None, form: Form) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -107,6 +108,16 @@ def ago(at: datetime | None) -> SafeString:
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
 
 
+@register.filter
+def ago_of(text: str) -> SafeString:
+    """The same of a time as Kubernetes writes it; what is none stays as it is."""
+    try:
+        at = parse_datetime(text)
+    except ValueError:
+        at = None
+    return ago(at) if at and at.tzinfo else escape(text)
+
+
 def _span(gap: timedelta) -> str:
     seconds = int(abs(gap).total_seconds())
     length, unit = next((size, unit) for size, unit in UNITS if seconds >= size)
@@ -156,6 +167,12 @@ def facts(value: Any) -> str:
 def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
     """Sorted items that say something. Django's own `.items` would find a key of that name first."""
     return sorted((key, value) for key, value in (values or {}).items() if value not in ("", None, [], {}))
+
+
+@register.filter
+def label_words(labels: Mapping[str, str]) -> list[str]:
+    """`key=value` of each label, as kubectl writes it: one without a value counts, too."""
+    return [f"{key}={value}" for key, value in sorted(labels.items())]
 
 
 @register.filter
@@ -217,9 +234,9 @@ def check_words(entry: object) -> str:
 
 
 @register.filter
-def sentence(text: str) -> SafeString:
-    """A sentence of a report; what it quotes in backticks is a name."""
-    return mark_safe(QUOTED.sub(r"<code>\1</code>", escape(text)))  # noqa: S308 - escaped here; the code tags are ours
+def sentence(text: object) -> SafeString:
+    """A sentence of a report or a refusal; what it quotes in backticks is a name."""
+    return mark_safe(QUOTED.sub(r"<code>\1</code>", escape(str(text))))  # noqa: S308 - escaped here; the code tags are ours
 
 
 @register.filter

@@ -42,7 +42,7 @@ class ShownWaiver:
 
 
 class Waivers:
-    """The waivers of one page. `words` say whether the viewer may accept findings; `rule` would allow it."""
+    """The waivers of one page. `words` say whether the viewer `may` accept findings; `rule` would allow it."""
 
     def __init__(self, report: Report, reviews: Iterable[Review], typed: Mapping[str, str]) -> None:
         self.words = self.rule = ""
@@ -50,7 +50,7 @@ class Waivers:
         self._records = {one["fingerprint"]: one for one in report.body["findings"]}
         self._round = report.round
         self._reviews = [review for review in reviews if review.waives and review.round == report.round]
-        self._may = False
+        self.may = False
 
     def offer(self, user: User, request: Request, standing: Standing) -> None:
         """Let the viewer accept findings that can be, if Kubernetes lets them; else say why not."""
@@ -61,7 +61,7 @@ class Waivers:
         except Refused as refusal:
             self.words, self.rule = f"You cannot accept findings: {refusal}", str(refusal.facts.get("rule", ""))
             return
-        self.words, self._may = MAY, True
+        self.words, self.may = MAY, True
 
     def of(self, finding: ShownFinding) -> ShownWaiver:
         fingerprint = finding.record["fingerprint"]
@@ -71,8 +71,8 @@ class Waivers:
             for one in review.waives
             if one["fingerprint"] == fingerprint
         ]
-        words = _why_not_offered(finding) if self._may else ""
-        field = FIELD + fingerprint if self._may and not words else ""
+        words = _why_not_offered(finding) if self.may else ""
+        field = FIELD + fingerprint if self.may and not words else ""
         return ShownWaiver(accepted, field, words, self._typed.get(fingerprint, ""))
 
     def given_in(self, review: Review) -> list[Accepted]:

@@ -14,7 +14,7 @@ from provisioner.review.as_text import SHAPES, path_text
 from provisioner.review.difference import diff_lines
 from provisioner.review.explanations.shown import as_html as rules_as_html
 from provisioner.review.explanations.shown import rules_of
-from provisioner.review.html_pictures import STYLE, pictures_of
+from provisioner.review.html_pictures import STYLE, pictures_of, sentence_of
 from provisioner.review.preflight_findings import yaml_of
 from provisioner.review.record import plain
 from provisioner.review.text import visible
@@ -125,7 +125,8 @@ def _cell(name: str, value: Any) -> str:
         shown = [one if isinstance(one, str) else json.dumps(one) for one in value]
         return ("\n" if sum(map(len, shown)) > _MAX_SHORT else ", ").join(shown)
     if isinstance(value, dict | list):
-        return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) if value else ""
+        parts = value if isinstance(value, list) else [value] if value else []
+        return "\n".join(json.dumps(one, sort_keys=True, ensure_ascii=False) for one in parts)
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -149,7 +150,7 @@ def _page(report: Report, title: str, hidden: Collection[ObjectRef], notes: Note
     yield f"<title>{_shown(title)}</title>\n<style>{_STYLE}\n{STYLE}</style>\n</head>\n<body>"
     yield f"<main>\n<h1>{_shown(title)}</h1>\n<ul>"
     for sentence in report.headline:
-        yield f"<li>{_shown(sentence)}</li>"
+        yield f"<li>{sentence_of(sentence)}</li>"
     yield f"</ul>\n<p>All findings: {_totals(report.findings) or 'none'}.</p>"
     for section in Section:
         findings = report.in_section(section)
@@ -200,7 +201,7 @@ def _finding(finding: Finding, notes: Collection[str]) -> Iterator[str]:
     known = "" if finding.is_new else " <span>(as before)</span>"
     yield f'<li class="{"new" if finding.is_new else "known"}">'
     yield f'<p><span class="severity {severity}">{SHAPES[severity]} {severity}</span> '
-    yield f"<code>{_shown(finding.rule)}</code>{known}</p>\n<p>{_shown(finding.message)}</p>"
+    yield f"<code>{_shown(finding.rule)}</code>{known}</p>\n<p>{sentence_of(finding.message)}</p>"
     for note in notes:
         yield f'<p class="note lines">{escape(visible(note, keep_newlines=True))}</p>'
     if finding.path:
@@ -210,7 +211,7 @@ def _finding(finding: Finding, notes: Collection[str]) -> Iterator[str]:
         yield f"<p>Verdicts: {_shown(answers)}</p>"
     evidence = dict(finding.evidence)
     if yaml_of(finding):
-        yield f"<pre>{escape(visible(evidence.pop('yaml'), keep_newlines=True))}</pre>"
+        yield f'<pre tabindex="0">{escape(visible(evidence.pop("yaml"), keep_newlines=True))}</pre>'
     facts = facts_of(evidence)
     if facts:
         yield "<details><summary>Evidence</summary>"
@@ -234,7 +235,7 @@ def _evidence(fact: Fact) -> Iterator[str]:
 
 
 def _difference(planned: PlannedAction) -> Iterator[str]:
-    yield f"<details><summary>{_shown(f'{planned.action} {planned.ref}')}</summary><pre>"
+    yield f'<details><summary>{_shown(f"{planned.action} {planned.ref}")}</summary><pre tabindex="0">'
     for line in diff_lines(planned.before, planned.after):
         yield f'<span class="{_CLASSES[line.kind]}">{escape(f"{line.kind} {line.text}")}</span>'
     yield "</pre></details>"

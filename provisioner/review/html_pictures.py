@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
@@ -15,6 +16,7 @@ from provisioner.values import Action, Finding, ObjectRef, Report, Section, Seve
 MAX_ACCOUNTS = 20
 MAX_CRDS = 40
 _GROUP = ".rbac.authorization.k8s.io"
+_QUOTED = re.compile(r"`([^`<>]{1,500})`")
 
 STYLE = """
 .picture, .picture ul { list-style: none; padding-left: 1.2rem; margin: 0 }
@@ -132,7 +134,7 @@ def _remarks(findings: Iterable[Finding]) -> Iterator[str]:
         asked = [f"{question} {answer}" for question, answer in sorted(one.verdicts.items()) if answer != Severity.SAFE]
         verdicts = f" ({_shown(', '.join(asked))})" if asked else ""
         severity = f'<span class="severity {one.severity}">{SHAPES[one.severity]} {one.severity}</span>'
-        yield f"<p>{severity} <code>{_shown(one.rule)}</code> {_shown(one.message)}{verdicts}</p>"
+        yield f"<p>{severity} <code>{_shown(one.rule)}</code> {sentence_of(one.message)}{verdicts}</p>"
 
 
 def _mark(mark: Mark) -> str:
@@ -141,6 +143,11 @@ def _mark(mark: Mark) -> str:
 
 def _named(ref: str) -> str:
     return f"<code>{_shown(ref.replace(_GROUP, '', 1))}</code>"
+
+
+def sentence_of(text: str) -> str:
+    """A sentence of a report, escaped; what it quotes in backticks is a name."""
+    return _QUOTED.sub(r"<code>\1</code>", _shown(text))
 
 
 def _shown(text: str) -> str:

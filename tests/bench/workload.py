@@ -39,7 +39,7 @@ def go(kubeconfig: Path, namespace: str, *urls: str) -> None:
     for version, url in enumerate(urls, start=1):
         request = _wished(station, namespace, url)
         _step(request, version, "prepare", "in_review")
-        station.agree(request)
+        station.agree(request.deployment)
         _step(request, version, "apply", "applied")
 
 
@@ -52,7 +52,7 @@ def stand(kubeconfig: Path, namespace: str) -> None:
                 request = _wished(station, namespace, url)
             case ["prepare"]:
                 advance(request.pk)
-                station.agree(request)
+                station.agree(request.deployment)
             case ["apply"]:
                 advance(request.pk)
                 request.refresh_from_db()

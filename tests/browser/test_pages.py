@@ -198,3 +198,62 @@ def test_no_page_is_wider_than_a_telephone(here: World, site: dict[str, str], si
         page.evaluate(OPEN_ALL)
         widths[name] = page.evaluate("document.documentElement.scrollWidth")
     assert {name: width for name, width in widths.items() if width > 390} == {}
+
+
+def test_short_names_are_not_broken(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    """In tables, where a column is as narrow as what it holds can be made."""
+    broken = """() => [...document.querySelectorAll("td.mono")].filter((cell) => {
+      const text = document.createRange();
+      text.selectNodeContents(cell);
+      const lines = new Set([...text.getClientRects()].map((box) => Math.round(box.bottom / 8)));
+      return !/[\\s-]/.test(cell.innerText.trim()) && cell.innerText.trim().length < 24 && lines.size > 1;
+    }).map((cell) => cell.innerText)"""
+    page = sign_in(here.ada)
+    found = {}
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        for name in ("all-requests", "deployments", "deployment", "audit", "me", "policies"):
+            page.goto(site[name])
+            found[name, width] = page.evaluate(broken)
+    assert {at: what for at, what in found.items() if what} == {}
+
+
+def test_the_form_asks_for_the_chosen_kind_of_source_alone(
+    here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn
+) -> None:
+    signed_in = sign_in(here.ada)
+    context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
+    page = context.new_page()
+    page.goto(site["deployment-form"])
+    pw.expect(page.get_by_label("Image")).to_be_visible()
+    pw.expect(page.get_by_label("Repository")).to_be_hidden()
+    page.get_by_label("Source", exact=True).select_option("configMap")
+    pw.expect(page.locator("fieldset:visible")).to_have_count(1)
+    pw.expect(page.get_by_label("ConfigMap")).to_be_visible()
+    page.locator("summary", has_text="How it is applied").click()
+    for words in ("When applying fails", "Health checks", "Constraints", "Progress deadline"):
+        pw.expect(page.get_by_label(words)).to_be_visible()
+    context.close()
+
+
+def test_a_refused_decision_is_seen_on_a_telephone(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    """The form stands far down there, and the page begins at its top again."""
+    page = sign_in(here.ada)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(site["request"])
+    page.get_by_role("button", name="Approve").click()
+    words = page.locator(".alert", has_text="type the name harbour").first
+    pw.expect(words).to_be_in_viewport()
+    words.get_by_role("link", name="Decision").click()
+    pw.expect(page.get_by_role("alert")).to_be_in_viewport()
+
+
+def test_paper_holds_nothing_to_press(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    here.kubernetes.allow("ada", "override")
+    page = sign_in(here.ada)
+    page.goto(site["request"])
+    page.evaluate(OPEN_ALL)
+    pw.expect(page.get_by_text("Accept this finding").first).to_be_visible()
+    page.emulate_media(media="print")
+    for what in ("button:visible", "input:visible", "textarea:visible", "select:visible"):
+        pw.expect(page.locator(what)).to_have_count(0)

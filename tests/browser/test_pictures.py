@@ -6,14 +6,18 @@ import playwright.sync_api as pw
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
+from approvals.models import Review
 from tests.approvals.core.conftest import World
+from tests.approvals.core.test_waivers import finding
 from tests.approvals.web.test_pictures import drawn, many
+from tests.approvals.web.test_waivers import with_findings
 from tests.browser.conftest import SignIn
 from tests.browser.test_pages import OPEN_ALL, complaints, listen
 from tests.provisioner.review.test_account_graph import PODS, SECRETS, binding, role
 from tests.provisioner.review.test_schema_tree import TEXT, crd
 
 LONG = "n" * 253
+WIDE = {"width": 1280, "height": 800}
 PATHS = ("", "/findings", "/rights", "/schemas")
 
 
@@ -103,6 +107,27 @@ def test_findings_are_filtered_without_scripts(
     pw.expect(page.locator(".finding-body").first).to_be_visible()
     page.get_by_role("link", name="Request 1 of armada").click()
     pw.expect(page.get_by_role("heading", name="Decision")).to_be_visible()
+    context.close()
+
+
+def test_findings_of_two_pages_are_accepted_in_one_approval_without_scripts(
+    here: World, live_server: LiveServer, browser: pw.Browser, sign_in: SignIn
+) -> None:
+    here.kubernetes.allow("ada", "override")
+    request = with_findings(here, *(finding(number, "notable") for number in range(75)))
+    context = browser.new_context(
+        java_script_enabled=False, storage_state=sign_in(here.ada).context.storage_state(), viewport=WIDE
+    )
+    page = context.new_page()
+    page.goto(f"{live_server.url}/requests/{request.uid}/findings")
+    for button in ("Next", "Approve"):
+        row = page.locator(".finding").first
+        row.locator("summary").first.click()
+        row.locator("summary", has_text="Accept this finding").click()
+        row.get_by_label("Why it is acceptable here").fill("ours")
+        page.get_by_role("button", name=button).click()
+    pw.expect(page.get_by_text("You have decided: Approve")).to_be_visible()
+    assert [one["reason"] for one in Review.objects.get(request=request).waives] == ["ours", "ours"]
     context.close()
 
 

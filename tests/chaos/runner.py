@@ -38,7 +38,7 @@ from tests.chaos.found import found  # noqa: E402 -- needs the settings above
 from tests.chaos.harms import Hurting  # noqa: E402 -- needs the settings above
 from tests.chaos.keeper import KUBECONFIG, SOCKET, Keeper  # noqa: E402 -- needs the settings above
 from tests.chaos.rewind import Rewound  # noqa: E402 -- needs the settings above
-from tests.chaos.scenarios import approve, ask, taking  # noqa: E402 -- needs the settings above
+from tests.chaos.scenarios import ask, taking  # noqa: E402 -- needs the settings above
 from tests.controlplane.endpoint import Endpoint  # noqa: E402 -- needs the settings above
 from tests.journeys import station as built  # noqa: E402 -- needs the settings above
 from tests.journeys.station import Station  # noqa: E402 -- needs the settings above
@@ -122,7 +122,7 @@ class Chaos:
         return self._approved(scenario, wish)
 
     def _approved(self, scenario: Scenario, wish: BundleDeployment) -> Case:
-        return Case(scenario, approve(self.station, wish).pk, wish.pk, str(wish.spec["installNamespace"]))
+        return Case(scenario, self.station.agree(wish).pk, wish.pk, str(wish.spec["installNamespace"]))
 
     def _endpoint(self) -> Endpoint:
         return Endpoint.read(self.folder / KUBECONFIG, Path("kubectl"))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from approvals import services
-from approvals.models import BundleDeployment, Request
+from approvals.models import BundleDeployment
 from tests.chaos.draw import Scenario
 from tests.controlplane.endpoint import Endpoint, Refused
 from tests.journeys.station import Station, prepare_namespace
@@ -67,22 +67,6 @@ def ask(scenario: Scenario, station: Station, bundles: str, name: str) -> Bundle
         station.wish(name, _source(bundles, "crowded" if scenario is Scenario.RESTORE else "2"), **options)
     station.work()
     return asked
-
-
-def approve(station: Station, asked: BundleDeployment) -> Request:
-    """Alice approves what is on the table, and no worker looks at it yet."""
-    request = station.latest(asked)
-    assert request.state == "in_review", (request.state, request.problem)
-    services.review(
-        by=station.people["alice"],
-        request_id=request.pk,
-        decision="Approve",
-        subject_digest=request.subject_digest,
-        reason="read it",
-        channel="browser",
-        acknowledges=services.to_acknowledge(request),
-    )
-    return request
 
 
 def taking(scenario: Scenario, endpoint: Endpoint, namespace: str) -> Callable[[], None]:

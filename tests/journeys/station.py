@@ -74,24 +74,23 @@ class Station:
         assert found is not None
         return found
 
-    def agree(self, request: Request, by: str = "alice") -> None:
-        """Approve what is on the table, naming every deletion; nothing is done yet."""
-        request.refresh_from_db()
+    def agree(self, deployment: BundleDeployment, by: str = "alice", **more: Any) -> Request:
+        """Approve what is on the table, naming every deletion; no worker looks at it yet. `more` is of the review."""
+        request = self.latest(deployment)
         assert request.state == "in_review", (request.state, request.problem)
+        said = {"reason": "read it", "channel": "browser", "acknowledges": services.to_acknowledge(request), **more}
         services.review(
             by=self.people[by],
             request_id=request.pk,
             decision="Approve",
             subject_digest=request.subject_digest,
-            reason="read it",
-            channel="browser",
-            acknowledges=services.to_acknowledge(request),
+            **said,
         )
+        return request
 
-    def approve(self, deployment: BundleDeployment, by: str = "alice") -> Request:
-        """Approve what is on the table, and let the machine work."""
-        request = self.latest(deployment)
-        self.agree(request, by)
+    def approve(self, deployment: BundleDeployment, by: str = "alice", **more: Any) -> Request:
+        """The same, and let the machine work."""
+        request = self.agree(deployment, by, **more)
         self.work()
         request.refresh_from_db()
         return request

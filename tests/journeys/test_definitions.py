@@ -96,15 +96,7 @@ def test_crds_and_their_objects_come_change_and_go_in_one_bundle(lanterns: Lante
     leaving = station.latest(deployment)
     words = f"delete {lanterns.crd.kind}.{lanterns.crd.group} {lanterns.crd.name}"
     with pytest.raises(Unacknowledged, match=words):
-        services.review(
-            by=station.people["alice"],
-            request_id=leaving.pk,
-            decision="Approve",
-            subject_digest=leaving.subject_digest,
-            reason="",
-            channel="browser",
-            acknowledges=[one for one in services.to_acknowledge(leaving) if one != words],
-        )
+        station.agree(deployment, acknowledges=[one for one in services.to_acknowledge(leaving) if one != words])
     found = leaving.reports.get().findings.filter(object__contains=lanterns.crd.name)
     assert any("2 Lantern objects" in one.message for one in found), list(found.values_list("rule", "message"))
     assert order_of(station.approve(deployment)) == ["delete Lantern", "delete CustomResourceDefinition"]

@@ -65,14 +65,7 @@ def test_a_job_with_another_template_is_replaced_once_somebody_acknowledged_that
     words = f"replace Job.batch {station.namespace}/{NAME}"
     assert services.to_acknowledge(second) == [words]
     with pytest.raises(Unacknowledged, match=words):
-        services.review(
-            by=station.people["alice"],
-            request_id=second.pk,
-            decision="Approve",
-            subject_digest=second.subject_digest,
-            reason="",
-            channel="browser",
-        )
+        station.agree(second.deployment, acknowledges=[])
     station.work()
     assert live(station)["metadata"]["uid"] == old
 

@@ -28,14 +28,7 @@ def test_a_bundle_goes_from_wish_to_healthy_revision(station: Station, registry:
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "lamp")) is None
 
     with pytest.raises(NotAllowed):
-        services.review(
-            by=station.people["carol"],
-            request_id=request.pk,
-            decision="Approve",
-            subject_digest=request.subject_digest,
-            reason="",
-            channel="browser",
-        )
+        station.agree(deployment, "carol")
     assert station.approve(deployment).state == "applied", request.problem
 
     live = station.get("deployment", "lamp", "-n", station.namespace)
@@ -208,15 +201,7 @@ def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Regis
 def test_promise_3_a_right_that_was_taken_away_stops_the_apply(station: Station, registry: Registry) -> None:
     deployment = station.wish("revoked", bundles.image(registry, "revoked", bundles.app("revoked", "1")))
     station.work()
-    request = station.latest(deployment)
-    services.review(
-        by=station.people["alice"],
-        request_id=request.pk,
-        decision="Approve",
-        subject_digest=request.subject_digest,
-        reason="",
-        channel="browser",
-    )
+    request = station.agree(deployment)
     station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
     station.work()
     request.refresh_from_db()

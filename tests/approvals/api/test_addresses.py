@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.db import connection
+from django.test import Client
 
 from approvals.api.urls import router
 from approvals.models import ApiToken
@@ -168,6 +169,22 @@ def test_what_one_may_not_see_looks_like_what_is_not_there(here: World, afternoo
     absent = call(here.bert, "get", "requests/00000000-0000-0000-0000-000000000000")
     nowhere = call(here.bert, "get", "no/such/address")
     assert hidden.content == absent.content == nowhere.content
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/v1", "/api/v2/requests", "/api/v1/nothing"])
+@pytest.mark.parametrize("method", METHODS)
+def test_an_address_that_nothing_has_is_refused_in_the_one_shape(
+    path: str, method: str, here: World, afternoon: dict[str, Any]
+) -> None:
+    client = Client()
+    assert problem_of(client.generic(method.upper(), path))["code"] == "not-authenticated"
+    client.force_login(here.ada)
+    assert problem_of(client.generic(method.upper(), path))["code"] == "not-found"
+
+
+def test_a_host_that_is_not_served_is_told_to_programs() -> None:
+    response = Client(headers={"host": "elsewhere.example"}).get("/api/v1/requests")
+    assert (response.status_code, problem_of(response)["code"]) == (400, "bad-request")
 
 
 def test_promise_4_a_cluster_that_does_not_answer_is_no_404(here: World, afternoon: dict[str, Any], call: Call) -> None:

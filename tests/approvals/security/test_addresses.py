@@ -23,7 +23,7 @@ from approvals.models import (
 from approvals.web.urls import urlpatterns
 from tests.approvals.core.conftest import World
 from tests.approvals.web import scene
-from tests.approvals.web.test_doors import SECRETS, text_of
+from tests.approvals.web.test_doors import SECRETS, told_in
 
 # Nobody has to sign in for these, and they know nothing of requests.
 OUTSIDE = {"healthz", "readyz", "sign-in", "sign-out", "theme"}
@@ -114,7 +114,7 @@ def test_S02_without_rights_nothing_is_written_or_shown(here: World, afternoon: 
         for method in METHODS:
             response = getattr(client, method)(url, form if method == "post" else None)
             where = f"{method} {url} by {who or 'a stranger'}"
-            assert [word for word in SECRETS if word not in url and word in text_of(response)] == [], where
+            assert [word for word in SECRETS if word not in url and word in told_in(response)] == [], where
             assert name in OUTSIDE or response.status_code in (expected(name) if who else {302, 405}), where
     assert written() == before
     assert here.kubernetes.objects == {}

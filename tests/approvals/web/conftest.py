@@ -9,10 +9,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from approvals.models import Request
 from tests.approvals.core.conftest import World, here
 from tests.approvals.web import scene
 
 __all__ = ["here"]
+
+Browse = Callable[[User], Client]
 
 
 @pytest.fixture
@@ -22,8 +25,18 @@ def afternoon(here: World) -> dict[str, Any]:
     return scene.afternoon(here.cluster, here.ada, here.rita)
 
 
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def decide(client: Client, request: Request, **form: Any) -> Any:
+    """Press a button of the decision, with what was on the screen."""
+    facts = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "", **form}
+    return client.post(f"/requests/{request.uid}/review", facts)
+
+
 @pytest.fixture
-def browse() -> Callable[[User], Client]:
+def browse() -> Browse:
     """A browser in which this person is signed in."""
 
     def signed_in(person: User) -> Client:

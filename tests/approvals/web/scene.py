@@ -11,7 +11,7 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Model
 from django.utils import timezone
 
@@ -179,7 +179,8 @@ class Copy:
         return cls(rows, {name: (type(row), row.pk) for name, row in made.items()})
 
     def put_back(self) -> dict[str, Any]:
-        with connection.cursor() as cursor:
+        # In one transaction: the rows name each other, whatever order their tables come in.
+        with transaction.atomic(), connection.cursor() as cursor:
             for table, rows in self.rows.items():
                 if rows:
                     places = ", ".join(["%s"] * len(rows[0]))
@@ -218,8 +219,6 @@ def _made(where: Cluster, ada: User, rita: User) -> dict[str, Any]:
 
 
 def audit_row(request: Request) -> None:
-    from django.db import transaction
-
     with transaction.atomic():
         audit.record(
             verb="request.moved", actor=Actor("pratique", "machine"), request=request, facts={"to": "in_review"}

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone
 
-from approvals.models import KubernetesIdentity, Request, Review
+from approvals.models import KubernetesIdentity, Review
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.web import scene
+from tests.approvals.web.conftest import Browse, decide, text_of
 
-Browse = Callable[[User], Client]
 DELETED = [
     "delete ConfigMap shop/b",
     "delete CustomResourceDefinition.apiextensions.k8s.io orders.shop.example.com",
     "delete PersistentVolumeClaim shop/data",
 ]
-
-
-def text_of(response: Any) -> str:
-    return str(response.content.decode())
-
-
-def decide(client: Client, request: Request, **form: Any) -> Any:
-    facts = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "", **form}
-    return client.post(f"/requests/{request.uid}/review", facts)
 
 
 def test_an_approval_is_kept_with_its_channel_and_digest(

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.test import Client
 
 from tests.approvals.core.conftest import World
-
-Browse = Callable[[User], Client]
-
-
-def text_of(response: Any) -> str:
-    return str(response.content.decode())
+from tests.approvals.web.conftest import Browse, text_of
 
 
 @pytest.mark.django_db
@@ -69,8 +62,122 @@ def test_a_database_that_is_away_is_said_with_when_to_come_back(here: World, bro
         response = client.get("/policies")
     assert (response.status_code, response["Retry-After"]) == (503, "5")
     assert "The database does not answer" in text_of(response)
-    assert "deadlock" not in text_of(response)
+    assert ("deadlock" in text_of(response), "Nothing was changed" in text_of(response)) == (False, True)
+
+
+def test_a_form_that_fails_says_that_nobody_knows_what_was_done(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    client.raise_request_exception = False
+    with connection.execute_wrapper(away):
+        response = client.post("/me/tokens", {"name": "x", "days": "1"})
+    assert response.status_code == 503
+    assert "Whether anything was changed is not known" in text_of(response)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param("SELECT * FROM approvals_nothing", id="table"),
+        pytest.param("SELECT depth FROM approvals_policy", id="column"),
+        pytest.param("INSERT INTO approvals_policy (depth) VALUES (1)", id="column that is written"),
+    ],
+)
+def test_a_database_that_was_not_migrated_is_no_matter_of_trying_again(
+    sql: str, here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(**_: object) -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql)
+
+    monkeypatch.setattr("approvals.selectors.lists.policies", ask)
+    client = browse(here.ada)
+    client.raise_request_exception = False
+    response = client.get("/policies")
+    assert (response.status_code, "Retry-After" in response) == (500, False)
+    assert "<code>manage.py migrate</code>" in text_of(response)
+
+
+def test_a_failed_page_is_as_dark_as_the_others(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    client.raise_request_exception = False
+    client.cookies["theme"] = "dark"
+    with connection.execute_wrapper(away):
+        assert '<html lang="en" data-theme="dark">' in text_of(client.get("/policies"))
+
+
+@pytest.mark.parametrize(("error", "status"), [(OperationalError("gone"), 503), (RuntimeError("code"), 500)])
+def test_the_log_says_what_was_answered(
+    error: Exception,
+    status: int,
+    here: World,
+    browse: Browse,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("approvals.selectors.lists.policies", fail)
+    client = browse(here.ada)
+    client.raise_request_exception = False
+    assert client.get("/policies").status_code == status
+    told = [one.msg for one in caplog.records if isinstance(one.msg, dict) and one.msg["event"] == "request_failed"]
+    assert [one["code"] for one in told] == [status]
+
+
+def test_a_host_that_is_not_served_is_refused_on_a_page() -> None:
+    response = Client(headers={"host": "elsewhere.example"}).get("/")
+    assert (response.status_code, "This cannot be read" in text_of(response)) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("address", "back"),
+    [
+        ("/requests/{}/review", "/requests/{}"),
+        ("/deployments/prod/lighthouse/pause", "/deployments/prod/lighthouse"),
+        ("/me/tokens", "/me"),
+        ("/me/tokens/1/revoke", "/me"),
+        ("/me/chat/1/unlink", "/me"),
+        ("/sign-out", "/"),
+    ],
+)
+def test_who_comes_to_the_address_of_a_form_is_led_back(
+    address: str, back: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    uid = afternoon["serious"].uid
+    client = browse(here.ada)
+    response = client.get(address.format(uid))
+    assert (response.status_code, response["Allow"]) == (405, "POST")
+    assert f'<a class="button" href="{back.format(uid)}">' in text_of(response)
+    assert client.get(back.format(uid)).status_code == 200
+
+
+def test_who_signs_in_again_after_a_form_comes_to_its_page(here: World, afternoon: dict[str, Any]) -> None:
+    """Their session ended while they wrote: the address of the form itself shows nothing."""
+    uid = afternoon["serious"].uid
+    assert Client().post(f"/requests/{uid}/review")["Location"] == f"/sign-in?next=/requests/{uid}"
+
+
+def test_the_theme_is_chosen_on_a_page_that_a_form_came_back_with(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    uid = afternoon["serious"].uid
+    response = browse(here.ada).post(f"/requests/{uid}/review", {"decision": "nonsense"})
+    assert f'<input type="hidden" name="next" value="/requests/{uid}">' in text_of(response)
 
 
 def away(*_: object) -> None:
     raise OperationalError("deadlock detected")
+
+
+@pytest.mark.parametrize("path", ["/", "/?tab=all", "/deployments", "/policies", "/audit", "/deployments/new"])
+def test_promise_4_a_list_says_which_cluster_is_missing_in_it(
+    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.is_down = True
+    text = text_of(browse(here.ada).get(path))
+    assert 'What belongs to <span class="mono">prod</span> is missing here' in text
+    for claim in ("requests of no cluster yet", "No deployments", "No policies", "No entry fits", "Nothing waits"):
+        assert claim not in text
+    here.kubernetes.is_down = False
+    assert "is missing here" not in text_of(browse(here.ada).get(path))

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
 from tests.approvals.core.conftest import World
+from tests.approvals.web.conftest import Browse, text_of
 
-Browse = Callable[[User], Client]
-
-
-def text_of(response: Any) -> str:
-    return str(response.content.decode())
+WHY_NOT = ("you have decided", "you asked for it", "you may not approve it")
 
 
 def test_needs_me_leaves_out_what_was_decided_or_asked_by_the_viewer(
@@ -34,6 +28,18 @@ def test_needs_me_holds_what_may_be_approved_by_name_only(
     here.kubernetes.allow("bert", "approve", "buoy")
     text = text_of(browse(here.bert).get("/"))
     assert ("buoy" in text, "harbour" in text) == (True, False)
+
+
+def test_a_row_says_why_one_cannot_decide_on_it(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    """Rita asked for all of them; ada has approved one; bert may look, and decide on another one."""
+    here.kubernetes.allow("rita", "approve")
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("bert", "approve", "buoy")
+    said = {
+        person: [words in text_of(browse(who).get("/?tab=open")) for words in WHY_NOT]
+        for person, who in (("ada", here.ada), ("rita", here.rita), ("bert", here.bert))
+    }
+    assert said == {"ada": [True, False, False], "rita": [False, True, False], "bert": [False, False, True]}
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.cache import cache
-from django.test import Client
 
 from approvals.models import Request
 from approvals.web.findings import FINDINGS_PER_PAGE
@@ -20,12 +18,12 @@ from provisioner.pipeline import look_offline
 from provisioner.review.record import to_record
 from tests.approvals.core.conftest import World
 from tests.approvals.web import scene
+from tests.approvals.web.conftest import Browse, text_of
 from tests.approvals.web.test_doors import queries
 from tests.provisioner.review.bundles import content_with
 from tests.provisioner.review.test_account_graph import PODS, SECRETS, binding, role
 from tests.provisioner.review.test_schema_tree import TEXT, crd
 
-Browse = Callable[[User], Client]
 MAX_PAGE_BYTES = 1_000_000
 # Queries of a page, with one more for each live object that Kubernetes is asked about, at most thirty.
 PINNED = {
@@ -37,10 +35,6 @@ PINNED = {
     "/objects?page=3": 5,
 }
 ORDER = ["critical", "breaking", "unknown", "dangerous", "notable", "safe"]
-
-
-def text_of(response: Any) -> str:
-    return str(response.content.decode())
 
 
 def drawn(here: World, old: list[dict[str, Any]], new: list[dict[str, Any]], name: str = "armada") -> Request:

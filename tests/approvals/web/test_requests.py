@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
-from django.test import Client
 from django.utils import timezone
 
 from approvals import services
@@ -18,8 +16,7 @@ from provisioner.values import AccessAnswer, AccessRequest, Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.web import scene
-
-Browse = Callable[[User], Client]
+from tests.approvals.web.conftest import Browse, decide, text_of
 
 
 class NarrowKubernetes(world.FakeKubernetes):
@@ -29,15 +26,6 @@ class NarrowKubernetes(world.FakeKubernetes):
         if request.verb == "get" and not request.name and request.group != GROUP:
             return AccessAnswer(False, "no rule")
         return super().ask(cluster, identity, request)
-
-
-def text_of(response: Any) -> str:
-    return str(response.content.decode())
-
-
-def decide(client: Client, request: Request, **form: Any) -> Any:
-    facts = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "", **form}
-    return client.post(f"/requests/{request.uid}/review", facts)
 
 
 def test_live_values_are_hidden_from_who_may_not_get_the_object(here: World, browse: Browse) -> None:

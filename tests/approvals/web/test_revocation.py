@@ -26,6 +26,7 @@ def test_a_revoked_revision_says_by_whom_and_why_and_is_not_offered(
     client = browse(here.ada)
     text = client.get(PAGE).content.decode()
     assert (text.count(REVOKE), text.count(REINSTATE), GO_BACK in text) == (2, 0, True)
+    assert ("Ask to apply revision 2 again" in text, "Ask to go back to revision 2" in text) == (True, False)
     assert client.post(f"{PAGE}/revoke", {"revision": "1", "reason": WHY}).status_code == 302
     text = client.get(PAGE).content.decode()
     assert (text.count(REVOKE), text.count(REINSTATE), GO_BACK in text) == (1, 1, False)

@@ -74,3 +74,17 @@ def test_a_version_is_what_people_call_it(source: dict[str, Any], words: str) ->
 )
 def test_a_fact_is_shown_in_words(value: Any, words: str) -> None:
     assert tags.facts(value) == words
+
+
+def test_a_time_of_kubernetes_is_shown_as_ours_and_what_is_none_stays_text() -> None:
+    at = (timezone.now() - timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert tags.ago_of(at) == f'<time datetime="{at}" title="{at}">2 h ago</time>'
+    assert [tags.ago_of(text) for text in ("", "2026-13-41T00:00:00Z", "<b>")] == [
+        "",
+        "2026-13-41T00:00:00Z",
+        "&lt;b&gt;",
+    ]
+
+
+def test_every_label_is_shown_apart_the_empty_ones_too() -> None:
+    assert tags.label_words({"team": "harbour", "items": "1", "edge": ""}) == ["edge=", "items=1", "team=harbour"]

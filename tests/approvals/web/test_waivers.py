@@ -16,8 +16,7 @@ from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_waivers import finding
 from tests.approvals.web import scene
-from tests.approvals.web.conftest import afternoon, browse
-from tests.approvals.web.test_requests import Browse, decide, text_of
+from tests.approvals.web.conftest import Browse, afternoon, browse, decide, text_of
 
 __all__ = ["afternoon", "browse"]
 NAMED = {"typed": "harbour", "reason": "we talked"}
@@ -281,3 +280,42 @@ def test_a_waiver_of_an_earlier_round_is_history_and_no_longer_next_to_the_findi
     page = page_of(browse(here.ada), serious)
     assert page.count("the nodes are ours") == 1
     assert f"accepts <code>{first[:12]}</code>" in page
+
+
+def turned(client: Client, request: Request, page: int, **form: Any) -> Any:
+    given = {"subject_digest": request.subject_digest, **form}
+    return client.post(f"/requests/{request.uid}/findings?severity=notable&page={page}", given)
+
+
+def test_what_was_written_goes_along_to_the_next_page_of_findings(here: World, browse: Browse, long: Request) -> None:
+    client, found = browse(here.ada), fingerprints(long)
+    first, last = found[0], found[-1]
+    page = text_of(turned(client, long, 2, **{FIELD + first: "kept <b>here</b>", FIELD + "foreign": "no"}, reason="so"))
+    assert (page.count(f'name="{FIELD}{first}"'), page.count(f'name="{FIELD}{last}"')) == (1, 1)
+    assert "kept &lt;b&gt;here&lt;/b&gt;</textarea>" in page
+    assert ">so</textarea>" in page
+    assert 'role="alert"' not in page
+    assert f'formaction="/requests/{long.uid}/findings?severity=notable&amp;page=1"' in page
+    assert not Review.objects.filter(request=long).exists()
+    assert decide(client, long, **{FIELD + first: "ours", FIELD + last: "ours, too"}).status_code == 302
+    assert {one["fingerprint"] for one in Review.objects.get(request=long).waives} == {first, last}
+
+
+def test_S03_what_was_written_about_another_round_does_not_go_along(here: World, browse: Browse, long: Request) -> None:
+    response = turned(browse(here.ada), long, 2, subject_digest="sha256:old", **{FIELD + fingerprints(long)[0]: "x"})
+    assert (response.status_code, "changed since you opened it" in text_of(response)) == (409, True)
+
+
+def test_who_accepts_nothing_turns_the_page_by_links(here: World, browse: Browse, long: Request) -> None:
+    here.kubernetes.allowed.discard(("ada", "override", "*"))
+    page = list_of(browse(here.ada), long)
+    assert ("formaction=" in page, 'rel="next"' in page) == (False, True)
+
+
+def test_what_was_ticked_is_kept_where_the_decision_is_refused(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    deleting = afternoon["deleting"]
+    first, *_ = services.to_acknowledge(deleting)
+    page = text_of(decide(browse(here.ada), deleting, acknowledges=first, typed="buoy", reason="moved away"))
+    assert page.count('name="acknowledges"') > page.count(" checked>") == 1

@@ -55,6 +55,20 @@ def test_S24_no_hostile_text_reaches_a_page() -> None:
     assert not [one for one in html if not one.isprintable() and one != "\n"]
 
 
+def test_a_page_tells_names_in_sentences_from_words() -> None:
+    rule = Rule("BAD-01", Section.PERMISSIONS, Severity.CRITICAL)
+    found = rule.at(ObjectRef("", "v1", "ServiceAccount", "shop", "app"), "`shop/<b>` may do it")
+    html = as_html(Report(("`shop/app` may do it",), (found,), Plan((), "")), title="x")
+    assert "<li><code>shop/app</code> may do it</li>" in html
+    assert ("`shop/" in html, "<b>" in html) == (False, False)
+
+
+def test_what_scrolls_on_a_page_can_be_reached_by_keys() -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b" * 300}}
+    planned = PlannedAction(ObjectRef("", "v1", "ConfigMap", "shop", "x"), Action.CREATE, after=body)
+    assert '<pre tabindex="0">' in as_html(Report((), (), Plan((planned,), "")), title="x")
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_page_needs_nothing_else(case: Path) -> None:
     tags = Tags()
@@ -110,8 +124,13 @@ def _is_in(finding: Finding, text: str) -> bool:
         ),
         pytest.param(
             {"changes": [{"path": ["spec", "a"], "before": 1, "after": {"b": 2}}]},
-            Fact("changes", "", ("path", "before", "after"), (("spec.a", "1", '{\n  "b": 2\n}'),)),
+            Fact("changes", "", ("path", "before", "after"), (("spec.a", "1", '{"b": 2}'),)),
             id="changes are a table",
+        ),
+        pytest.param(
+            {"changes": [{"path": ["rules"], "before": [{"a": [1]}, {"b": 2}], "after": []}]},
+            Fact("changes", "", ("path", "before"), (("rules", '{"a": [1]}\n{"b": 2}'),)),
+            id="a list of maps has a line for each",
         ),
     ],
 )

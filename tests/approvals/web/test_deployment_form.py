@@ -1,0 +1,286 @@
+"""The form of a deployment, and what its page asks of it: what is wrong stays on the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals.models import BundleDeployment
+from provisioner.values import Identity
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.web.conftest import Browse, text_of
+
+DEPLOYMENT = {
+    "cluster": "prod",
+    "name": "barge",
+    "labels": "team=harbour\n\ntier = one",
+    "install_namespace": "harbour",
+    "service_account": "installer",
+    "kind": "image",
+    "image": "registry.example.com/barge:1.2.0",
+    "git_ref": "tag",
+}
+
+
+def test_a_deployment_is_made_as_the_person(here: World, browse: Browse) -> None:
+    response = browse(here.ada).post("/deployments/new", DEPLOYMENT)
+    assert response["Location"] == "/deployments/prod/barge"
+    made = here.kubernetes.objects["barge"]
+    assert made["spec"] == {
+        "installNamespace": "harbour",
+        "serviceAccountName": "installer",
+        "sources": [{"kind": "image", "image": {"ref": "registry.example.com/barge:1.2.0"}}],
+    }
+    assert BundleDeployment.objects.get().requests.get().requesters[0]["username"] == "ada"
+
+
+@pytest.mark.parametrize(
+    ("form", "source"),
+    [
+        pytest.param(
+            {"kind": "git", "repository": "https://git.example/x", "git_ref": "branch", "git_name": "main"},
+            {"kind": "git", "git": {"repository": "https://git.example/x", "ref": {"branch": "main"}}},
+            id="git",
+        ),
+        pytest.param(
+            {"kind": "http", "url": "https://a.example/x.tgz", "checksum": "sha256:1"},
+            {"kind": "http", "http": {"url": "https://a.example/x.tgz", "checksum": "sha256:1"}},
+            id="http",
+        ),
+        pytest.param(
+            {"image": "r.example/x:1", "secret": "team/pull"},
+            {
+                "kind": "image",
+                "image": {"ref": "r.example/x:1", "auth": {"secret": {"name": "pull", "namespace": "team"}}},
+            },
+            id="private image",
+        ),
+        pytest.param(
+            {"kind": "configMap", "config_map": "bundle"},
+            {"kind": "configMap", "configMap": {"name": "bundle"}},
+            id="ConfigMap",
+        ),
+    ],
+)
+def test_each_kind_of_source_has_its_fields(
+    form: dict[str, str], source: dict[str, Any], here: World, browse: Browse
+) -> None:
+    assert browse(here.ada).post("/deployments/new", {**DEPLOYMENT, **form}).status_code == 302
+    assert here.kubernetes.objects["barge"]["spec"]["sources"] == [source]
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        pytest.param({"name": "Not A Name"}, "expected at most 52", id="a bad name"),
+        pytest.param({"image": ""}, "this kind of source needs it", id="no image"),
+        pytest.param({"kind": "git"}, "this kind of source needs it", id="no repository"),
+        pytest.param({"labels": "team"}, "has no =", id="a label without value"),
+        pytest.param({"cluster": "moon"}, "Select a valid choice", id="a cluster that is not theirs"),
+        pytest.param({"kind": "local"}, "Select a valid choice", id="another kind"),
+        pytest.param({"kind": "configMap"}, "this kind of source needs it", id="no ConfigMap"),
+        pytest.param({"secret": "a/b/c"}, "is no namespace/name", id="a bad reference"),
+        pytest.param(
+            {"kind": "configMap", "config_map": "bundle", "secret": "pull"}, "needs no Secret", id="a Secret too many"
+        ),
+    ],
+)
+def test_a_deployment_that_cannot_be_is_shown_again_with_what_is_wrong(
+    form: dict[str, str], words: str, here: World, browse: Browse
+) -> None:
+    response = browse(here.ada).post("/deployments/new", {**DEPLOYMENT, **form})
+    assert response.status_code == 422
+    assert words in text_of(response)
+    assert not here.kubernetes.objects
+
+
+def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, browse: Browse) -> None:
+    spec = world.spec(
+        drift="Correct",
+        sources=[
+            {"kind": "image", "destination": "a", "image": {"ref": "r/x:1", "auth": {"secret": {"name": "pull"}}}},
+            {"kind": "http", "http": {"url": "https://example.com/y.tgz"}},
+        ],
+    )
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    client = browse(here.ada)
+    page = text_of(client.get("/deployments/prod/barge/edit"))
+    assert ('value="r/x:1"' in page, "1 more source" in page) == (True, True)
+    form = {**DEPLOYMENT, "image": "r/x:2", "secret": "pull", "generation": live["metadata"]["generation"]}
+    assert client.post("/deployments/prod/barge/edit", form).status_code == 302
+    changed = here.kubernetes.objects["barge"]["spec"]
+    assert changed["drift"] == "Correct"
+    assert changed["sources"][0] == {
+        "kind": "image",
+        "destination": "a",
+        "image": {"ref": "r/x:2", "auth": {"secret": {"name": "pull"}}},
+    }
+    assert changed["sources"][1] == spec["sources"][1]
+
+
+def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Browse) -> None:
+    before: dict[str, Any] = {
+        "constraints": {"kubernetesVersionRange": ">=1.30"},
+        "progressDeadlineMinutes": 5,
+        "paused": True,
+    }
+    spec = world.spec(drift="Correct", **before)
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    client = browse(here.ada)
+    page = text_of(client.get("/deployments/prod/barge/edit"))
+    assert ("kubernetesVersionRange: &#x27;&gt;=1.30&#x27;" in page, 'value="5"' in page) == (True, True)
+    assert '<option value="Correct" selected>' in page
+    form = {
+        **DEPLOYMENT,
+        "drift": "Report",
+        "on_failure": "RestorePrevious",
+        "collisions": "IfNoController",
+        "deletion": "Orphan",
+        "deadline": "",
+        "constraints": "requiredAPIs: [{group: example.com, version: v1, kind: Buoy}]",
+        "health_checks": "- {apiVersion: v1, kind: Buoy, condition: {type: Afloat}}",
+        "rest": "config: {a: on}\n",
+        "generation": live["metadata"]["generation"],
+    }
+    assert client.post("/deployments/prod/barge/edit", form).status_code == 302
+    changed = here.kubernetes.objects["barge"]["spec"]
+    del changed["sources"], changed["installNamespace"], changed["serviceAccountName"]
+    assert changed == {
+        "paused": True,
+        "drift": "Report",
+        "onFailure": "RestorePrevious",
+        "collisionProtection": "IfNoController",
+        "deletionPolicy": "Orphan",
+        "constraints": {"requiredAPIs": [{"group": "example.com", "version": "v1", "kind": "Buoy"}]},
+        "healthChecks": [{"apiVersion": "v1", "kind": "Buoy", "condition": {"type": "Afloat"}}],
+        "config": {"a": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        pytest.param("sources: []", "sources has a field of its own", id="a field of the form"),
+        pytest.param("paused: true", "paused is paused and resumed on the deployment", id="paused"),
+        pytest.param("- a", "expected one map", id="a list"),
+        pytest.param("a: 1\n---\nb: 1", "expected one map", id="two documents"),
+        pytest.param("a: [", "The rest of the spec", id="no YAML"),
+        pytest.param("a: 1\na: 2", "The rest of the spec", id="a key twice"),
+        pytest.param("a: &x [1]\nb: " + "[*x, *x]" * 9, "The rest of the spec", id="anchors that are no YAML"),
+        pytest.param(
+            "\n".join(f"k{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else 'x'] * 9)}]" for n in range(6)),
+            "The rest of the spec",
+            id="aliases that grow",
+        ),
+    ],
+)
+def test_the_rest_of_a_spec_that_is_no_map_of_other_fields_is_refused_in_words(
+    rest: str, words: str, here: World, browse: Browse
+) -> None:
+    response = browse(here.ada).post("/deployments/new", {**DEPLOYMENT, "rest": rest})
+    assert response.status_code == 422
+    assert words in text_of(response)
+    assert not here.kubernetes.objects
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "words"),
+    [
+        pytest.param("health_checks", "kind: Buoy", "expected a list of maps, such as [{apiVersion:", id="no list"),
+        pytest.param("health_checks", "[a]", "expected a list of maps", id="no maps in it"),
+        pytest.param("constraints", "[{a: 1}]", "expected one map, such as {kubernetesVersionRange:", id="no map"),
+        pytest.param("rest", "healthChecks: []", "healthChecks has a field of its own", id="said elsewhere"),
+    ],
+)
+def test_a_part_of_a_spec_that_is_of_another_shape_is_refused_in_sight(
+    field: str, text: str, words: str, here: World, browse: Browse
+) -> None:
+    response = browse(here.ada).post("/deployments/new", {**DEPLOYMENT, field: text})
+    assert (response.status_code, words in text_of(response)) == (422, True)
+    assert "<details open>" in text_of(response)
+    assert not here.kubernetes.objects
+
+
+def test_what_was_cleared_in_the_form_is_cleared_in_the_spec(here: World, browse: Browse) -> None:
+    spec = world.spec(constraints={"cel": []}, healthChecks=[{"kind": "Buoy"}], progressDeadlineMinutes=5)
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    given = {**DEPLOYMENT, "constraints": "", "health_checks": "", "generation": live["metadata"]["generation"]}
+    assert browse(here.ada).post("/deployments/prod/barge/edit", given).status_code == 302
+    changed = here.kubernetes.objects["barge"]["spec"]
+    assert (changed.get("constraints"), changed.get("healthChecks")) == (None, None)
+    assert changed["progressDeadlineMinutes"] == 5
+
+
+def test_the_form_says_what_a_source_of_each_kind_needs(here: World, browse: Browse) -> None:
+    page = text_of(browse(here.ada).get("/deployments/new"))
+    assert [words in page for words in ("<legend>Git repository</legend>", "<legend>Private source</legend>")] == [
+        True,
+        True,
+    ]
+    label = page[page.index('<label for="id_image">') :]
+    assert "(optional)" not in label[: label.index("</label>")]
+
+
+def test_a_deployment_that_moved_meanwhile_is_not_overwritten(here: World, browse: Browse) -> None:
+    live = here.kubernetes.create(
+        here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
+    )
+    world.wish(here.cluster, live, here.rita)
+    response = browse(here.ada).post("/deployments/prod/barge/edit", {**DEPLOYMENT, "generation": "7"})
+    assert response.status_code == 409
+    assert 'href="/deployments/prod/barge"' in text_of(response)
+    assert here.kubernetes.objects["barge"]["spec"] == world.spec()
+
+
+def test_pausing_needs_a_reason_and_deleting_the_name(here: World, browse: Browse) -> None:
+    live = here.kubernetes.create(
+        here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
+    )
+    world.wish(here.cluster, live, here.rita)
+    for verb in ("update", "delete"):
+        here.kubernetes.allow("ada", verb)
+    client = browse(here.ada)
+    assert client.post("/deployments/prod/barge/pause", {"pause": "yes"}).status_code == 422
+    assert client.post("/deployments/prod/barge/pause", {"pause": "yes", "reason": "storm"}).status_code == 302
+    assert BundleDeployment.objects.get().is_paused
+    assert "It is paused by ada: storm." in client.get("/deployments/prod/barge").content.decode()
+    assert client.post("/deployments/prod/barge/pause", {"pause": "no"}).status_code == 302
+    assert not BundleDeployment.objects.get().is_paused
+    assert client.post("/deployments/prod/barge/delete", {"typed": "barg"}).status_code == 422
+    assert BundleDeployment.objects.get().deletion_requested_at is None
+    assert client.post("/deployments/prod/barge/delete", {"typed": "barge"}).status_code == 302
+    assert BundleDeployment.objects.get().deletion_requested_at
+
+
+def test_a_deployment_says_what_it_asks_for(here: World, browse: Browse) -> None:
+    spec = world.spec(drift="Report", collisionProtection="IfNoController", constraints={"cel": [{"expression": "a"}]})
+    live = world.seen("barge", spec)
+    live["metadata"]["labels"] = {"team": "harbour", "tier": ""}
+    world.wish(here.cluster, live, here.rita)
+    page = text_of(browse(here.ada).get("/deployments/prod/barge"))
+    for words in ("that is only said", "unless something controls it", "expression a", "team=harbour, tier="):
+        assert words in page
+
+
+@pytest.mark.parametrize(
+    ("chosen", "status", "written"),
+    [("Orphan", 302, "Orphan"), ("Delete", 302, None), ("", 302, None), ("Keep", 422, None)],
+)
+def test_who_asks_for_deletion_says_what_becomes_of_the_objects(
+    here: World, browse: Browse, chosen: str, status: int, written: str | None
+) -> None:
+    live = here.kubernetes.create(
+        here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
+    )
+    world.wish(here.cluster, live, here.rita)
+    for verb in ("update", "delete"):
+        here.kubernetes.allow("ada", verb)
+    answer = browse(here.ada).post("/deployments/prod/barge/delete", {"typed": "barge", "policy": chosen})
+    assert answer.status_code == status
+    assert here.kubernetes.objects["barge"]["spec"].get("deletionPolicy") == written
+    assert bool(BundleDeployment.objects.get().deletion_requested_at) is (status == 302)
