@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from provisioner.values import JsonObject
+from provisioner.values import GroupKind, JsonObject, ObjectRef
 
 NONCE = "core.rukpak.io/nonce"
 OWNER = "core.rukpak.io/owner"
@@ -19,6 +19,8 @@ OWNER = "core.rukpak.io/owner"
 OWNER_KIND, OWNER_NAME = "core.rukpak.io/owner-kind", "core.rukpak.io/owner-name"
 _NAMES = {"annotations": frozenset({NONCE, OWNER}), "labels": frozenset({OWNER_KIND, OWNER_NAME})}
 _KIND = "BundleDeployment"
+# Kubernetes, pkg/apis/batch/v1/defaults.go and pkg/apis/core/v1/defaults.go.
+_LABELLED_BY_TEMPLATE = frozenset({GroupKind("batch", "Job"), GroupKind("", "ReplicationController")})
 # A label's value is no longer; a name may be.
 _LABEL_LENGTH, _HASH_LENGTH = 63, 8
 
@@ -56,6 +58,12 @@ class Marks:
         meta = obj.get("metadata") or {}
         return cls(**{part: {key: value for key, value in (meta.get(part) or {}).items() if key in names}
                       for part, names in _NAMES.items()})  # fmt: skip
+
+    def suited_to(self, obj: JsonObject) -> Marks:
+        """Without labels where these would keep the API server from giving the object those of its pod template."""
+        has_labels = bool((obj.get("metadata") or {}).get("labels"))
+        is_kept_bare = not has_labels and ObjectRef.of(obj).group_kind in _LABELLED_BY_TEMPLATE
+        return replace(self, labels={}) if is_kept_bare else self
 
     def put_on(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """The metadata with these marks."""

@@ -112,7 +112,7 @@ def body_of(
     manifest: Manifest, *, marks: Marks = NO_MARKS, uid: str = "", resource_version: str = ""
 ) -> dict[str, Any]:
     """The object to send: the content's, with its preconditions and our marks."""
-    meta = marks.put_on(manifest.body.get("metadata") or {})
+    meta = marks.suited_to(manifest.body).put_on(manifest.body.get("metadata") or {})
     if uid:
         meta["uid"] = uid
     if resource_version:

@@ -74,6 +74,23 @@ def test_a_bundle_that_brings_them_itself_is_marked_as_ours(scene: Scene) -> Non
     assert action_of(scene.plan(settings), settings).action is Action.NONE
 
 
+@pytest.mark.parametrize("has_labels", [True, False])
+def test_a_job_has_the_labels_that_it_would_have_without_them(scene: Scene, has_labels: bool) -> None:
+    """The API server gives it those of its pod template, unless it has any."""
+    job = scene.job()
+    job["spec"]["template"]["metadata"] = {"labels": {"app": "web"}}
+    if has_labels:
+        job["metadata"]["labels"] = {"own": "one"}
+    assert not failures(scene.deploy(job, owner=Owner("harbour", 1)))
+    live = scene.live(job) or {}
+    labels = {key: value for key, value in live["metadata"]["labels"].items() if "batch" not in key}
+    ours = {OWNER_KIND: "BundleDeployment", OWNER_NAME: "harbour"}
+    assert {key: labels.get(key) for key in ("app", "own", *ours)} == (
+        {"app": None, "own": "one", **ours} if has_labels else {"app": "web", "own": None, **dict.fromkeys(ours)}
+    )
+    assert live["metadata"]["annotations"][OWNER] == "BundleDeployment harbour, revision 1"
+
+
 def test_no_comparison_shows_them() -> None:
     plain = {"metadata": {"name": "x"}, "data": {}}
     marked = {**plain, "metadata": Marks.of("n", Owner("harbour", 1)).put_on(plain["metadata"])}
