@@ -273,11 +273,16 @@ def _root_errors(schema: Schema, path: str) -> list[FieldError]:
     if schema.get("type") and schema["type"] != "object":
         words = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         found.append(invalid(child(path, "type"), schema["type"], words))
-    beyond = sorted(name for name, value in schema.items() if value and name not in ROOT_KEYWORDS)
+    beyond = sorted(name for name, value in schema.items() if _is_said(value) and name not in ROOT_KEYWORDS)
     if beyond:
         words = "fields are allowed at the root of the schema if the status subresource is enabled"
         found.append(invalid(path, {name: schema[name] for name in beyond}, f"only some {words}"))
     return found
+
+
+def _is_said(value: object) -> bool:
+    """Whether a keyword says something: an empty list or object does."""
+    return value is not None and value is not False and value != ""
 
 
 def _any(schemas: Iterable[Schema], test: Callable[[Schema], bool]) -> bool:

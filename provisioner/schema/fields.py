@@ -15,6 +15,7 @@ LARGEST_PLAIN_EXPONENT = 6
 SMALLEST_PLAIN_EXPONENT = -4
 DEEPEST = 150
 CONTAINERS = (dict, list)
+LINE_ENDS = {0x2028: "\\u2028", 0x2029: "\\u2029"}
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-6, 1e21
 
 
@@ -117,7 +118,7 @@ def go_number(value: float) -> str:
     if not math.isfinite(value):
         return {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN")
     if value == 0:
-        return "0"
+        return "-0" if math.copysign(1, value) < 0 else "0"
     sign, digits, power = Decimal(repr(value)).normalize().as_tuple()
     exponent = len(digits) + int(power) - 1
     text = "".join(map(str, digits))
@@ -148,7 +149,7 @@ def go_json(value: object) -> str:
     if isinstance(value, float) and math.isfinite(value):
         return _json_number(value)
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").translate(LINE_ENDS)
 
 
 def is_too_deep(value: object, deepest: int = DEEPEST) -> bool:
@@ -171,6 +172,15 @@ def same_json(left: Any, right: Any) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same_json, left, right))
     return bool(left == right)
+
+
+def same_go(left: Any, right: Any) -> bool:
+    """Deep equality as Go has it, where numbers written without and with a point are of two types: 1 is no 1.0."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_go(value, right[name]) for name, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_go, left, right))
+    return type(left) is type(right) and bool(left == right)
 
 
 def _json_number(value: float) -> str:
