@@ -28,6 +28,7 @@ from provisioner.cluster.field_owners import (
     value_at,
     words,
 )
+from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
 
 SHOWN_CHARACTERS = 200
@@ -200,7 +201,7 @@ def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, 
     if not differing:
         return
     mine, had = applied_by(expected, manager), applied_by(live, manager)
-    taken = [path for path in _leaves(mine - had) if value_at(live, path) != value_at(expected, path)]
+    taken = [path for path in _leaves(mine - had) if not is_same(value_at(live, path), value_at(expected, path))]
     for path in taken:
         yield _field(path, live, expected, manager)
     for path in differing:

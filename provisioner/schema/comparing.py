@@ -34,6 +34,9 @@ from provisioner.values import Finding, JsonObject, ObjectRef, worst_first
 
 SAID_ELSEWHERE = ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural", "status.storedVersions")
 HTTPS = 443
+INJECTORS = frozenset(f"cert-manager.io/inject-{what}" for what in ("ca-from", "ca-from-secret", "apiserver-ca")) | {
+    "service.beta.openshift.io/inject-cabundle"
+}
 MAX_OBJECT_BYTES, MANY_OBJECT_BYTES, MAX_ANNOTATION_BYTES = 1_572_864, 1_048_576, 262_144
 
 
@@ -169,6 +172,7 @@ def _conversion(old: Crd, new: Crd) -> Iterator[Change]:
         yield Change("CRD-22", path, words, verdict)
     elif new.uses_webhook:
         yield from _webhook(old.conversion, new.conversion)
+        yield from _injection(old, new)
 
 
 def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
@@ -184,6 +188,13 @@ def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]
     if "v1" in reviewed[0] and "v1" not in reviewed[1]:
         words = "the webhook no longer takes v1 reviews: conversion fails"
         yield Change("CRD-26", (*path, "conversionReviewVersions"), words, GONE)
+
+
+def _injection(old: Crd, new: Crd) -> Iterator[Change]:
+    gone = sorted(INJECTORS & old.annotations.keys())
+    if gone and INJECTORS.isdisjoint(new.annotations):
+        words = f"annotation {gone[0]} removed: nothing injects the caBundle of the conversion webhook any more"
+        yield Change("CRD-25", ("metadata", "annotations", gone[0]), words, Verdict(stored=D, writers=D, readers=D))
 
 
 def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from provisioner.schema.fields import (
     forbidden,
     index,
     invalid,
+    is_same,
     is_too_deep,
     required,
     same_json,
@@ -120,7 +121,7 @@ def accepts_update(old_crd: JsonObject, new_crd: JsonObject) -> list[FieldError]
 
 def update_errors(old: Crd, new: Crd) -> list[FieldError]:
     """The same of two CRDs that are known not to be nested too deep."""
-    found = [] if old.spec == new.spec else _spec_errors(new, _Rules(unchanged=_unchanged(old, new)))
+    found = [] if is_same(old.spec, new.spec) else _spec_errors(new, _Rules(unchanged=_unchanged(old, new)))
     if found:  # most CRDs are sound: what the old one had wrong is looked for only where the new one is not
         found = _spec_errors(new, _ratcheted(old, new))
     if old.is_established:

@@ -56,14 +56,15 @@ def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole
         table = _Table(old, keeps_unknown, counted)
         for schema in logic:
             table.collect(schema, ())
-        if table.variables and table.size <= MAX_COMBINATIONS and _is_plain(table):
+        if table.size <= MAX_COMBINATIONS and _is_plain(table):
             return UNDECIDED if _defaults_differ(table, old, new) else _decide(table, old, logic)
     return UNDECIDED
 
 
 def _countable(old: Schema, *, keeps_unknown: bool) -> tuple[str, ...]:
     """The fields of an object that has no others; none where there may be others, or too many."""
-    is_closed = not keeps_unknown and old.get(PRESERVE) is not True and old.get("additionalProperties") is None
+    is_open = keeps_unknown or old.get(PRESERVE) is True or old.get("x-kubernetes-embedded-resource") is True
+    is_closed = not is_open and old.get("additionalProperties") is None
     names = tuple(properties_of(old))
     return names if is_closed and len(names) <= MAX_COUNTED else ()
 
