@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from provisioner.schema.allowance import limited
 from provisioner.schema.compared_schemas import compare_schemas
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.crdrules import update_errors
@@ -50,8 +51,11 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
     unread = [] if is_plain(old_crd) and is_plain(new_crd) else list(_unread(old_crd, new_crd))
     if unread:
         return [change.finding(_named(new_crd), "") for change in unread]
-    ref = ObjectRef.of(new_crd)
-    old, new = Crd(old_crd), Crd(new_crd)
+    with limited():
+        return _compared(ObjectRef.of(new_crd), Crd(old_crd), Crd(new_crd))
+
+
+def _compared(ref: ObjectRef, old: Crd, new: Crd) -> list[Finding]:
     found = [change.finding(ref, "") for change in _crd_changes(old, new)]
     for version, change in _version_changes(old, new):
         found.append(change.finding(ref, version))
