@@ -128,9 +128,16 @@ def _value_validation(schema: Schema, path: str, *, is_int_or_string: bool = Fal
 
 
 def _is_idiom(branches: Any) -> bool:
-    """Whether these are the two types of int-or-string and nothing else; what is said to be false is not said."""
+    """Whether these are the two types of int-or-string, and nothing else is said."""
     listed = branches if isinstance(branches, list) else []
-    return [{name: it for name, it in _mapping(branch).items() if it} for branch in listed] == INT_OR_STRING
+    said = [{name: it for name, it in _mapping(branch).items() if _is_said(name, it)} for branch in listed]
+    return said == INT_OR_STRING
+
+
+def _is_said(name: str, value: object) -> bool:
+    """Whether a keyword says anything; of what may be empty, enums and junctors that are do not."""
+    is_empty = value == [] and name in ("enum", *JUNCTORS)
+    return value is not None and value is not False and value != "" and not is_empty
 
 
 def _mapping(value: Any) -> Schema:

@@ -398,3 +398,19 @@ def test_an_empty_branch_counts_as_a_keyword_at_the_root() -> None:
         body = crd(version(schema={**root(TEXT), **keyword}, **with_status))
         assert any("only some fields are allowed at the root" in error for error in refused(body)), keyword
     assert refused(crd(version(schema={**root(TEXT), "nullable": False, "title": ""}, **with_status))) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "is_taken"),
+    [
+        ({"nullable": False}, True),
+        ({"enum": []}, True),
+        ({"title": ""}, True),
+        ({"items": {}}, False),
+        ({"required": []}, False),
+        ({"minimum": 0}, False),
+    ],
+)
+def test_int_or_string_is_known_by_its_two_types_and_nothing_else(more: JsonDict, is_taken: bool) -> None:
+    branches = [{"type": "integer", **more}, {"type": "string"}]
+    assert (refused(crd_of({"x-kubernetes-int-or-string": True, "anyOf": branches})) == []) is is_taken
