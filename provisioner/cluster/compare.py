@@ -13,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from provisioner.cluster.marks import without_marks
+from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
 _SERVER_METADATA = (
@@ -106,7 +107,7 @@ def masked(before: JsonObject | None, after: JsonObject | None) -> tuple[dict[st
     if not _is_secret(before or after or {}):
         return first, second
     old, new = _values(first or {}), _values(second or {})
-    same = {key for key in old.keys() & new.keys() if old[key] == new[key]}
+    same = {key for key in old.keys() & new.keys() if is_same(old[key], new[key])}
     words = {key: "unchanged" if key in same else "changed" if key in old else "added" for key in new}
     return (
         _with_words(first, {key: "unchanged" if key in same else "hidden" for key in old}),
@@ -125,7 +126,7 @@ def hidden(obj: JsonObject) -> dict[str, Any]:
 def changes(before: JsonObject | None, after: JsonObject | None) -> dict[tuple[str, ...], Any]:
     """What differs: the new value by path, MISSING for what goes. Lists are compared whole."""
     old, new = _leaves(before or {}), _leaves(after or {})
-    changed = {path: value for path, value in new.items() if path not in old or old[path] != value}
+    changed = {path: value for path, value in new.items() if path not in old or not is_same(old[path], value)}
     return changed | {path: MISSING for path in old if path not in new}
 
 

@@ -29,6 +29,7 @@ from provisioner.cluster.field_owners import (
     words,
 )
 from provisioner.cluster.marks import NO_MARKS, Marks
+from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
 
 SHOWN_CHARACTERS = 200
@@ -201,7 +202,7 @@ def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, 
     if not differing:
         return
     mine, had = applied_by(expected, manager), applied_by(live, manager)
-    taken = [path for path in _leaves(mine - had) if value_at(live, path) != value_at(expected, path)]
+    taken = [path for path in _leaves(mine - had) if not is_same(value_at(live, path), value_at(expected, path))]
     for path in taken:
         yield _field(path, live, expected, manager)
     for path in differing:

@@ -34,6 +34,7 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
+from provisioner.schema.fields import is_same
 from provisioner.values import (
     Action,
     Content,
@@ -202,8 +203,12 @@ def _is_settled(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> bool:
     running = scene.before.get(manifest.ref.identity)
     if running is None or manifest.ref.group_kind in scene.new_kinds:
         return False
-    is_same = uid_of(live) == scene.inventory.get(manifest.ref.identity) and running.body == manifest.body
-    return is_same and is_applied(manifest.body, live, field_manager=scene.field_manager)
+    is_ours = uid_of(live) == scene.inventory.get(manifest.ref.identity)
+    return (
+        is_ours
+        and is_same(running.body, manifest.body)
+        and is_applied(manifest.body, live, field_manager=scene.field_manager)
+    )
 
 
 def _unchanged(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
@@ -277,8 +282,8 @@ def _share(scene: Scene, manifest: Manifest, before: dict[str, Any] | None, afte
 def _is_same(live: JsonObject, result: JsonObject, *, shown: tuple[JsonObject | None, JsonObject | None]) -> bool:
     """Whether nothing changes; what is shown of anything but a Secret is all that could."""
     if ObjectRef.of(live).group_kind == _SECRET:
-        return cleaned(live) == cleaned(result)
-    return shown[0] == shown[1]
+        return is_same(cleaned(live), cleaned(result))
+    return is_same(shown[0], shown[1])
 
 
 def _role_of(manifest: Manifest) -> ObjectIdentity | None:

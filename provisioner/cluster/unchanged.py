@@ -70,7 +70,7 @@ def _is_key_of(key: str, wished: Mapping[str, Any], live: Mapping[str, Any]) -> 
     except orjson.JSONDecodeError:
         return False
     return isinstance(stated, dict) and all(
-        live.get(name) == value and wished.get(name, value) == value for name, value in stated.items()
+        _bytes(live.get(name)) == _bytes(value) == _bytes(wished.get(name, value)) for name, value in stated.items()
     )
 
 

@@ -36,6 +36,7 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
+from provisioner.schema.fields import is_same
 from provisioner.values import Action, JsonObject, Manifest, ObjectRef, Outcome, OutcomeState, PlannedAction
 
 FIRST_PAUSE_SECONDS = 0.2
@@ -78,7 +79,9 @@ class _View:
 
     @property
     def changes_nothing(self) -> bool:
-        return self.live is not None and self.expected is not None and cleaned(self.expected) == cleaned(self.live)
+        return (
+            self.live is not None and self.expected is not None and is_same(cleaned(self.expected), cleaned(self.live))
+        )
 
 
 @dataclass(frozen=True, slots=True)

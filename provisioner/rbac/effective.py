@@ -237,20 +237,27 @@ def _granted_by(known: RbacObjects, binding: JsonObject, matched: Subject, probl
 
 
 def _rules_of(known: RbacObjects, role: JsonObject, problems: list[str]) -> list[_RoleRule]:
-    """The rules of `role`; of an aggregated one those of all it selects, directly or through other aggregated ones."""
+    """The rules of `role`; of an aggregated one those of all it selects, directly or through other aggregated ones.
+
+    One that selects no rule keeps those that were written in it: the controller applies none in their place.
+    """
     if not is_aggregated(role):
         return _own_rules(role, problems)
     found: list[_RoleRule] = []
     waiting, seen = [role], {ObjectRef.of(role).name}
     while waiting:
-        for name, selected in _selected_by(known, waiting.pop()):
+        current = waiting.pop()
+        selected = _selected_by(known, current)
+        if not any(is_aggregated(it) or it.get("rules") for _, it in selected):
+            found += _own_rules(current, problems)
+        for name, one in selected:
             if name in seen:
                 continue
             seen.add(name)
-            if is_aggregated(selected):
-                waiting.append(selected)
+            if is_aggregated(one):
+                waiting.append(one)
             else:
-                found += _own_rules(selected, problems)
+                found += _own_rules(one, problems)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from provisioner.review.marks import Mark
 from provisioner.schema.compared_rules import DOCS
 from provisioner.schema.crd import Crd, CrdVersion
-from provisioner.schema.fields import DEEPEST, is_too_deep
+from provisioner.schema.fields import DEEPEST, is_same, is_too_deep
 from provisioner.schema.verdicts import ITEMS, VALUES
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Report, Section, Severity
 
@@ -242,7 +242,7 @@ _EMPTY = _Node({}, {})
 def _mark(old: _Node | None, new: _Node | None) -> Mark:
     if old is None or new is None:
         return Mark.of(was=old is not None, is_=new is not None)
-    return Mark.SAME if old.own == new.own else Mark.CHANGED
+    return Mark.SAME if is_same(old.own, new.own) else Mark.CHANGED
 
 
 def _kind(old: _Node | None, new: _Node | None) -> str:
@@ -254,7 +254,7 @@ def _differences(old: _Node | None, new: _Node | None) -> tuple[Difference, ...]
     """What the field says of itself now and said before; of a new or a gone one nothing: it is all of it."""
     if old is None or new is None:
         return ()
-    changed = [key for key in sorted({*old.own, *new.own}) if old.own.get(key) != new.own.get(key)]
+    changed = [key for key in sorted({*old.own, *new.own}) if not is_same(old.own.get(key), new.own.get(key))]
     return tuple(_difference(key, old.own, new.own) for key in changed[:MAX_DIFFERENCES])
 
 

@@ -24,19 +24,15 @@ class Admission:
     """What a schema makes of an object.
 
     `after` is the object as it would be stored, `pruned` the sorted dotted paths of what was dropped, `errors` what the
-    schema, its lists and its CEL rules refuse. `embedded` are the errors of resources inside the object; they belong to
-    the server's answer (`refusals`) but not to the schema, and are never ratcheted.
+    schema, its lists and its CEL rules refuse. `embedded` are the errors of resources inside the object, which are no
+    matter of the schema and never ratcheted. `refusals` are the server's whole answer, the object's own metadata apart.
     """
 
     after: JsonObject
     pruned: tuple[str, ...]
     errors: tuple[FieldError, ...]
     embedded: tuple[FieldError, ...] = ()
-
-    @property
-    def refusals(self) -> tuple[FieldError, ...]:
-        """All for which the API server would refuse the object, its own metadata apart."""
-        return (*self.errors, *self.embedded)
+    refusals: tuple[FieldError, ...] = ()
 
 
 def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> Admission:
@@ -46,16 +42,20 @@ def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> 
     ratcheting. Nothing given is changed. A CEL rule that cannot be evaluated here is an error that says so.
     """
     if is_too_deep(obj) or (old is not None and is_too_deep(old)):
-        return Admission(obj, (), (invalid("", OMITTED, f"nested deeper than {DEEPEST} levels: not judged"),))
+        unjudged = (invalid("", OMITTED, f"nested deeper than {DEEPEST} levels: not judged"),)
+        return Admission(obj, (), unjudged, refusals=unjudged)
     after, pruned = prepared(schema, obj)
     before = prepared(schema, old)[0] if old is not None else None
     related = Correlation(after, before, schema) if before is not None else None
     errors = validate(schema, after, related)
     if before is None or not list_errors(schema, before):
         errors += list_errors(schema, after)
-    if any(error.stops_rules for error in errors):
-        if has_rules(schema):
-            errors.append(invalid("", None, RULES_SKIPPED))
+    embedded = embedded_errors(schema, after)
+    is_stopped = any(error.stops_rules for error in errors)
+    skipped = [invalid("", None, RULES_SKIPPED)] if has_rules(schema) else []
+    ruled = skipped if is_stopped else rule_errors(schema, after, before, related)
+    if any(error.stops_rules for error in embedded):
+        refusals = (*errors, *embedded, *skipped)
     else:
-        errors += rule_errors(schema, after, before, related)
-    return Admission(after, tuple(pruned), tuple(errors), tuple(embedded_errors(schema, after)))
+        refusals = (*errors, *embedded, *ruled)
+    return Admission(after, tuple(pruned), (*errors, *ruled), tuple(embedded), refusals)

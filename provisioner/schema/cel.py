@@ -43,12 +43,16 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class TypedRule:
-    """One rule and the schema of the value that it is about."""
+    """One rule, or the expression of its message, and the schema of the value that it is about.
+
+    `result` is the type that it must come to.
+    """
 
     text: str
     schema: Schema
     is_root: bool = False
     has_optional_old: bool = False
+    result: str = "bool"
 
 
 @lru_cache(maxsize=4096)

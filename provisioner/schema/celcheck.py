@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from provisioner.schema import cel
 from provisioner.schema.cel import TypedRule
 from provisioner.schema.celcost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate, misused_objects
-from provisioner.schema.celvalues import FIELD_CHAIN, ROOT_FIELDS, escaped, type_signature, typed_moments
+from provisioner.schema.celvalues import FIELD_CHAIN, ROOT_FIELDS, escaped, has_cel_type, type_signature, typed_moments
 from provisioner.schema.fields import FieldError, Record, child, forbidden, index, invalid, key, required, unsupported
 from provisioner.schema.jsonpaths import leads_somewhere
 from provisioner.schema.pruning import Schema, properties_of, schema_of
@@ -22,15 +22,25 @@ RULES = "x-kubernetes-validations"
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 BREAKS = re.compile(r"[\n\r]")
 MOST_EXPENSIVE_SHOWN = 4
+UNTYPED = (
+    "Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: "
+    "unable to convert structural schema to CEL declarations"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
+    """A node of the schema. `is_ruled` says that a rule stands above it: then its type is read off that of the node
+    above, which has none where it `is_untyped`.
+    """
+
     schema: Schema
     path: str
     cardinality: int | None
     uncorrelated_at: str | None
     is_root: bool
+    is_ruled: bool = False
+    is_untyped: bool = False
 
 
 @dataclass(slots=True)
@@ -47,8 +57,11 @@ class RuleCheck:
 
     def run(self, schema: Schema, path: str) -> list[FieldError]:
         for node in _nodes(_Node(schema, path, 1, None, True)):
-            listed = node.schema.get(RULES)
-            for place, rule in enumerate(listed if isinstance(listed, list) else ()):
+            listed = _rules(node.schema)
+            if listed and (node.is_untyped or not has_cel_type(node.schema)):
+                self.errors.append(FieldError(child(node.path, RULES), UNTYPED))
+                continue
+            for place, rule in enumerate(listed):
                 if isinstance(rule, Mapping):
                     self._check(rule, node, index(child(node.path, RULES), place))
         self._check_types()
@@ -70,9 +83,10 @@ class RuleCheck:
                 self.unjudged.append(at)
             else:
                 self.errors.append(invalid(at, _shown(rule), f"compilation failed: {exc}"))
+                self._check_old_self({**rule, "rule": ""}, node, path)
             return
         found = len(self.errors)
-        if program.result_type not in ("bool", "dyn"):
+        if program.result_type not in _results("bool", node.schema):
             self.errors.append(invalid(at, _shown(rule), "cel expression must evaluate to a bool"))
         for problem in misused_objects(program.serialized, bound_of(node.schema, is_root=node.is_root)):
             self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: {problem}"))
@@ -87,17 +101,21 @@ class RuleCheck:
     def _check_types(self) -> None:
         """What compiles as long as any field may be of any type."""
         rules = [rule for rule, _ in self.sound.values()]
-        for (at, (_, shown)), problem in zip(
+        for (at, (rule, shown)), problem in zip(
             self.sound.items(), cel.type_problems(rules) if rules else (), strict=True
         ):
             if problem:
-                words = f"compilation failed: {problem}" if problem.startswith("ERROR") else problem
-                self.errors.append(invalid(at, shown, words))
+                start = "cel expression" if rule.result == "bool" else "messageExpression"
+                compiled = "compilation failed" if rule.result == "bool" else f"{start} compilation failed"
+                is_other = not problem.startswith("ERROR")
+                self.errors.append(invalid(at, shown, f"{start} {problem}" if is_other else f"{compiled}: {problem}"))
 
     def _check_cost(self, program: Program, node: _Node, at: str) -> None:
         each = estimate(program.serialized, bound_of(node.schema))
-        cost = each * (node.cardinality if node.cardinality is not None else _unbounded(node.schema))
-        problem = budget_problem("estimated rule cost", cost)
+        self._note_cost(each * (node.cardinality if node.cardinality is not None else _unbounded(node.schema)), at)
+
+    def _note_cost(self, cost: int, at: str, name: str = "rule") -> None:
+        problem = budget_problem(f"estimated {name} cost", cost)
         if problem:
             self.errors.append(forbidden(at, problem))
         self.costs.append((cost, at))
@@ -131,8 +149,12 @@ class RuleCheck:
             if not exc.is_beyond_us:
                 self.errors.append(invalid(at, _shown(rule), f"messageExpression compilation failed: {exc}"))
             return
-        if program.result_type not in ("string", "dyn"):
+        if program.result_type not in _results("string", node.schema):
             self.errors.append(invalid(at, _shown(rule), "messageExpression must evaluate to a string"))
+        else:
+            typed = TypedRule(text, node.schema, node.is_root, is_optional, result="string")
+            self.sound[at] = typed, _shown(rule)
+            self._note_cost(estimate(program.serialized, bound_of(node.schema)), at, "messageExpression")
 
     def _check_total(self, path: str) -> None:
         total = sum(cost for cost, _ in self.costs)
@@ -199,7 +221,7 @@ def _first_missing(steps: list[str], schema: Schema, is_root: bool) -> str:
             return ""
         resource = is_root or bool(node.get("x-kubernetes-embedded-resource"))
         known = {**properties_of(node), **(ROOT_FIELDS if resource else {})}
-        by_alias = {escaped(name): it for name, it in known.items()}
+        by_alias = {escaped(name): it for name, it in known.items() if has_cel_type(schema_of(it) or {})}
         if step not in by_alias:
             return step
         node, is_root = schema_of(by_alias[step]), False
@@ -215,26 +237,44 @@ def _nodes(node: _Node) -> Iterator[_Node]:
     """The nodes of the schema's own structure, with how often each may occur in one object."""
     yield node
     schema = node.schema
+    ruled = node.is_ruled or bool(_rules(schema))
+    untyped = ruled and (node.is_untyped or not has_cel_type(schema))
     items = schema_of(schema.get("items"))
     if items is not None:
         is_map = schema.get("x-kubernetes-list-type") == "map"
         where = node.uncorrelated_at or (None if is_map else node.path)
-        yield from _nodes(_Node(items, child(node.path, "items"), _times(node, "maxItems"), where, _is_resource(items)))
+        at, count = child(node.path, "items"), _times(node, "array", "maxItems")
+        yield from _nodes(_Node(items, at, count, where, _is_resource(items), ruled, untyped))
     additional = schema_of(schema.get("additionalProperties"))
     if additional is not None:
-        at, count = child(node.path, "additionalProperties"), _times(node, "maxProperties")
-        yield from _nodes(_Node(additional, at, count, node.uncorrelated_at, _is_resource(additional)))
+        at, count = child(node.path, "additionalProperties"), _times(node, "object", "maxProperties")
+        is_resource = _is_resource(additional)
+        yield from _nodes(_Node(additional, at, count, node.uncorrelated_at, is_resource, ruled, untyped))
     for name, described in properties_of(schema).items():
         if isinstance(described, Mapping):
-            at = key(child(node.path, "properties"), name)
-            yield from _nodes(_Node(described, at, node.cardinality, node.uncorrelated_at, _is_resource(described)))
+            at, where = key(child(node.path, "properties"), name), node.uncorrelated_at
+            is_resource = _is_resource(described)
+            yield from _nodes(_Node(described, at, node.cardinality, where, is_resource, ruled, untyped))
+
+
+def _results(wanted: str, schema: Schema) -> set[str]:
+    """What an expression may come to; what is dyn here has a type of its own to the API server, save int-or-string."""
+    return {wanted} if schema.get("x-kubernetes-int-or-string") is True else {wanted, "dyn"}
+
+
+def _rules(schema: Schema) -> list[Any]:
+    listed = schema.get(RULES)
+    return listed if isinstance(listed, list) else []
 
 
 def _is_resource(schema: Schema) -> bool:
     return schema.get("x-kubernetes-embedded-resource") is True
 
 
-def _times(node: _Node, keyword: str) -> int | None:
+def _times(node: _Node, kind: str, keyword: str) -> int | None:
+    """How often a child may occur; to the API server what is neither list nor map has one."""
+    if node.schema.get("type") != kind:
+        return node.cardinality
     limit = node.schema.get(keyword)
     if node.cardinality is None or not isinstance(limit, int):
         return None

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from provisioner.schema.cel import OLD, OLD_GIVEN
 from provisioner.schema.celast import Kind, Node, read
 from provisioner.schema.celvalues import ROOT_FIELDS, escaped
 from provisioner.schema.pruning import Schema, properties_of, schema_of
@@ -26,7 +27,8 @@ SCALARS = {"boolean": 4, "number": 1, "integer": 1}
 COMPARISONS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"})
 SUMS, SAME_SIZE = frozenset({"_&&_", "_||_"}), frozenset({"lowerAscii", "upperAscii", "substring", "trim", "charAt"})
 WHOLE_LIST = frozenset({"isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"})
-PARSERS = frozenset({"url", "ip", "cidr", "quantity", "isURL", "isIP", "isCIDR", "isQuantity", "isSemver", "semver"})
+PARSERS = frozenset({"url", "ip", "cidr", "quantity", "isIP", "isCIDR", "isQuantity", "isSemver", "semver"})
+UNSIZED = frozenset({"type", "orValue", "value", "or", "optional.none"})
 RETURNS_TEXT = SAME_SIZE | frozenset({"replace", "join", "split", "find", "findAll", "format", "string", "bytes"})
 
 
@@ -154,6 +156,8 @@ class _Coster:
 
     def cost(self, node: Node) -> int:
         match node.kind:
+            case Kind.CALL if _is_old(node):
+                return 1
             case Kind.CONST:
                 return 0
             case Kind.IDENT:
@@ -179,8 +183,8 @@ class _Coster:
             case Kind.CONST:
                 is_text = isinstance(node.value, str | bytes)
                 return Bound("string", len(node.value)) if is_text else Bound("scalar", 1)
-            case Kind.IDENT:
-                return self.known.get(node.name)
+            case Kind.IDENT:  # the server takes what has no path, as names of types, for the value itself
+                return self.known.get(node.name, self.known["self"])
             case Kind.SELECT:
                 return self._selected(node)
             case Kind.LIST:
@@ -189,7 +193,9 @@ class _Coster:
                 return Bound("map", len(node.parts) // 2, items=self._widest(list(node.parts[1::2])))
             case Kind.FOLD:
                 return self._folded(node)
-        return self._result(node)
+        if _is_old(node):
+            return self.known.get(OLD)
+        return Bound("string", self._size(node.parts[0])) if self._is_written(node) else self._result(node)
 
     def _selected(self, node: Node) -> Bound | None:
         if node.is_test:
@@ -197,7 +203,9 @@ class _Coster:
         parent = self.bound(node.target) if node.target is not None else None
         if parent is None:
             return None
-        return parent.items if parent.kind == "map" else parent.fields.get(node.name)
+        if parent.kind == "map":  # of an entry that is named the server knows no size
+            return parent.items if parent.items is not None and parent.items.kind == "scalar" else None
+        return parent.fields.get(node.name)
 
     def _size(self, node: Node) -> int:
         found = self.bound(node)
@@ -221,6 +229,8 @@ class _Coster:
 
     def _variables(self, node: Node) -> dict[str, Bound | None]:
         over = self.bound(node.parts[0])
+        if node.parts[0].kind is Kind.LIST:
+            over = Bound("list", len(node.parts[0].parts), items=self.known["self"])
         names = node.variable.split(",")
         items = over.items if over is not None else None
         keys = Bound("string", 0) if over is not None and over.kind == "map" else None  # nor for the length of keys
@@ -259,7 +269,7 @@ class _Coster:
             return _scaled(min(sizes), PER_CHARACTER)
         if node.name in SAME_SIZE or (node.name in WHOLE_LIST and self._is_text(node.target)):
             return _scaled(target, PER_CHARACTER)
-        if node.name in PARSERS:
+        if node.name in PARSERS or self._is_written(node):
             return _scaled(sizes[0] if sizes else 1, PER_CHARACTER)
         return self._text_cost(node, target, sizes)
 
@@ -300,23 +310,32 @@ class _Coster:
             case "_[_]" | "_[?_]":
                 parent = self.bound(node.parts[0])
                 return parent.items if parent is not None else None
-            case "dyn" | "optional.of" | "_?._":
+            case "dyn" | "optional.of" | "_?._" | "url":
                 return self.bound(node.parts[0])
         if node.name in SAME_SIZE | {"find"} and node.target is not None:
             return Bound("string", self._size(node.target))
         if node.name in ("split", "findAll") and node.target is not None:
             return Bound("list", self._size(node.target), items=Bound("string", self._size(node.target)))
-        return None if node.name in RETURNS_TEXT else Bound("scalar", 1)
+        return None if node.name in RETURNS_TEXT | UNSIZED else Bound("scalar", 1)
 
     def _kind(self, node: Node) -> str:
         found = self.bound(node)
         return found.kind if found is not None else ""
+
+    def _is_written(self, node: Node) -> bool:
+        """Whether something that may be bytes is made a text, which the server takes for work on all of it."""
+        return node.name == "string" and len(node.parts) == 1 and self._kind(node.parts[0]) == "dyn"
 
     def _is_object(self, node: Node) -> bool:
         return node.name != "dyn" and self._kind(node) == "object"
 
     def _is_text(self, node: Node | None) -> bool:
         return node is not None and self._kind(node) == "string"
+
+
+def _is_old(node: Node) -> bool:
+    """Whether this is oldSelf as `cel.optional_old` writes it."""
+    return node.name == "_?_:_" and node.parts[0].name == OLD_GIVEN
 
 
 def _scaled(size: int, factor: float) -> int:

@@ -30,6 +30,11 @@ def conjuncts(node: Node) -> tuple[Node, ...]:
     return node.parts if node.kind is Kind.CALL and node.name == AND else (node,)
 
 
+def disjuncts(node: Node) -> tuple[Node, ...]:
+    """Of what one must be true."""
+    return node.parts if node.kind is Kind.CALL and node.name == OR else (node,)
+
+
 def _numbered(node: Node, names: Mapping[str, str], depth: int) -> Node:
     """With the variables of folds called by how deep they stand."""
     if node.kind is Kind.IDENT:

@@ -26,7 +26,9 @@ SUFFIXES = {
     for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), -3)
 }
 SUFFIXES |= {suffix: Fraction(1024) ** power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
-QUANTITY_FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,3})?")
+QUANTITY_WORDS = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+QUANTITY_LIKE = re.compile(r"[+-]?[0-9]*(?:\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*")
+QUANTITY_FORM = re.compile(r"([+-]?[0-9]*(?:\.[0-9]*)?)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,3})?")
 SEMVER_FORM = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?"
 )
@@ -49,9 +51,11 @@ def _overload(name: str, number: int, overload: tuple[Any, ...]) -> Any:
 
 def _quantity_value(text: str) -> Fraction:
     found = QUANTITY_FORM.fullmatch(text)
+    if not text or QUANTITY_LIKE.fullmatch(text) is None:
+        raise ValueError(f"quantities must match the regular expression '{QUANTITY_WORDS}'")
     if found is None:
-        raise ValueError(f"{text!r} is no quantity")
-    number, suffix = Fraction(found[1]), found[2] or ""
+        raise ValueError("unable to parse quantity's suffix")
+    number, suffix = Fraction(found[1]) if found[1].strip("+-.") else Fraction(0), found[2] or ""
     if suffix[:1] in ("e", "E") and suffix not in SUFFIXES:
         return number * Fraction(10) ** int(suffix[1:])
     return number * SUFFIXES[suffix]

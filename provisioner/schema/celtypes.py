@@ -19,7 +19,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, struc
 from provisioner.schema import cel
 from provisioner.schema.cel import TypedRule
 from provisioner.schema.celruntime import CODE_TAIL, SIMPLE_TYPES, environment_of_rules
-from provisioner.schema.celvalues import ROOT_FIELDS, escaped, type_signature
+from provisioner.schema.celvalues import ROOT_FIELDS, escaped, has_cel_type, type_signature
 from provisioner.schema.pruning import Schema, properties_of, schema_of
 
 PACKAGE = "schema"
@@ -69,7 +69,7 @@ def _problem(environment: Any, rule: TypedRule, place: int) -> str:
         found = environment.compile(_numbered(rule, place)).return_type().name().lower()
     except (RuntimeError, ValueError, TypeError) as exc:
         return _said(str(exc))
-    return "" if found in {"bool", "dyn"} else "cel expression must evaluate to a bool"
+    return "" if found in {rule.result, "dyn"} else f"must evaluate to a {rule.result}"
 
 
 def _numbered(rule: TypedRule, place: int) -> str:
@@ -131,7 +131,7 @@ class _Messages:
         self._drafts.append(draft)
         for name, described in known.items():
             alias, below = escaped(name), schema_of(described)
-            if alias is not None and alias in names and below is not None:
+            if alias is not None and alias in names and below is not None and has_cel_type(below):
                 draft.fields.append((alias, *self._field(below, names)))
         return _Type(Type(f"{PACKAGE}.{draft.name}"), f"{PACKAGE}.{draft.name}")
 

@@ -66,6 +66,20 @@ def escaped(name: str) -> str | None:
     return re.sub(r"__|[-./]", lambda found: ESCAPES[found[0]], name)
 
 
+def has_cel_type(schema: Schema) -> bool:
+    """Whether CEL has a type for values under `schema`. Where it has none, the API server runs no rule, nor below."""
+    node: Schema | None = schema
+    while node is not None and node.get("x-kubernetes-int-or-string") is not True:
+        kind = node.get("type")
+        if kind == "array":
+            node = schema_of(node.get("items"))
+        elif kind == "object" and schema_of(node.get("additionalProperties")) is not None:
+            node = schema_of(node.get("additionalProperties"))
+        else:
+            return isinstance(kind, str) and kind in {"object", "string", *SCALAR_TYPES}
+    return node is not None
+
+
 def type_signature(schema: Schema, *, is_root: bool = False) -> str:
     """The CEL type of a value under `schema`, as text; "dyn" where it may be several.
 

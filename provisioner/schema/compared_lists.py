@@ -17,7 +17,7 @@ def compare_topology(old: Schema, new: Schema, path: Path) -> list[Change]:
 
 def _of_list(old: Schema, new: Schema, path: Path) -> list[Change]:
     before, after = old.get(LIST_TYPE) or "atomic", new.get(LIST_TYPE) or "atomic"
-    if before == after and list_keys(old) == list_keys(new):
+    if before == after and sorted(list_keys(old) or ()) == sorted(list_keys(new) or ()):
         is_said = old.get(LIST_TYPE) == new.get(LIST_TYPE)
         return [] if is_said else [harmless("SCH-45", path, "the list is atomic, as it was without saying so")]
     words = f"list of type {before} before, {after} now"

@@ -8,10 +8,10 @@ from typing import Any
 
 from provisioner.schema import cel
 from provisioner.schema.celast import Node, read
-from provisioner.schema.celforms import conjuncts, plain_form
+from provisioner.schema.celforms import conjuncts, disjuncts, plain_form
 from provisioner.schema.celvalues import type_signature
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
-from provisioner.schema.fields import go_json
+from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.presence import Answer, inclusion
 from provisioner.schema.pruning import Schema
 from provisioner.schema.validating import validate
@@ -68,7 +68,15 @@ def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: 
 
 def _covered(rules: Mapping[str | Node, Mapping[str, Any]], by: set[Demand]) -> bool:
     """Whether all that rules ask is asked; what is asked of every write is asked of updates."""
-    return all(it in by or (it[0], False, False) in by for it in _demands(rules))
+    return all(it in by or (it[0], False, False) in by or _is_implied(it, by) for it in _demands(rules))
+
+
+def _is_implied(wanted: Demand, by: set[Demand]) -> bool:
+    """Whether something is asked that leaves fewer alternatives."""
+    alternatives = set() if isinstance(wanted[0], str) else set(disjuncts(wanted[0]))
+    whens = (wanted[1:], (False, False))
+    asked = (it[0] for it in by if it[1:] in whens)
+    return any(set(disjuncts(it)) <= alternatives for it in asked if not isinstance(it, str))
 
 
 def _demands(rules: Mapping[str | Node, Mapping[str, Any]]) -> set[Demand]:
@@ -134,9 +142,9 @@ def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: boo
     """
     found: list[Change] = []
     for junctor, rule in JUNCTOR_RULES.items():
-        if old.get(junctor) != new.get(junctor):
+        if not is_same(old.get(junctor), new.get(junctor)):
             found += _branches(junctor, rule, (old.get(junctor), new.get(junctor)), path)
-    if old.get("not") != new.get("not"):
+    if not is_same(old.get("not"), new.get("not")):
         found += _negation(old.get("not"), new.get("not"), path)
     open_ones = [change for change in found if change.verdict.severity is not S]
     if not open_ones:
@@ -227,7 +235,7 @@ def _negation(old: Any, new: Any, path: Path) -> list[Change]:
         return [widened("SCH-58", path, "not removed")]
     if old is None:
         return [narrowed("SCH-58", path, "not added")]
-    if plain(old) == plain(new):
+    if is_same(plain(old), plain(new)):
         return [harmless("SCH-58", path, "only words inside not changed")]
     return [undecided("SCH-58", path, "what not forbids changed")]
 

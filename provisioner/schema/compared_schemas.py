@@ -11,17 +11,19 @@ from provisioner.schema.compared_lists import LIST_TYPE, MAP_TYPE, compare_topol
 from provisioner.schema.compared_rules import DOCS, RULES, compare_junctors, compare_rules
 from provisioner.schema.deciding import taken_together
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
-from provisioner.schema.fields import go_json, same_json
+from provisioner.schema.fields import go_json, is_same, same_json
 from provisioner.schema.nodes import (
     Place,
     additional_of,
     count,
+    hoisted,
+    may_hold_objects,
     plain_node,
     type_words,
     types,
     with_integers,
 )
-from provisioner.schema.pruning import NO_SCHEMA, Schema, copied, properties_of, schema_of
+from provisioner.schema.pruning import NO_SCHEMA, TYPE_META, Schema, copied, properties_of, schema_of
 from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
@@ -65,7 +67,7 @@ def compare_schemas(
         return _without_schema(old, new, preserved)
     walk = _Walk(preserved)
     walk.pair(old, new, Place())
-    if not walk.changes and old == new:
+    if not walk.changes and is_same(old, new):
         return reordered_defaults(old, new)
     return walk.changes + walk.typed_fields() + walk.documentation()
 
@@ -86,7 +88,7 @@ def _is_reworded(old: Schema, new: Schema) -> bool:
     """Whether two nodes with nothing below them differ in their documentation only: most of a large CRD do."""
     if type(old) is not dict or old.keys() != new.keys() or "type" not in old or not CHILDREN.isdisjoint(old):
         return False
-    return {name for name, was in old.items() if new[name] != was} <= DOCS
+    return {name for name, was in old.items() if not is_same(new[name], was)} <= DOCS
 
 
 @dataclass(slots=True)
@@ -115,17 +117,19 @@ class _Walk:
 
     def pair(self, old: Schema, new: Schema, place: Place) -> None:
         """Compare two nodes as they are written; what is the same on both sides is not looked into."""
-        if old != new:
+        if not is_same(old, new):
             self._different(old, new, place)
 
     def _different(self, old: Schema, new: Schema, place: Place) -> None:
+        if not is_same(old.get("allOf"), new.get("allOf")):
+            old, new = hoisted(old), hoisted(new)
         before, after = plain_node(old), plain_node(new)
         if (before is old) != (after is new) and types(before) == types(after):
             self.changes.append(harmless("SCH-54", place.path, "integer or string, written in the other way"))
         self.compare(before, after, place)
 
     def compare(self, old: Schema, new: Schema, place: Place) -> None:
-        changed = {name for name, was in old.items() if name not in CHILDREN and new.get(name) != was}
+        changed = {name for name, was in old.items() if name not in CHILDREN and not is_same(new.get(name), was)}
         if old.keys() != new.keys():
             changed |= {name for name in new if name not in old and name not in CHILDREN and new[name] is not None}
         if not changed.isdisjoint(DOCS):
@@ -153,7 +157,8 @@ class _Walk:
         """The API server takes restrictions of name and generateName only; a removed one lifts a limit."""
         gone = [name for name in properties_of(old) if name not in properties_of(new)]
         for name in gone:
-            self.changes.append(harmless("SCH-04", (*place.path, name), f"restriction of metadata.{name} removed"))
+            words = f"restriction of {shown(place.path)}.{name} removed"
+            self.changes.append(harmless("SCH-04", (*place.path, name), words))
         rest = {name: it for name, it in properties_of(old).items() if name in properties_of(new)}
         for name, described in properties_of(new).items():
             before, after = schema_of(rest.get(name)) or NO_SCHEMA, schema_of(described) or NO_SCHEMA
@@ -276,6 +281,9 @@ class _Walk:
             self._closed(before, new, place)
         elif isinstance(after, Mapping) or after is False:
             self.changes.append(narrowed("SCH-13", inner.path, "the values of the map are restricted now"))
+        elif isinstance(before, Mapping) and may_hold_objects(before):
+            words = "the values of the map may be anything, and objects among them are emptied"
+            self.changes.append(Change("SCH-01", inner.path, words, DATA_LOST, is_live=True))
         else:
             self.changes.append(
                 widened("SCH-18", inner.path, "the values of the map may be anything", for_readers=True)
@@ -321,7 +329,7 @@ class _Walk:
         needed = set(new.get("required") or ())
         for name, described in before.items():
             now = schema_of(after.get(name))
-            if now is None or described == now:
+            if now is None or is_same(described, now):
                 continue
             if _is_reworded(described, now) and (place.path or name != "metadata"):
                 self.reworded.append((*place.path, name))
@@ -333,6 +341,11 @@ class _Walk:
 
     def _come_and_gone(self, old: Schema, new: Schema, place: Place) -> None:
         before, after, needed = properties_of(old), properties_of(new), set(new.get("required") or ())
+        if not place.path or (old.get(EMBEDDED) is True and new.get(EMBEDDED) is True):
+            self._type_meta(before, after, place)
+            before, after = (
+                {name: it for name, it in side.items() if name not in TYPE_META} for side in (before, after)
+            )
         if additional_of(new) is None:
             gone = {name: it for name, it in before.items() if schema_of(after.get(name)) is None}
             self._all_removed(gone, new, place)
@@ -340,6 +353,16 @@ class _Walk:
             for name, described in after.items():
                 if name not in before:
                     self._added(schema_of(described) or NO_SCHEMA, old, name, (place, name in needed))
+
+    def _type_meta(self, before: Mapping[str, Any], after: Mapping[str, Any], place: Place) -> None:
+        """What one of two schemas says of apiVersion, kind and metadata: a resource has them all the same."""
+        for name in sorted(TYPE_META & (before.keys() ^ after.keys())):
+            old, new = (schema_of(side.get(name)) or NO_SCHEMA for side in (before, after))
+            inner = place.below(name)
+            if name == "metadata":
+                self._metadata(old, new, inner)
+            else:
+                self.changes += compare_scalars({"type": "string", **old}, {"type": "string", **new}, inner.path)
 
     def _all_removed(self, gone: Mapping[str, Schema], new: Schema, place: Place) -> None:
         if len(gone) >= MANY_SIBLINGS:
@@ -393,7 +416,7 @@ class _Walk:
 
     def _unknown_keywords(self, old: Schema, new: Schema, place: Place) -> None:
         for name in sorted(old.keys() | new.keys()):
-            if name not in KNOWN and old.get(name) != new.get(name):
+            if name not in KNOWN and not is_same(old.get(name), new.get(name)):
                 self.changes.append(
                     undecided("SCH-60", place.path, f"{name} changed, and what it asks of values is not known")
                 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from provisioner.schema.allowance import limited
 from provisioner.schema.compared_schemas import compare_schemas
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.crdrules import update_errors
@@ -34,6 +35,9 @@ from provisioner.values import Finding, JsonObject, ObjectRef, worst_first
 
 SAID_ELSEWHERE = ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural", "status.storedVersions")
 HTTPS = 443
+INJECTORS = frozenset(f"cert-manager.io/inject-{what}" for what in ("ca-from", "ca-from-secret", "apiserver-ca")) | {
+    "service.beta.openshift.io/inject-cabundle"
+}
 MAX_OBJECT_BYTES, MANY_OBJECT_BYTES, MAX_ANNOTATION_BYTES = 1_572_864, 1_048_576, 262_144
 
 
@@ -47,8 +51,11 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
     unread = [] if is_plain(old_crd) and is_plain(new_crd) else list(_unread(old_crd, new_crd))
     if unread:
         return [change.finding(_named(new_crd), "") for change in unread]
-    ref = ObjectRef.of(new_crd)
-    old, new = Crd(old_crd), Crd(new_crd)
+    with limited():
+        return _compared(ObjectRef.of(new_crd), Crd(old_crd), Crd(new_crd))
+
+
+def _compared(ref: ObjectRef, old: Crd, new: Crd) -> list[Finding]:
     found = [change.finding(ref, "") for change in _crd_changes(old, new)]
     for version, change in _version_changes(old, new):
         found.append(change.finding(ref, version))
@@ -169,6 +176,7 @@ def _conversion(old: Crd, new: Crd) -> Iterator[Change]:
         yield Change("CRD-22", path, words, verdict)
     elif new.uses_webhook:
         yield from _webhook(old.conversion, new.conversion)
+        yield from _injection(old, new)
 
 
 def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
@@ -184,6 +192,13 @@ def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]
     if "v1" in reviewed[0] and "v1" not in reviewed[1]:
         words = "the webhook no longer takes v1 reviews: conversion fails"
         yield Change("CRD-26", (*path, "conversionReviewVersions"), words, GONE)
+
+
+def _injection(old: Crd, new: Crd) -> Iterator[Change]:
+    gone = sorted(INJECTORS & old.annotations.keys())
+    if gone and INJECTORS.isdisjoint(new.annotations):
+        words = f"annotation {gone[0]} removed: nothing injects the caBundle of the conversion webhook any more"
+        yield Change("CRD-25", ("metadata", "annotations", gone[0]), words, Verdict(stored=D, writers=D, readers=D))
 
 
 def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:

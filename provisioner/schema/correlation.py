@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.schema.fields import same_json
+from provisioner.schema.fields import same_go
 from provisioner.schema.pruning import Schema, child_schema, schema_of
 
 ABSENT = object()
@@ -63,13 +63,13 @@ class Correlation:
                 return False
             children = (self.field(name) for name in self.new)
             return all(child is not None and child.is_unchanged for child in children)
-        return same_json(self.new, self.old)
+        return same_go(self.new, self.old)
 
     def _same_list(self) -> bool:
         if len(self.new) != len(self.old):
             return False
         if list_keys(self.schema) is None:
-            return same_json(self.new, self.old)
+            return same_go(self.new, self.old)
         items = (self.item(position) for position in range(len(self.new)))
         return all(item is not None and item.is_unchanged for item in items)
 
@@ -94,4 +94,4 @@ def list_keys(schema: Schema) -> list[str] | None:
 
 
 def _has_keys(known: dict[str, Any], keys: list[str], wanted: list[Any]) -> bool:
-    return all(same_json(known.get(name, ABSENT), value) for name, value in zip(keys, wanted, strict=True))
+    return all(same_go(known.get(name, ABSENT), value) for name, value in zip(keys, wanted, strict=True))

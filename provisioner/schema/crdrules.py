@@ -20,6 +20,7 @@ from provisioner.schema.fields import (
     forbidden,
     index,
     invalid,
+    is_same,
     is_too_deep,
     required,
     same_json,
@@ -120,7 +121,7 @@ def accepts_update(old_crd: JsonObject, new_crd: JsonObject) -> list[FieldError]
 
 def update_errors(old: Crd, new: Crd) -> list[FieldError]:
     """The same of two CRDs that are known not to be nested too deep."""
-    found = [] if old.spec == new.spec else _spec_errors(new, _Rules(unchanged=_unchanged(old, new)))
+    found = [] if is_same(old.spec, new.spec) else _spec_errors(new, _Rules(unchanged=_unchanged(old, new)))
     if found:  # most CRDs are sound: what the old one had wrong is looked for only where the new one is not
         found = _spec_errors(new, _ratcheted(old, new))
     if old.is_established:
@@ -273,11 +274,16 @@ def _root_errors(schema: Schema, path: str) -> list[FieldError]:
     if schema.get("type") and schema["type"] != "object":
         words = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         found.append(invalid(child(path, "type"), schema["type"], words))
-    beyond = sorted(name for name, value in schema.items() if value and name not in ROOT_KEYWORDS)
+    beyond = sorted(name for name, value in schema.items() if _is_said(value) and name not in ROOT_KEYWORDS)
     if beyond:
         words = "fields are allowed at the root of the schema if the status subresource is enabled"
         found.append(invalid(path, {name: schema[name] for name in beyond}, f"only some {words}"))
     return found
+
+
+def _is_said(value: object) -> bool:
+    """Whether a keyword says something: an empty list or object does."""
+    return value is not None and value is not False and value != ""
 
 
 def _any(schemas: Iterable[Schema], test: Callable[[Schema], bool]) -> bool:

@@ -15,8 +15,9 @@ from typing import Any
 import re2
 
 from provisioner.schema import scalars
+from provisioner.schema.allowance import Exhausted, spend
 from provisioner.schema.examples import SAMPLES
-from provisioner.schema.fields import go_json
+from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.formats import as_stored, honoured
 from provisioner.schema.languages import Undecided, texts_of_each_kind
 from provisioner.schema.nodes import types
@@ -33,7 +34,8 @@ LIMITS = frozenset(
 ) | frozenset({"SCH-11", "SCH-55", "SCH-56", "SCH-57", "SCH-58"})
 MAX_FORMATS = 3
 MAX_STEPS = 1_000
-MAX_NUMBERS = 5_000
+MAX_NUMBERS = 1_200
+WORK_OF_TRY = 300
 MAX_LISTED = 500
 NEVER: Schema = {"not": {}}
 FLOAT32_MAX = Fraction(3.4028234663852886e38)
@@ -59,6 +61,8 @@ def _is_limit(change: Change) -> bool:
 
 def _answer(old: Schema, new: Schema, *, keeps_unknown: bool) -> Answer:
     if types(old) == types(new) == {"object"}:
+        if not is_same(old.get("enum"), new.get("enum")):
+            return UNDECIDED  # the table of fields knows nothing of whole objects
         return inclusion(old, new, keeps_unknown=keeps_unknown, is_whole=True)
     return scalar_inclusion(old, new)
 
@@ -81,11 +85,17 @@ def scalar_inclusion(old: Schema, new: Schema) -> Answer:
     kinds = types(old)
     if not kinds or not kinds <= SCALARS or not types(new) <= SCALARS:
         return UNDECIDED
-    nodes = [*_nodes(old), *_nodes(new)]
     try:
-        suspects = [value for kind in sorted(kinds) for value in _suspects(kind, old, new, nodes)]
-    except Undecided:
+        return _tried(old, new, sorted(kinds))
+    except (Undecided, Exhausted):
         return UNDECIDED
+
+
+def _tried(old: Schema, new: Schema, kinds: list[str]) -> Answer:
+    if old.get("nullable") and new.get("nullable") and _is_lost(old, new, None):
+        return Answer(False)
+    nodes = [*_nodes(old), *_nodes(new)]
+    suspects = [value for kind in kinds for value in _suspects(kind, old, new, nodes)]
     lost = next((value for value in suspects if _is_lost(old, new, value)), None)
     if lost is not None:
         return Answer(False, lost)
@@ -93,6 +103,7 @@ def scalar_inclusion(old: Schema, new: Schema) -> Answer:
 
 
 def _is_lost(old: Schema, new: Schema, value: Any) -> bool:
+    spend(WORK_OF_TRY)
     return not validate(old, value) and bool(validate(new, value))
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from provisioner.schema.celvalues import has_cel_type
 from provisioner.schema.embedded import embedded_errors
 from provisioner.schema.fields import NO_PATH, FieldError, child, invalid, key, same_json
 from provisioner.schema.pruning import TYPE_META, Schema, copied, properties_of, prune, prune_value, schema_of
 from provisioner.schema.rules import rule_errors
 from provisioner.schema.validating import validate
 
-EMBEDDED = "x-kubernetes-embedded-resource"
+EMBEDDED, RULES = "x-kubernetes-embedded-resource", "x-kubernetes-validations"
+INT_OR_STRING = "x-kubernetes-int-or-string"
+UNTYPED = "rule compiler initialization error: failed to convert to declType for CEL validation rules"
 
 
 def default_errors(schema: Schema, path: str, *, needs_pruned: bool = True) -> list[FieldError]:
@@ -24,14 +28,38 @@ def default_errors(schema: Schema, path: str, *, needs_pruned: bool = True) -> l
         place = child(at, "default")
         if needs_pruned and not same_json(_pruned(node), value):
             found.append(invalid(place, value, "must not have unknown fields"))
-        errors = validate(node, value) or embedded_errors(node, value) or rule_errors(node, value, None, None)
+            continue
+        errors = embedded_errors({**node, EMBEDDED: True} if at == path else node, value)
+        misfits = [] if errors else validate(_unconverted(node), value)
+        found += [FieldError(child(place, it.path) if _is_inside(it.path) else place, it.message) for it in misfits]
+        errors = errors if errors or misfits else _rule_errors(node, value)
         found += [FieldError(_below(place, error.path), error.message) for error in errors]
     return found
+
+
+def _rule_errors(node: Schema, value: object) -> list[FieldError]:
+    """A default is a new value, and one that took the place of its like: the API server runs the rules for both."""
+    if node.get(RULES) and not has_cel_type(node):
+        kind = str(node.get("type") or "")
+        return [invalid("", kind, UNTYPED)]
+    found = [*rule_errors(node, value, None, None), *rule_errors(node, value, value, None)]
+    return list(dict.fromkeys(found))
 
 
 def has_unpruned_default(schema: Schema) -> bool:
     """Whether a default has fields that its own schema would drop."""
     return any(not same_json(_pruned(node), copied(node["default"])) for _, node in _with_defaults(schema, ""))
+
+
+def _unconverted(schema: Any) -> Any:
+    """A schema as the API server holds it against defaults: there int-or-string says nothing of the type."""
+    if isinstance(schema, Mapping):
+        return {name: _unconverted(entry) for name, entry in schema.items() if name != INT_OR_STRING}
+    return [_unconverted(entry) for entry in schema] if isinstance(schema, list) else schema
+
+
+def _is_inside(path: str) -> bool:
+    return path not in (NO_PATH, "")
 
 
 def _pruned(node: Schema) -> object:
@@ -58,6 +86,6 @@ def _with_defaults(schema: Schema, path: str) -> list[tuple[str, Schema]]:
 
 
 def _below(place: str, path: str) -> str:
-    if path in (NO_PATH, ""):
+    if not _is_inside(path):
         return place
     return place + path if path.startswith("[") else f"{place}.{path}"

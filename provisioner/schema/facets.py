@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import re2
 
 from provisioner.schema.examples import NOTHING, SAMPLES
-from provisioner.schema.fields import go_json, go_number
-from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches
+from provisioner.schema.fields import go_json, go_number, is_same
+from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches, normalised
 from provisioner.schema.intervals import beyond, interval, type_range, types_of
 from provisioner.schema.languages import Inclusion, inclusion
 from provisioner.schema.pruning import Schema
@@ -20,6 +21,10 @@ from provisioner.schema.verdicts import NARROWED, Change, Path, harmless, narrow
 
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
 LONGEST_EXAMPLE = 256
+# What fits the first fits the second.
+STRICTER_FORMATS = frozenset((f"uuid{number}", "uuid") for number in "345") | frozenset(
+    (("isbn10", "isbn"), ("isbn13", "isbn"), ("k8sshortname", "k8slongname"))
+)
 ENUMS = frozenset({"SCH-20", "SCH-21"})
 SCALAR_KEYWORDS = frozenset(
     ("type", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -91,7 +96,7 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
         found.append(narrowed("SCH-21", path, message, removed=gone, counterexample=gone[0]))
     if come:
         found.append(widened("SCH-22", path, f"{_listed(come)} newly allowed", for_readers=True, added=come))
-    if not gone and not come and old.get("enum") != new.get("enum"):
+    if not gone and not come and not is_same(old.get("enum"), new.get("enum")):
         found.append(harmless("SCH-24", path, "the same values are allowed, listed in another order"))
     return found
 
@@ -213,11 +218,21 @@ def _multiple_of(old: Schema, new: Schema, path: Path) -> list[Change]:
         return [widened("SCH-27", path, f"multiples of {go_number(before or 0)} no longer asked for")]
     words = f"only multiples of {go_number(after)} allowed now"
     if before is None:
-        is_free = after > 0 and (1 / after).is_integer() and new.get("type") == "integer"
+        is_free = after == 1 and new.get("type") == "integer"
         return [harmless("SCH-27", path, words) if is_free else narrowed("SCH-27", path, words)]
-    if before > 0 and after > 0 and (before / after).is_integer():
+    if _divides(after, before):
         return [widened("SCH-27", path, words)]
     return [narrowed("SCH-27", path, words, counterexample=before)]
+
+
+def _divides(factor: float, of: float) -> bool:
+    """Whether the API server takes every multiple of one number for a multiple of the other.
+
+    Whole numbers it divides by the whole part of the factor, and takes none where that is nothing.
+    """
+    if of <= 0 or factor <= 0 or (Fraction(str(of)) / Fraction(str(factor))).denominator != 1:
+        return False
+    return int(of) == 0 or (int(factor) > 0 and int(of) % int(factor) == 0)
 
 
 def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[Change]:
@@ -246,13 +261,22 @@ def _inclusion(old: Schema, outer: str) -> Inclusion:
     found = inclusion(inner, outer, int(old.get("minLength") or 0), math.inf if limit is None else limit)
     if found.holds:
         return found
-    samples = [found.counterexample] if found.counterexample is not None else SAMPLES
+    samples = [found.counterexample] if found.counterexample is not None else _near(inner)
     stored = {**_only_scalars(old), "type": "string"}
     refused = next((text for text in samples if not validate(stored, text) and not _matches(outer, text)), None)
     if refused is not None:
         return Inclusion(False, refused)
     is_shown = found.counterexample is not None and not _matches(outer, found.counterexample)
     return found if is_shown else Inclusion(None)
+
+
+def _near(pattern: str) -> list[str]:
+    """Texts that a pattern may accept: usual ones, and its shortest with something around it."""
+    shortest = inclusion(pattern, NOTHING).counterexample if pattern else ""
+    if shortest is None:
+        return list(SAMPLES)
+    around = [f"{left}{shortest}{right}" for left in ("", "a", "A", "a\n") for right in ("", "a", "0", "\na")]
+    return [*around, shortest.upper(), shortest.swapcase(), *SAMPLES]
 
 
 def _kept_pattern(old: Schema, new: Schema, path: Path, rule: str) -> Change:
@@ -287,7 +311,7 @@ def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> lis
         return []
     types = types_of(new)
     kind = types[0] if len(types) == 1 else ""
-    before, after = (honoured(kind, str(schema.get("format") or "")) for schema in (old, new))
+    before, after = (normalised(honoured(kind, str(schema.get("format") or ""))) for schema in (old, new))
     words = f"format {old.get('format') or 'none'} before, {new.get('format') or 'none'} now"
     if after in (before, "password"):
         return [harmless("SCH-32", path, f"{words}: the API server checks neither")]
@@ -297,6 +321,8 @@ def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> lis
         return [widened("SCH-32", path, words)]
     if finite is not None:
         return [_tried("SCH-32", path, words, finite)]
+    if (before, after) in STRICTER_FORMATS:
+        return [widened("SCH-32", path, words)]
     refused = _sample(lambda text: (not before or fits(before, text)) and not fits(after, text))
     if refused is not None:
         return [narrowed("SCH-32", path, words, counterexample=refused)]

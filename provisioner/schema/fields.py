@@ -10,11 +10,15 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+import orjson
+
 NO_PATH = "<nil>"
 LARGEST_PLAIN_EXPONENT = 6
 SMALLEST_PLAIN_EXPONENT = -4
 DEEPEST = 150
 CONTAINERS = (dict, list)
+AS_JSON: dict[str, Any] = {"option": orjson.OPT_SORT_KEYS}
+LINE_ENDS = {0x2028: "\\u2028", 0x2029: "\\u2029"}
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-6, 1e21
 
 
@@ -117,7 +121,7 @@ def go_number(value: float) -> str:
     if not math.isfinite(value):
         return {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN")
     if value == 0:
-        return "0"
+        return "-0" if math.copysign(1, value) < 0 else "0"
     sign, digits, power = Decimal(repr(value)).normalize().as_tuple()
     exponent = len(digits) + int(power) - 1
     text = "".join(map(str, digits))
@@ -148,7 +152,7 @@ def go_json(value: object) -> str:
     if isinstance(value, float) and math.isfinite(value):
         return _json_number(value)
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").translate(LINE_ENDS)
 
 
 def is_too_deep(value: object, deepest: int = DEEPEST) -> bool:
@@ -171,6 +175,29 @@ def same_json(left: Any, right: Any) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same_json, left, right))
     return bool(left == right)
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """`same_json`, at the speed of `==` where most of two large values differs or is one and the same."""
+    if left is right:
+        return True
+    if left != right:
+        return False
+    if not isinstance(left, (*CONTAINERS, bool)) and not isinstance(right, bool):
+        return True
+    try:
+        return orjson.dumps(left, **AS_JSON) == orjson.dumps(right, **AS_JSON) or same_json(left, right)
+    except TypeError:  # numbers past 64 bits, mappings that are no dicts
+        return same_json(left, right)
+
+
+def same_go(left: Any, right: Any) -> bool:
+    """Deep equality as Go has it, where numbers written without and with a point are of two types: 1 is no 1.0."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_go(value, right[name]) for name, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_go, left, right))
+    return type(left) is type(right) and bool(left == right)
 
 
 def _json_number(value: float) -> str:

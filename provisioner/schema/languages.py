@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from provisioner.schema.allowance import Exhausted, spend
 from provisioner.schema.charsets import LAST, SURROGATES, Ranges, holds
 from provisioner.schema.patterns import AT_END, AT_START, Automaton, Unreadable, automaton
 
@@ -28,12 +29,19 @@ class Inclusion:
 GIVEN_UP = Inclusion(None)
 
 
-@lru_cache(maxsize=2_048)
 def inclusion(inner: str, outer: str, shortest: int = 0, longest: float = math.inf) -> Inclusion:
     """Whether each text of `shortest` to `longest` characters that matches `inner` matches `outer`.
 
     Both are RE2's syntax, not anchored, as in a schema's `pattern`. The search ends after a fixed amount of work.
     """
+    try:
+        return _inclusion(inner, outer, shortest, longest)
+    except Exhausted:
+        return GIVEN_UP
+
+
+@lru_cache(maxsize=2_048)
+def _inclusion(inner: str, outer: str, shortest: int, longest: float) -> Inclusion:
     try:
         sides = automaton(inner), automaton(outer)
     except Unreadable:
@@ -59,7 +67,10 @@ def texts_of_each_kind(patterns: tuple[str, ...], lengths: tuple[int, ...]) -> t
 
     With each the patterns that match. Raises Undecided.
     """
-    found = _kinds(patterns, lengths)
+    try:
+        found = _kinds(patterns, lengths)
+    except Exhausted as exc:
+        raise Undecided from exc
     if found is None:
         raise Undecided
     return found
@@ -116,6 +127,7 @@ class _Budget:
     left: int = MAX_WORK
 
     def spend(self, work: int) -> None:
+        spend(work)
         self.left -= work
         if self.left < 0:
             raise Undecided

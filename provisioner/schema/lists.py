@@ -56,11 +56,11 @@ def _map_errors(schema: Schema, value: list[Any], path: str) -> list[FieldError]
 
 
 def _repeated(values: list[Any]) -> list[int]:
-    """Where each repeated value occurs for the second time."""
-    times: dict[str, int] = {}
+    """Where each repeated value occurs for the second time; of scalars, 1 and 1.0 are two."""
+    times: dict[Any, int] = {}
     places = []
     for place, value in enumerate(values):
-        text = go_json(value)
+        text = (type(value), value) if isinstance(value, int | float) else go_json(value)
         times[text] = times.get(text, 0) + 1
         if times[text] == 2:
             places.append(place)

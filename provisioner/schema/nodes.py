@@ -14,6 +14,7 @@ SELECTOR = frozenset({"matchLabels", "matchExpressions"})
 REFERENCE = frozenset(
     ("apiVersion", "kind", "name", "namespace", "group", "apiGroup", "uid", "key", "optional", "fieldPath")
 ) | frozenset({"resourceVersion"})
+BELOW = frozenset({"properties", "items"})
 INT_STRING = "x-kubernetes-int-or-string"
 
 
@@ -51,6 +52,41 @@ def plain_node(schema: Schema) -> Schema:
     return schema
 
 
+def hoisted(schema: Schema) -> Schema:
+    """The same node with what its allOf says of fields and items said by these: all of it is asked of them anyway."""
+    listed = schema.get("allOf")
+    if not isinstance(listed, list) or not any(isinstance(it, Mapping) and it.keys() & BELOW for it in listed):
+        return schema
+    found, rest = {**schema, "properties": dict(properties_of(schema))}, []
+    for branch in listed:
+        left = _lowered(found, branch) if isinstance(branch, Mapping) else branch
+        rest += [left] if left else []
+    if not found["properties"]:
+        del found["properties"]
+    return {**found, "allOf": rest or None}
+
+
+def _lowered(node: dict[str, Any], branch: Schema) -> Schema:
+    """What a branch of allOf says beside what `node` now says of its fields and items."""
+    asked, items = properties_of(branch), schema_of(branch.get("items"))
+    known, own = node["properties"], schema_of(node.get("items"))
+    left = {name: it for name, it in branch.items() if name not in BELOW and it is not None}
+    kept = {name: it for name, it in asked.items() if schema_of(it) is None or schema_of(known.get(name)) is None}
+    for name in asked.keys() - kept.keys():
+        known[name] = _with_branch(known[name], asked[name])
+    if kept:
+        left["properties"] = kept
+    if items is not None and own is None:
+        left["items"] = items
+    elif items is not None and own is not None:
+        node["items"] = _with_branch(own, items)
+    return left
+
+
+def _with_branch(node: Schema, branch: Schema) -> Schema:
+    return {**node, "allOf": [*(node.get("allOf") or ()), branch]} if branch else node
+
+
 def _first(branches: list[Any]) -> Any:
     branch = branches[0]
     return branch.get("anyOf") if isinstance(branch, Mapping) and set(branch) == {"anyOf"} else None
@@ -83,6 +119,14 @@ def with_integers(types: frozenset[str]) -> frozenset[str]:
 
 def type_words(types: frozenset[str]) -> str:
     return " or ".join(sorted(types)) or "any"
+
+
+def may_hold_objects(schema: Schema) -> bool:
+    """Whether a value may be an object, or a list with one somewhere inside."""
+    node: Schema | None = schema
+    while node is not None and types(node) == {"array"}:
+        node = schema_of(node.get("items"))
+    return node is not None and (not types(node) or "object" in types(node))
 
 
 def additional_of(schema: Schema) -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from provisioner.schema.allowance import Exhausted, spend
 from provisioner.schema.examples import smallest
 from provisioner.schema.fields import go_json
 from provisioner.schema.pruning import NO_SCHEMA, Schema, properties_of, schema_of
@@ -22,6 +23,7 @@ MAX_COMBINATIONS = 1 << 16
 MAX_TRIES = 3_000  # objects built to refute; most conditions are met by one of the first
 JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
 SIZES = ("minProperties", "maxProperties")
+WORK_OF_CHOICE, WORK_OF_TRY = 60, 600
 MAX_COUNTED = 12  # fields of which every combination is tried where their number matters
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ASSUMED = frozenset({"type", "nullable", "default"})
@@ -56,24 +58,34 @@ def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole
         table = _Table(old, keeps_unknown, counted)
         for schema in logic:
             table.collect(schema, ())
-        if table.variables and table.size <= MAX_COMBINATIONS and _is_plain(table):
-            return UNDECIDED if _defaults_differ(table, old, new) else _decide(table, old, logic)
+        if table.size <= MAX_COMBINATIONS and _is_plain(table):
+            return UNDECIDED if _defaults_differ(table, old, new) else _within_limits(table, old, logic)
     return UNDECIDED
 
 
 def _countable(old: Schema, *, keeps_unknown: bool) -> tuple[str, ...]:
     """The fields of an object that has no others; none where there may be others, or too many."""
-    is_closed = not keeps_unknown and old.get(PRESERVE) is not True and old.get("additionalProperties") is None
+    is_open = keeps_unknown or old.get(PRESERVE) is True or old.get("x-kubernetes-embedded-resource") is True
+    is_closed = not is_open and old.get("additionalProperties") is None
     names = tuple(properties_of(old))
     return names if is_closed and len(names) <= MAX_COUNTED else ()
+
+
+def _within_limits(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> Answer:
+    try:
+        return _decide(table, old, logic)
+    except Exhausted:
+        return UNDECIDED
 
 
 def _decide(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> Answer:
     tries, (before, after) = 0, (_compiled(side, (), table.counted) for side in logic)
     for choice in table.choices():
+        spend(WORK_OF_CHOICE)
         if not before(choice) or after(choice) or not table.is_kept(choice):
             continue
         tries += 1
+        spend(WORK_OF_TRY)
         if tries > MAX_TRIES:
             return UNDECIDED
         shown = _object(old, (), choice)

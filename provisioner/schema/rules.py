@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.schema import cel
-from provisioner.schema.celvalues import misfit, to_cel, type_signature, typed_moments
+from provisioner.schema.celvalues import has_cel_type, misfit, to_cel, type_signature, typed_moments
 from provisioner.schema.correlation import Correlation, correlated_item
 from provisioner.schema.fields import (
     OMITTED,
@@ -65,7 +65,7 @@ class _Run:
 
     def visit(self, rules_schema: Schema, schema: Schema, place: _Place) -> None:
         """Run the rules of `rules_schema`, which is `schema` or one branch of its allOf, at `place` and below."""
-        if place.value is None:
+        if place.value is None or not has_cel_type(schema):
             return
         listed = rules_schema.get(RULES)
         if isinstance(listed, list) and listed:
@@ -219,10 +219,12 @@ def rule_errors(schema: Schema, obj: Any, old: Any, related: Correlation | None)
 
 
 def has_rules(schema: Schema) -> bool:
-    """Whether there is a rule anywhere in the schema's own structure."""
+    """Whether there is a rule anywhere in the schema's own structure that the API server runs."""
     waiting = [schema]
     while waiting:
         node = waiting.pop()
+        if not has_cel_type(node):
+            continue
         if node.get(RULES):
             return True
         below = [node.get("items"), node.get("additionalProperties"), *properties_of(node).values()]

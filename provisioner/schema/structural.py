@@ -107,13 +107,11 @@ def _is_plain_metadata(metadata: Schema) -> bool:
 def _value_validation(schema: Schema, path: str, *, is_int_or_string: bool = False) -> list[FieldError]:
     """What junctors and patterns may not say. The idiom of int-or-string may name types, at one place."""
     found: list[FieldError] = []
-    skips_any_of = is_int_or_string and schema.get("anyOf") == INT_OR_STRING
+    skips_any_of = is_int_or_string and _is_idiom(schema.get("anyOf"))
     for junctor in ("anyOf", "allOf", "oneOf"):
         for place, branch in enumerate(_branches(schema, junctor)):
             at = index(child(path, junctor), place)
-            skips_first = (
-                is_int_or_string and junctor == "allOf" and place == 0 and branch.get("anyOf") == INT_OR_STRING
-            )
+            skips_first = is_int_or_string and junctor == "allOf" and place == 0 and _is_idiom(branch.get("anyOf"))
             if junctor != "anyOf" or not skips_any_of:
                 found += _nested(branch, at, skips_any_of=skips_first)
     negated = schema_of(schema.get("not"))
@@ -129,6 +127,23 @@ def _value_validation(schema: Schema, path: str, *, is_int_or_string: bool = Fal
     return found
 
 
+def _is_idiom(branches: Any) -> bool:
+    """Whether these are the two types of int-or-string, and nothing else is said."""
+    listed = branches if isinstance(branches, list) else []
+    said = [{name: it for name, it in _mapping(branch).items() if _is_said(name, it)} for branch in listed]
+    return said == INT_OR_STRING
+
+
+def _is_said(name: str, value: object) -> bool:
+    """Whether a keyword says anything; of what may be empty, enums and junctors that are do not."""
+    is_empty = value == [] and name in ("enum", *JUNCTORS)
+    return value is not None and value is not False and value != "" and not is_empty
+
+
+def _mapping(value: Any) -> Schema:
+    return value if isinstance(value, Mapping) else {}
+
+
 def _nested(branch: Schema, path: str, *, skips_any_of: bool = False) -> list[FieldError]:
     """What may not stand inside a junctor: everything that says what fields there are."""
     judged = {name: value for name, value in branch.items() if not (skips_any_of and name == "anyOf")}
@@ -141,7 +156,8 @@ def _nested(branch: Schema, path: str, *, skips_any_of: bool = False) -> list[Fi
             found += _nested(described, key(child(path, "properties"), name))
     for name, detail in NESTED_FORBIDDEN.items():
         value = branch.get(name)
-        if value if name not in ("additionalProperties", "default") else value is not None:
+        is_said = isinstance(value, Mapping) if name == "additionalProperties" else value is not None
+        if value or (is_said and name in ("additionalProperties", "default")):
             found.append(forbidden(child(path, name), detail))
     if "metadata" in properties_of(branch):
         found.append(forbidden(key(child(path, "properties"), "metadata"), "must not be specified in a nested context"))

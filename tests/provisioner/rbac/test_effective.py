@@ -181,3 +181,14 @@ def test_a_new_wildcard_is_a_gain_even_where_all_verbs_were_listed() -> None:
     found = diff(with_verbs("get list watch create update patch delete deletecollection"), with_verbs("*"))
     assert [it.rule.verbs for it in found.added] == [("*",)]
     assert found.removed == ()
+
+
+def test_an_aggregated_role_that_selects_no_rule_keeps_its_own() -> None:
+    """The controller applies no rules in their place, and what it does not apply stays: seen on API server 1.36."""
+    selector = {"clusterRoleSelectors": [{"matchLabels": {"to": "all"}}]}
+    written, binding = cluster_role("all", rule("get"), aggregationRule=selector), bound("all", account("robot", "app"))
+    empty = cluster_role("empty", labels={"to": "all"})
+    assert allows_in(held(written, binding), READ_PODS)
+    assert allows_in(held(written, empty, binding), READ_PODS)
+    other = cluster_role("other", rule("delete"), labels={"to": "all"})
+    assert not allows_in(held(written, other, binding), READ_PODS)

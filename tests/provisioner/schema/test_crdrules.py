@@ -384,3 +384,33 @@ def test_an_object_with_named_fields_is_no_map_in_cel(rule: str, is_refused: boo
     spec = {"type": "object", "properties": fields, "x-kubernetes-validations": [{"rule": rule, "message": "no"}]}
     found = validate_crd(crd(version(schema=root(spec))))
     assert any("compilation failed" in str(error) for error in found) is is_refused
+
+
+def test_a_field_without_a_type_is_none_that_a_rule_can_name() -> None:
+    anything = {"x-kubernetes-preserve-unknown-fields": True}
+    spec = {**obj(a=anything), "x-kubernetes-validations": [{"rule": "has(self.a)"}]}
+    assert any("undefined field 'a'" in error for error in refused(crd_of(spec)))
+
+
+def test_an_empty_branch_counts_as_a_keyword_at_the_root() -> None:
+    with_status = {"subresources": {"status": {}}}
+    for keyword in ({"allOf": []}, {"not": {}}, {"maxProperties": 0}):
+        body = crd(version(schema={**root(TEXT), **keyword}, **with_status))
+        assert any("only some fields are allowed at the root" in error for error in refused(body)), keyword
+    assert refused(crd(version(schema={**root(TEXT), "nullable": False, "title": ""}, **with_status))) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "is_taken"),
+    [
+        ({"nullable": False}, True),
+        ({"enum": []}, True),
+        ({"title": ""}, True),
+        ({"items": {}}, False),
+        ({"required": []}, False),
+        ({"minimum": 0}, False),
+    ],
+)
+def test_int_or_string_is_known_by_its_two_types_and_nothing_else(more: JsonDict, is_taken: bool) -> None:
+    branches = [{"type": "integer", **more}, {"type": "string"}]
+    assert (refused(crd_of({"x-kubernetes-int-or-string": True, "anyOf": branches})) == []) is is_taken
