@@ -6,10 +6,9 @@ to the uid and the resourceVersion of the very object that was compared: nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from provisioner.cluster.answers import Applied
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
@@ -21,20 +20,17 @@ from provisioner.cluster.drift import (
     Held,
     compare,
     fingerprint,
-    is_target,
     left_to_others,
     to_apply,
 )
+from provisioner.cluster.left_out import IsScaled, has_replicas
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
-from provisioner.errors import ClusterError, Forbidden, InvalidObject, PreconditionFailed, UnknownKind
+from provisioner.errors import ClusterError, InvalidObject, PreconditionFailed, UnknownKind
 from provisioner.values import JsonObject, Manifest, ObjectRef
 
 PARALLEL = 8
 # An object that changes between our read and our dry-run is looked at again, so often.
 ATTEMPTS = 5
-_AUTOSCALER = ("autoscaling", "", "HorizontalPodAutoscaler")
-
-IsScaled = Callable[[ObjectRef], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +76,6 @@ def look_at(cluster: Cluster, held: Iterable[Held], *, manager: str, is_scaled: 
     """
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         return list(pool.map(lambda one: _look(cluster, one, manager, is_scaled), held))
-
-
-def scaled_by(cluster: Cluster, namespaces: Iterable[str]) -> IsScaled:
-    """Tells whether a HorizontalPodAutoscaler that exists targets an object; each namespace is read once.
-
-    Where they may not be read nobody knows, so nothing counts as scaled and a change of replicas is drift.
-    """
-    resource = cluster.resource_of(*_AUTOSCALER)
-    found: list[dict[str, Any]] = []
-    for namespace in sorted(set(namespaces)) if resource else []:
-        assert resource is not None  # the loop is empty else
-        try:
-            found.extend(cluster.list(resource, namespace))
-        except Forbidden:
-            continue
-    return lambda ref: any(is_target(one, ref) for one in found)
-
-
-def has_replicas(manifest: Manifest) -> bool:
-    """Whether the content says how many there shall be, so that an autoscaler could disagree."""
-    return (manifest.body.get("spec") or {}).get("replicas") is not None
 
 
 def put_back(cluster: Cluster, look: Look, *, manager: str, is_scaled: IsScaled) -> Corrected:

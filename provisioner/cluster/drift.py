@@ -36,6 +36,8 @@ NOBODY = "nobody left a name"
 
 _SECRET = GroupKind("", "Secret")
 _JOB = GroupKind("batch", "Job")
+# Their generation stays 1 whatever is written (seen on 1.36.3).
+_UNCOUNTED = frozenset({GroupKind("scheduling.k8s.io", "PriorityClass")})
 _ANY = "*"
 _REPLICAS = ("spec", "replicas")
 _EVERYWHERE: tuple[FieldPath, ...] = (("metadata", "finalizers"),)
@@ -122,8 +124,9 @@ def fingerprint(obj: JsonObject) -> str:
     Where the server counts generations, a write of the status changes nothing here; labels and annotations do.
     """
     meta = obj.get("metadata") or {}
+    generation = None if ObjectRef.of(obj).group_kind in _UNCOUNTED else meta.get("generation")
     names = ("uid", "labels", "annotations", "ownerReferences", "deletionTimestamp")
-    parts = {name: meta.get(name) for name in names} | {"at": meta.get("generation") or version_of(obj)}
+    parts = {name: meta.get(name) for name in names} | {"at": generation or version_of(obj)}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -144,10 +147,10 @@ def to_apply(manifest: Manifest, live: JsonObject, *, manager: str, left: Iterab
     """The approved manifest without those fields of `left` that are another's and not ours any more.
 
     Leaving out what we still own would remove it, so that stays: its value is the approved one. Every value of the
-    answer is the approved one.
+    answer is the approved one. Who owns only what a field stands in, such as the item of a list, owns not the field.
     """
-    ours = applied_by(live, manager)
-    theirs: frozenset[FieldPath] = frozenset().union(*(one.paths for one in _others(live, manager)))
+    ours = _leaves(applied_by(live, manager))
+    theirs = _leaves(path for one in _others(live, manager) for path in _leaves(one.paths))
     body = copy.deepcopy(dict(manifest.body))
     for pattern in left:
         for holder, key, path in list(_places(body, pattern, ())):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from provisioner.cluster.answers import Applied
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
+from provisioner.cluster.awaited import POD
 from provisioner.cluster.compare import (
     altered,
     changes,
@@ -23,6 +24,7 @@ from provisioner.cluster.compare import (
     uid_of,
     version_of,
 )
+from provisioner.cluster.left_out import without_theirs
 from provisioner.cluster.ownership import holder_of
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
 from provisioner.errors import (
@@ -35,7 +37,7 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
-from provisioner.values import Action, JsonObject, Manifest, Outcome, OutcomeState, PlannedAction
+from provisioner.values import Action, JsonObject, Manifest, ObjectRef, Outcome, OutcomeState, PlannedAction
 
 FIRST_PAUSE_SECONDS = 0.2
 MAX_PAUSE_SECONDS = 5.0
@@ -117,8 +119,7 @@ class Writer:
 
     def _apply(self, job: Job, uid: str, resource_version: str, *, dry_run: bool = False) -> Applied:
         body = body_of(job.manifest, nonce=job.nonce, uid=uid, resource_version=resource_version)
-        # A role that was written a moment ago may not count yet, and a kind not be served yet.
-        catching_up = (Forbidden, UnknownKind) if job.manifest.ref.group == _RBAC else (UnknownKind,)
+        catching_up = (Forbidden, UnknownKind) if _waits_for_others(job.manifest.ref) else (UnknownKind,)
         return self.patiently(
             lambda: self.cluster.apply(body, field_manager=self.field_manager, dry_run=dry_run),
             catching_up=catching_up,
@@ -147,15 +148,21 @@ class Writer:
         return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
 
     def _update_marked(self, job: Job) -> Outcome:
-        """Update what the uid proves to be ours; a nonce that somebody wrote over there proves nothing, and stays."""
+        """Update what the uid proves to be ours; a nonce that somebody wrote over there proves nothing, and stays.
+
+        So does what another controller is there to write.
+        """
         try:
             return self._update(job, job.uid)
         except FieldConflict:
-            live = self.patiently(lambda: self.cluster.get(job.manifest.ref))
-            found = nonce_of(live or {})
-            if job.is_adoption or found in ("", job.nonce):
+            live = self.patiently(lambda: self.cluster.get(job.manifest.ref)) or {}
+            again = replace(job, nonce=nonce_of(live) or job.nonce, manifest=self._without_theirs(job, live))
+            if job.is_adoption or again == job:
                 raise
-            return self._update(replace(job, nonce=found), job.uid)
+            return self._update(again, job.uid)
+
+    def _without_theirs(self, job: Job, live: JsonObject) -> Manifest:
+        return self.patiently(lambda: without_theirs(self.cluster, job.manifest, live, manager=self.field_manager))
 
     def _update(self, job: Job, uid: str) -> Outcome:
         """Apply onto the state that the plan was made on; if it has moved, only what was planned may still change."""
@@ -220,6 +227,11 @@ class Writer:
             version_of(applied.object),
             applied.warnings,
         )
+
+
+def _waits_for_others(ref: ObjectRef) -> bool:
+    """Whether it may be refused for want of what was written a moment ago: a role, or the account or class of a pod."""
+    return ref.group == _RBAC or ref.group_kind == POD
 
 
 def _unchanged(job: Job, view: _View) -> Outcome:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from provisioner.cluster.answers import Applied, WatchType
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import NONCE
-from provisioner.cluster.correct import Corrected, Look, look_at, put_back, scaled_by
+from provisioner.cluster.correct import Corrected, Look, look_at, put_back
 from provisioner.cluster.drift import Change, Drift, DriftKind, Held, fingerprint, left_to_others, to_apply
 from provisioner.cluster.field_owners import value_at
+from provisioner.cluster.left_out import scaled_by
 from provisioner.cluster.plan import body_of
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed, TryLater
 from provisioner.values import JsonObject, Manifest, ObjectRef
@@ -287,6 +288,14 @@ def test_the_watch_sees_in_metadata_alone_all_that_a_look_would(scene: Scene) ->
     event = next(one for one in watch if one.type is WatchType.MODIFIED and fingerprint(one.object) != before)
     watch.close()
     assert "spec" not in event.object
+
+
+def test_a_kind_whose_generation_never_moves_is_known_by_its_version(real_scene: Scene) -> None:
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7, "description": "approved"}
+    priority = deployed(real_scene, {**kind, "metadata": {"name": real_scene.namespace}})
+    before = fingerprint(real_scene.live(priority) or {})
+    edit(real_scene, priority, lambda it: it.update(description="other"))
+    assert fingerprint(real_scene.live(priority) or {}) != before
 
 
 names = st.text("abcxyz", min_size=1, max_size=3)
