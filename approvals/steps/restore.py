@@ -33,7 +33,8 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.probes import health_checks
-from provisioner.values import Action, Content, GroupKind, ObjectRef, Plan
+from provisioner.review.volumes import takes_claims_along
+from provisioner.values import Action, Content, GroupKind, ObjectRef, Plan, PlannedAction
 from provisioner.values import Outcome as Done
 
 # With these go objects or data that the revision to be put back never knew.
@@ -45,6 +46,8 @@ KEPT = frozenset(
         GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),
     }
 )
+
+_STATEFUL_SET = GroupKind("apps", "StatefulSet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,15 @@ def give_up(request: Request, error: PratiqueError) -> None:
 
 def without_what_is_kept(plan: Plan) -> Plan:
     """`plan` without the deletions that only people acknowledge; those objects stay, and stay ours."""
-    actions = tuple(one for one in plan.actions if not (one.action is Action.DELETE and one.ref.group_kind in KEPT))
+    actions = tuple(one for one in plan.actions if not (one.action is Action.DELETE and _takes_data_along(one)))
     return Plan(actions, plan_digest(actions))
+
+
+def _takes_data_along(planned: PlannedAction) -> bool:
+    """Also of a StatefulSet whose claims go with it: of one that nobody could look at, that is not known."""
+    if planned.ref.group_kind == _STATEFUL_SET:
+        return planned.before is None or takes_claims_along(planned.before)
+    return planned.ref.group_kind in KEPT
 
 
 def _check_wish(request: Request) -> None:

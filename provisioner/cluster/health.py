@@ -229,6 +229,7 @@ _KINDS: dict[GroupKind, Callable[[JsonObject], Health]] = {
     GroupKind("extensions", "Deployment"): _deployment,
     GroupKind("extensions", "ReplicaSet"): _replica_set,
     GroupKind("extensions", "DaemonSet"): _daemon_set,
+    GroupKind("", "ReplicationController"): _replica_set,
     GroupKind("", "PersistentVolumeClaim"): _volume_claim,
     GroupKind("", "Namespace"): _namespace,
     GroupKind("", "Service"): _service,

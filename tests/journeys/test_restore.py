@@ -166,6 +166,23 @@ def test_S16_what_holds_data_or_other_objects_is_never_deleted_to_put_something_
     assert left == Plan((config, update), plan_digest((config, update)))
 
 
+@pytest.mark.parametrize(
+    ("before", "is_kept"),
+    [
+        pytest.param({"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}, True, id="takes its claims"),
+        pytest.param({"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain"}}, False, id="leaves them"),
+        pytest.param(None, True, id="not looked at"),
+    ],
+)
+def test_S16_a_stateful_set_that_takes_its_claims_along_is_never_deleted_either(
+    before: dict[str, Any] | None, is_kept: bool
+) -> None:
+    live = {"spec": before} if before else None
+    going = PlannedAction(ObjectRef("apps", "v1", "StatefulSet", "a", "b"), Action.DELETE, uid="u", before=live)
+    left = restore.without_what_is_kept(Plan((going,), plan_digest((going,))))
+    assert left.actions == (() if is_kept else (going,))
+
+
 def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

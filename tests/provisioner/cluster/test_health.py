@@ -156,6 +156,11 @@ ROWS = {
     "depLessReady": (deployment(AVAILABLE, readyReplicas=2), PROGRESS),
     "depOldReplicas": (deployment(AVAILABLE, replicas=5), PROGRESS),
     "depNotAvailable": (deployment(condition("Available", "False")), PROGRESS),
+    "rcAvailable": ({**replica_set(), "apiVersion": "v1", "kind": "ReplicationController"}, CURRENT),
+    "rcUnavailable": (
+        {**replica_set(availableReplicas=2), "apiVersion": "v1", "kind": "ReplicationController"},
+        PROGRESS,
+    ),
     "rsNoStatus": (obj("apps/v1", "ReplicaSet"), PROGRESS),
     "rsOK": (replica_set(), CURRENT),
     "rsFailure": (replica_set(condition("ReplicaFailure", "True")), PROGRESS),
