@@ -66,7 +66,7 @@ def _general_conditions(obj: JsonObject) -> Health | None:
 
 def _ready_condition(obj: JsonObject) -> Health:
     ready = condition_of(obj, "Ready")
-    if ready.get("status") in {"False", "Unknown"}:
+    if ready.get("status") in ("False", "Unknown"):
         return in_progress(said(ready))
     return Health(HealthState.CURRENT)
 

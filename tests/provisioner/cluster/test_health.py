@@ -229,6 +229,12 @@ def test_health_of(live, state):
     assert health_of(live, now=NOW).state is state
 
 
+@pytest.mark.parametrize("status", [[], {}, [{}], {"a": []}, 1, None])
+def test_a_condition_of_any_shape_is_no_reason_to_fail(status):
+    live = obj("example.com/v1", "Widget", {"conditions": [{"type": "Ready", "status": status}]})
+    assert health_of(live, now=NOW).state is CURRENT
+
+
 def test_what_is_not_well_says_why():
     health = health_of(pod("Running", UNREADY, containers=waiting("CrashLoopBackOff")), now=NOW)
     assert health.message == "container main: CrashLoopBackOff: words"
