@@ -65,6 +65,14 @@ _BY_KIND: dict[GroupKind, tuple[FieldPath, ...]] = {
     GroupKind(_ADMISSION, "ValidatingWebhookConfiguration"): (("webhooks", _ANY, "clientConfig", "caBundle"),),
     GroupKind("apiregistration.k8s.io", "APIService"): (("spec", "caBundle"),),
 }
+# What the token controller makes of a Secret that asks for a token.
+_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105 -- the name of a type
+_TOKEN: tuple[FieldPath, ...] = (
+    ("data", "ca.crt"),
+    ("data", "namespace"),
+    ("data", "token"),
+    ("metadata", "annotations", "kubernetes.io/service-account.uid"),
+)
 
 
 class DriftKind(StrEnum):
@@ -140,6 +148,8 @@ def left_to_others(manifest: Manifest, *, is_scaled: bool) -> tuple[FieldPath, .
         found.append(_REPLICAS)
     if manifest.body.get("aggregationRule"):
         found.append(("rules",))
+    if manifest.ref.group_kind == _SECRET and manifest.body.get("type") == _TOKEN_TYPE:
+        found.extend(_TOKEN)
     return tuple(found)
 
 
@@ -229,9 +239,8 @@ def _added(live: JsonObject, expected: JsonObject, manager: str, left: tuple[Fie
     stored = {("data", *path[1:]) for path in applied if path[0] == "stringData"}
     mine = {path[:length] for path in applied | stored for length in range(1, len(path) + 1)}
     for owner in _others(live, manager):
-        theirs = {
-            path for path in owner.paths - mine if path[0] != STATUS and not any(_fits(path, one) for one in left)
-        }
+        told = [path for path in _leaves(owner.paths) if not any(_fits(path, one) for one in left)]
+        theirs = {path for path in owner.paths - mine if path[0] != STATUS and any(is_below(one, path) for one in told)}
         for path in sorted(theirs):
             found = value_at(live, path)
             if found is not None and not any(path[:length] in theirs for length in range(1, len(path))):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.cluster.compare import nonce_of, owner_words, uid_of
+from provisioner.cluster.compare import NONCE, nonce_of, owner_words, uid_of
 from provisioner.cluster.order import is_system_namespace
 from provisioner.values import CollisionProtection, GroupKind, JsonObject, ObjectRef
 
@@ -59,5 +59,7 @@ def holder_of(live: JsonObject, others: Mapping[str, str]) -> str:
     if marks.get(_HELM) or marks.get(_MANAGED_BY) == "Helm":
         return f"the Helm release {marks.get(_HELM) or 'that manages it'}"
     if nonce_of(live):
-        return "another deployment of Pratique, one that is not known here"
+        return (
+            f"another deployment of Pratique, one that is not known here or has let it go (then remove {NONCE} from it)"
+        )
     return next((f"{words} {marks[mark]}" for mark, words in _MARKS.items() if marks.get(mark)), "")

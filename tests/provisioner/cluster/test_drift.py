@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -260,6 +261,22 @@ def test_an_injected_ca_bundle_is_not_drift_and_stays(scene: Scene) -> None:
     restore(scene, look(scene, hooks))
     live: Any = scene.live(hooks)
     assert (live["webhooks"][0]["failurePolicy"], live["webhooks"][0]["clientConfig"]["caBundle"]) == ("Ignore", bundle)
+
+
+def test_what_the_token_controller_fills_in_is_not_drift_and_what_others_add_beside_it_is(real_scene: Scene) -> None:
+    bot = real_scene.namespaced("v1", "ServiceAccount", "bot")
+    token = real_scene.namespaced("v1", "Secret", "token", type="kubernetes.io/service-account-token")
+    token["metadata"]["annotations"] = {"kubernetes.io/service-account.name": "bot"}
+    real_scene.deploy(bot, token)
+    for _ in range(100):
+        live: Any = real_scene.live(token)
+        if "token" in (live.get("data") or {}):
+            break
+        time.sleep(0.1)
+    assert look(real_scene, token).drift is None
+    edit(real_scene, token, lambda live: live["data"].update(more="bW9yZQ=="))
+    found = drift_of(real_scene, token)
+    assert (found.kind, found.managers) == (DriftKind.ADDED, (OTHER,))
 
 
 def test_a_finished_job_that_its_time_to_live_took_is_not_drift(scene: Scene) -> None:

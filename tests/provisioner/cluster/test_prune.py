@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster.compare import NONCE
 from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.pruning import PRUNE
 from provisioner.errors import EmptyBundle
-from provisioner.values import Action, ObjectRef, OutcomeState
+from provisioner.values import Action, CollisionProtection, ObjectRef, OutcomeState
 from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states
 
 
@@ -137,3 +138,18 @@ def test_what_states_that_it_depends_on_another_goes_before_that_in_plan_and_app
     outcomes = scene.apply(planned, kept, before_phase=phases.append)
     assert [one.ref.name for one in outcomes if one.action is Action.DELETE] == ["a-needs-z", "z"]
     assert phases == ["delete configuration"] * 2, "the one is gone before the other is asked to go"
+
+
+def test_what_was_let_go_says_how_it_can_be_adopted_again(scene: Scene) -> None:
+    stays, other = kept(scene), scene.config_map("other")
+    scene.deploy(stays, other)
+    scene.deploy(other)
+    free = CollisionProtection.IF_NO_CONTROLLER
+    refused = action_of(scene.plan(stays, other, collision_protection=free), stays)
+    assert f"has let it go (then remove {NONCE} from it)" in refused.problem
+    live: Any = scene.live(stays)
+    del live["metadata"]["annotations"][NONCE]
+    scene.cluster.replace(live, field_manager="somebody")
+    planned = scene.plan(stays, other, collision_protection=free)
+    assert (action_of(planned, stays).action, action_of(planned, stays).problem) == (Action.ADOPT, "")
+    assert failures(scene.apply(planned, stays, other)) == []
