@@ -254,7 +254,7 @@ def _proved(
     except (PreconditionFailed, AlreadyExists):
         raise
     except FieldConflict as exc:
-        yielding = _yielding(scene, manifest, live) if live and is_ours and sent is None else manifest
+        yielding = _yielding(scene, manifest, live) if live and sent is None else manifest
         if yielding.body == manifest.body:
             return stopped(offline(manifest, action, live), exc)
         return _proved(scene, manifest, live, yielding)

@@ -156,8 +156,9 @@ class Writer:
             return self._update(job, job.uid)
         except FieldConflict:
             live = self.patiently(lambda: self.cluster.get(job.manifest.ref)) or {}
-            again = replace(job, nonce=nonce_of(live) or job.nonce, manifest=self._without_theirs(job, live))
-            if job.is_adoption or again == job:
+            nonce = job.nonce if job.is_adoption else nonce_of(live) or job.nonce
+            again = replace(job, nonce=nonce, manifest=self._without_theirs(job, live))
+            if again == job:
                 raise
             return self._update(again, job.uid)
 

@@ -12,7 +12,7 @@ import pytest
 from provisioner.cluster.correct import look_at
 from provisioner.cluster.drift import Held
 from provisioner.errors import FieldConflict, PratiqueError, PreconditionFailed
-from provisioner.values import Action, Manifest, ObjectRef, OutcomeState
+from provisioner.values import Action, CollisionProtection, Manifest, ObjectRef, OutcomeState
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states
 
 CONTROLLER = "a-controller"
@@ -61,6 +61,18 @@ def test_an_autoscaler_that_comes_after_the_plan_is_left_its_replicas_too(scene:
     scale(scene, web, 5)
     assert failures(scene.apply(planned, changed)) == []
     assert replicas_and_image(scene, web) == (5, "example.com/web:2")
+
+
+def test_what_an_autoscaler_scales_can_be_adopted_with_its_replicas(scene: Scene) -> None:
+    web = scene.deployment(replicas=2)
+    scene.cluster.apply(web, field_manager="somebody")
+    scene.cluster.create(scene.autoscaler())
+    scale(scene, web, 5)
+    planned = scene.plan(web, collision_protection=CollisionProtection.IF_NO_CONTROLLER)
+    assert (action_of(planned, web).action, action_of(planned, web).problem) == (Action.ADOPT, "")
+    assert failures(scene.apply(planned, web)) == []
+    assert replicas_and_image(scene, web)[0] == 5
+    assert action_of(scene.plan(web), web).action is Action.NONE
 
 
 def test_without_an_autoscaler_who_scaled_it_is_named(scene: Scene) -> None:
