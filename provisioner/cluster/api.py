@@ -23,7 +23,7 @@ from provisioner.cluster.answers import Applied, Excerpt, Snapshot, Watch, named
 from provisioner.cluster.discovery import AGGREGATED, Discovery, Resource, Served
 from provisioner.cluster.failures import Doing
 from provisioner.cluster.kubeconfig import read_kubeconfig
-from provisioner.cluster.transport import APPLY, Answer, Call, Transport
+from provisioner.cluster.transport import APPLY, MERGE, Answer, Call, Transport
 from provisioner.errors import (
     AlreadyExists,
     BadSource,
@@ -318,6 +318,12 @@ class Cluster:
                 raise
             raise AlreadyExists(f"{ref} exists already", status=409, reason=exc.reason, details=exc.details) from exc
         return Applied(named(answer.body, resource), answer.status == 201, answer.warnings)
+
+    def merge(self, part: JsonObject, *, field_manager: str) -> None:
+        """Merge patch, for what no apply can write: managedFields. Preconditions travel in `part`, as for `apply`."""
+        ref = ObjectRef.of(part)
+        resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
+        self._send(Call("PATCH", _path(resource, ref), _doing("patch", ref), query, part, MERGE))
 
     def delete(
         self,

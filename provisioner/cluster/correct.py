@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from provisioner.cluster import old_versions
 from provisioner.cluster.answers import Applied
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
 from provisioner.cluster.compare import altered, uid_of, version_of
@@ -101,7 +102,13 @@ def _written(cluster: Cluster, look: Look, sent: Manifest, manager: str) -> Appl
         body = body_of(sent, nonce=look.held.nonce, resource_version=MUST_NOT_EXIST)
         return cluster.apply(body, field_manager=manager)
     body = body_of(sent, nonce=look.held.nonce, uid=uid_of(look.live), resource_version=version_of(look.live))
-    return cluster.apply(body, field_manager=manager, force=True)
+    try:
+        return cluster.apply(body, field_manager=manager, force=True)
+    except InvalidObject as exc:
+        if not old_versions.is_of_old_version(exc):
+            raise
+    old_versions.rewrite(cluster, look.ref, uid=uid_of(look.live), field_manager=manager)
+    raise PreconditionFailed(f"{look.ref}: {old_versions.WORDS}", status=409)
 
 
 def _corrected(applied: Applied, look: Look, sent: Manifest) -> Corrected:
@@ -136,11 +143,11 @@ def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> 
 
 
 def _asked(cluster: Cluster, sent: Manifest, live: JsonObject, nonce: str, manager: str) -> JsonObject | None:
-    """What the server would make of it; None where a webhook with side effects forbids to ask."""
+    """What the server would make of it; None where it cannot be asked: a webhook forbids it, or the object is older."""
     body = body_of(sent, nonce=nonce, uid=uid_of(live), resource_version=version_of(live))
     try:
         return cluster.apply(body, field_manager=manager, dry_run=True, force=True).object
     except InvalidObject as exc:
-        if NO_DRY_RUN in str(exc):
+        if NO_DRY_RUN in str(exc) or old_versions.is_of_old_version(exc):
             return None
         raise

@@ -29,11 +29,12 @@ from provisioner.errors import (
 MAX_MESSAGE_CHARACTERS = 2000
 MAX_RETRY_AFTER_SECONDS = 300.0
 
-# Answered with 500, and never passing by itself: a server-side apply that does not fit the schema, and an object that
-# is too large to be stored (seen on 1.36.3).
+# Answered with 500, and never passing by itself (seen on 1.36.3): a server-side apply that does not fit the schema, an
+# object that is too large to be stored, one whose fields are recorded in a version that is not served any more.
 _FOR_EVER = re.compile(
     r"failed to create typed patch object|field not declared in schema|failed to convert new object|illegal base64 data"
     r"|etcdserver: request is too large|trying to send message larger than max"
+    r"|request to convert CR to an invalid group/version"
 )
 _MANAGER = re.compile(r'conflicts? with "((?:[^"\\]|\\.)*)"')
 _IMMUTABLE = re.compile(r"is immutable|may not change once set|cannot change roleRef")

@@ -222,6 +222,16 @@ def defined_kinds(manifests: Iterable[Manifest]) -> frozenset[GroupKind]:
     return frozenset(found)
 
 
+def served_versions(manifests: Iterable[Manifest]) -> dict[GroupKind, frozenset[str]]:
+    """The versions in which the CRDs among the manifests serve their kinds."""
+    found = {}
+    for manifest in manifests:
+        for kind in defined_kinds([manifest]):
+            versions = (manifest.body.get("spec") or {}).get("versions") or []
+            found[kind] = frozenset(str(one.get("name")) for one in versions if one.get("served"))
+    return found
+
+
 def created_namespaces(manifests: Iterable[Manifest]) -> frozenset[str]:
     """The names of the Namespaces among the manifests."""
     return frozenset(manifest.ref.name for manifest in manifests if manifest.ref.group_kind == NAMESPACE)

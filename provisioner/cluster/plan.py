@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from provisioner.cluster import old_versions
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
 from provisioner.cluster.awaited import is_awaited
 from provisioner.cluster.compare import (
@@ -29,7 +30,7 @@ from provisioner.cluster.failures import is_immutable_field
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.left_out import without_theirs
 from provisioner.cluster.live import PARALLEL, read_many
-from provisioner.cluster.order import created_namespaces, defined_kinds, phases
+from provisioner.cluster.order import created_namespaces, defined_kinds, phases, served_versions
 from provisioner.cluster.own_webhooks import names_of, untried_words
 from provisioner.cluster.ownership import objection_to_adoption
 from provisioner.cluster.planning import Options, Scene, offline, says, standing, stopped
@@ -133,7 +134,12 @@ def body_of(manifest: Manifest, *, nonce: str = "", uid: str = "", resource_vers
 def _after(scene: Scene, first: list[Manifest], actions: Mapping[ObjectIdentity, PlannedAction]) -> Scene:
     changing = [one for one in first if actions[one.ref.identity].action is not Action.NONE]
     creating = [one for one in first if actions[one.ref.identity].action is Action.CREATE]
-    return replace(scene, new_kinds=defined_kinds(changing), new_namespaces=created_namespaces(creating))
+    return replace(
+        scene,
+        new_kinds=defined_kinds(changing),
+        new_versions=served_versions(changing),
+        new_namespaces=created_namespaces(creating),
+    )
 
 
 def _in_parallel(scene: Scene, manifests: list[Manifest]) -> dict[ObjectIdentity, PlannedAction]:
@@ -189,8 +195,16 @@ def _asked(scene: Scene, manifest: Manifest, *, is_again: bool) -> PlannedAction
             return _left_out(manifest)
         return stopped(offline(manifest, Action.CREATE), exc)
     except ClusterError as exc:
-        return stopped(offline(manifest, Action.UPDATE if ours else Action.CREATE), exc)
+        planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
+        return planned if _is_of_new_scope(scene, ref) else stopped(planned, exc)
     return standing(scene, ref, live) or _planned_on(scene, manifest, live)
+
+
+def _is_of_new_scope(scene: Scene, ref: ObjectRef) -> bool:
+    """Whether its CRD is made anew because its objects have a namespace by then, or have none any more."""
+    served = scene.cluster.resource_of(ref.group, ref.version, ref.kind)
+    is_other = served is not None and served.is_namespaced != bool(ref.namespace)
+    return is_other and ref.group_kind in scene.new_kinds
 
 
 def _planned_on(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
@@ -284,6 +298,8 @@ def _refused(scene: Scene, manifest: Manifest, planned: PlannedAction, error: Cl
     """What is planned although the server refuses to try it, or the problem."""
     if not isinstance(error, InvalidObject):
         return planned if is_awaited(manifest, error, scene.brought) else stopped(planned, error)
+    if old_versions.is_of_old_version(error):
+        return replace(planned, warnings=(old_versions.WORDS,))
     if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in str(error):
         return planned
     is_replaceable = planned.action is Action.UPDATE and is_immutable_field(error)

@@ -48,7 +48,8 @@ class Options:
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What is known while planning: what was there at the beginning, what runs (`before`), the webhooks of either
-    content, what this bundle brings, and the kinds and namespaces that it is going to make or change."""
+    content, what this bundle brings, the kinds and namespaces that it is going to make or change, and the versions in
+    which those kinds are served by then."""
 
     cluster: Cluster
     inventory: Mapping[ObjectIdentity, str]
@@ -59,6 +60,7 @@ class Scene:
     reviewed: Mapping[ObjectIdentity, PlannedAction]
     webhooks: frozenset[str] = frozenset()
     new_kinds: frozenset[GroupKind] = frozenset()
+    new_versions: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
     new_namespaces: frozenset[str] = field(default_factory=frozenset)
     brought: frozenset[ObjectIdentity] = frozenset()
 

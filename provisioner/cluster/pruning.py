@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import masked, uid_of, version_of
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.live import PARALLEL
@@ -58,7 +57,7 @@ def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
             planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"
         )
     try:
-        planned = replace(planned, ref=_in_served_version(scene.cluster, ref))
+        planned = replace(planned, ref=_in_served_version(scene, ref))
         live = scene.live(planned.ref)
         return planned if live is None else _deletion_of(scene, planned, live)
     except UnknownKind:
@@ -109,7 +108,14 @@ def _is_kept(obj: JsonObject) -> bool:
     return says(obj, PRUNE) == KEEP
 
 
-def _in_served_version(cluster: Cluster, ref: ObjectRef) -> ObjectRef:
-    """`ref` in its own version if that is still served, else in the preferred one."""
-    found = cluster.resource_of(ref.group, ref.version, ref.kind) or cluster.resource_of(ref.group, "", ref.kind)
-    return replace(ref, version=found.version) if found else ref
+def _in_served_version(scene: Scene, ref: ObjectRef) -> ObjectRef:
+    """`ref` in a version that is served, and still is when it goes: after the definitions of the bundle have come.
+
+    In its own if possible, else the preferred one.
+    """
+    found = [scene.cluster.resource_of(ref.group, version, ref.kind) for version in (ref.version, "")]
+    served = [one.version for one in found if one]
+    staying = scene.new_versions.get(ref.group_kind, frozenset())
+    served += [one for one in sorted(staying) if scene.cluster.resource_of(ref.group, one, ref.kind)]
+    best = [one for one in served if one in staying] or served
+    return replace(ref, version=best[0]) if best else ref

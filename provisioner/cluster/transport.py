@@ -31,6 +31,7 @@ _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from provisioner.cluster import old_versions
 from provisioner.cluster.answers import Applied
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
 from provisioner.cluster.awaited import POD
@@ -120,10 +121,17 @@ class Writer:
     def _apply(self, job: Job, uid: str, resource_version: str, *, dry_run: bool = False) -> Applied:
         body = body_of(job.manifest, nonce=job.nonce, uid=uid, resource_version=resource_version)
         catching_up = (Forbidden, UnknownKind) if _waits_for_others(job.manifest.ref) else (UnknownKind,)
-        return self.patiently(
-            lambda: self.cluster.apply(body, field_manager=self.field_manager, dry_run=dry_run),
-            catching_up=catching_up,
-        )
+        try:
+            return self.patiently(
+                lambda: self.cluster.apply(body, field_manager=self.field_manager, dry_run=dry_run),
+                catching_up=catching_up,
+            )
+        except InvalidObject as exc:
+            if not uid or not old_versions.is_of_old_version(exc):
+                raise
+        ref = job.manifest.ref
+        self.patiently(lambda: old_versions.rewrite(self.cluster, ref, uid=uid, field_manager=self.field_manager))
+        raise PreconditionFailed(f"{ref}: {old_versions.WORDS}", status=409)
 
     def _create(self, job: Job) -> Outcome:
         for _ in range(_REBASES):
