@@ -24,9 +24,10 @@ from provisioner.cluster.drift import (
     left_to_others,
     to_apply,
 )
+from provisioner.cluster.failures import is_of_webhook
 from provisioner.cluster.left_out import IsScaled, has_replicas
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
-from provisioner.errors import ClusterError, InvalidObject, PreconditionFailed, UnknownKind
+from provisioner.errors import ClusterError, InvalidObject, PreconditionFailed, UnknownKind, Unreachable
 from provisioner.values import JsonObject, Manifest, ObjectRef
 
 PARALLEL = 8
@@ -73,7 +74,7 @@ class Corrected:
 def look_at(cluster: Cluster, held: Iterable[Held], *, manager: str, is_scaled: IsScaled) -> list[Look]:
     """Compare each object with what was approved, by reads and dry-runs as the identity of `cluster`.
 
-    Raises TryLater where the API server does not answer.
+    Raises TryLater where the API server does not answer. A webhook that does not concerns its own objects only.
     """
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         return list(pool.map(lambda one: _look(cluster, one, manager, is_scaled), held))
@@ -123,6 +124,10 @@ def _look(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> Lo
         return Look(held, Drift(DriftKind.GONE, message="its kind is not served any more"), problem=str(exc))
     except ClusterError as exc:
         return Look(held, problem=str(exc))
+    except Unreachable as exc:
+        if not is_of_webhook(exc):
+            raise
+        return Look(held, problem=str(exc))
 
 
 def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> Look:
@@ -143,11 +148,18 @@ def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> 
 
 
 def _asked(cluster: Cluster, sent: Manifest, live: JsonObject, nonce: str, manager: str) -> JsonObject | None:
-    """What the server would make of it; None where it cannot be asked: a webhook forbids it, or the object is older."""
+    """What the server would make of it; None where it cannot be asked.
+
+    A webhook does not let it or does not answer, or the object is of an old version.
+    """
     body = body_of(sent, nonce=nonce, uid=uid_of(live), resource_version=version_of(live))
     try:
         return cluster.apply(body, field_manager=manager, dry_run=True, force=True).object
     except InvalidObject as exc:
         if NO_DRY_RUN in str(exc) or old_versions.is_of_old_version(exc):
+            return None
+        raise
+    except Unreachable as exc:
+        if is_of_webhook(exc):
             return None
         raise

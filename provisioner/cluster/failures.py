@@ -36,6 +36,7 @@ _FOR_EVER = re.compile(
     r"|etcdserver: request is too large|trying to send message larger than max"
     r"|request to convert CR to an invalid group/version"
 )
+_CALLED = re.compile(r"failed calling webhook|conversion webhook for ")
 _MANAGER = re.compile(r'conflicts? with "((?:[^"\\]|\\.)*)"')
 _IMMUTABLE = re.compile(r"is immutable|may not change once set|cannot change roleRef")
 _FORBIDDEN_UPDATE = re.compile(
@@ -80,6 +81,11 @@ def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str
 def event_failure(doing: Doing, status: Mapping[str, Any]) -> PratiqueError:
     """The error behind an ERROR event of a watch."""
     return failure_of(doing, int(status.get("code") or 500), orjson.dumps(dict(status)), {})
+
+
+def is_of_webhook(error: Unreachable) -> bool:
+    """Whether the API server itself answers, and only a webhook that it had to call for this object does not."""
+    return bool(_CALLED.search(str(error)))
 
 
 def is_immutable_field(error: InvalidObject) -> bool:

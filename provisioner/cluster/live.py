@@ -12,8 +12,9 @@ from typing import Any
 
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.discovery import Resource
+from provisioner.cluster.failures import is_of_webhook
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.errors import ClusterError
+from provisioner.errors import ClusterError, Unreachable
 from provisioner.values import ObjectRef
 
 PARALLEL = 8
@@ -56,4 +57,8 @@ def _listed(cluster: Cluster, resource: Resource, namespace: str, refs: list[Obj
                 seen[identity] = obj
     except ClusterError:
         return {}
+    except Unreachable as exc:
+        if is_of_webhook(exc):
+            return {}
+        raise
     return found | seen

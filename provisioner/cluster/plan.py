@@ -197,6 +197,11 @@ def _asked(scene: Scene, manifest: Manifest, *, is_again: bool) -> PlannedAction
     except ClusterError as exc:
         planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
         return planned if _is_of_new_scope(scene, ref) else stopped(planned, exc)
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
+        return replace(planned, uid=ours, warnings=(words,))
     return standing(scene, ref, live) or _planned_on(scene, manifest, live)
 
 

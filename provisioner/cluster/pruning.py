@@ -64,6 +64,10 @@ def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
         return planned  # with the kind its objects went
     except PreconditionFailed as exc:
         raise TryLater(f"{ref} changes faster than it can be planned") from exc
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        return replace(planned, is_proved=False, warnings=(words,))
     except ClusterError as exc:
         return stopped(planned, exc)
 
