@@ -29,11 +29,14 @@ Live = dict[ObjectIdentity, dict[str, Any] | None]
 def read_many(cluster: Cluster, refs: Iterable[ObjectRef]) -> Live:
     """The live objects by identity, None for one that does not exist; see above for what is missing.
 
-    Raises TryLater where the API server, or the one behind an API, does not answer.
+    Raises TryLater where the API server does not answer.
     """
     groups: dict[tuple[Resource, str], list[ObjectRef]] = {}
     for ref in refs:
-        resource = cluster.resource_of(ref.group, ref.version, ref.kind) if ref.version else None
+        try:
+            resource = cluster.resource_of(ref.group, ref.version, ref.kind) if ref.version else None
+        except Unreachable:  # perhaps only the server behind this API
+            continue
         if resource is not None and resource.is_namespaced == bool(ref.namespace):
             groups.setdefault((resource, ref.namespace), []).append(ref)
     wanted = [(resource, place, group) for (resource, place), group in groups.items() if len(group) >= WORTH_A_LIST]

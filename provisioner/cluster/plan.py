@@ -31,7 +31,7 @@ from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.left_out import without_theirs
 from provisioner.cluster.live import PARALLEL, read_many
 from provisioner.cluster.order import created_namespaces, defined_kinds, phases, served_versions
-from provisioner.cluster.own_webhooks import names_of, untried_words
+from provisioner.cluster.own_webhooks import is_served_by_own, names_of, untried_words
 from provisioner.cluster.ownership import objection_to_adoption
 from provisioner.cluster.planning import Options, Scene, offline, says, standing, stopped
 from provisioner.cluster.pruning import deletions, leaving
@@ -193,7 +193,8 @@ def _asked(scene: Scene, manifest: Manifest, *, is_again: bool) -> PlannedAction
             return _of_new_version(scene, manifest)
         if _is_optional(scene, manifest):
             return _left_out(manifest)
-        return stopped(offline(manifest, Action.CREATE), exc)
+        planned = offline(manifest, Action.CREATE)
+        return planned if is_served_by_own(ref, scene.brought) else stopped(planned, exc)
     except ClusterError as exc:
         planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
         return planned if _is_of_new_scope(scene, ref) else stopped(planned, exc)
