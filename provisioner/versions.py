@@ -1,7 +1,8 @@
 """Versions and ranges of versions, in the grammar that OLM's bundles use (github.com/blang/semver). PURE.
 
 A range is comparisons that all hold, separated by spaces or commas, and alternatives of those separated by `||`:
-`>=1.2.0 <2.0.0 || >3.0.0`. `x` stands for any number at the end: `1.x`, `>1.2.x`.
+`>=1.2.0 <2.0.0 || >3.0.0`. `x` stands for any number at the end: `1.x`, `>1.2.x`; beyond that grammar, so does a number
+that is left out: `1.36` is 1.36.x, not 1.36.0 alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _VERSION = re.compile(
     r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?((?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)", re.ASCII
 )
 _COMPARISON = re.compile(r"(==|=|!=|!|>=|<=|>|<)?\s*([^\s,|<>=!]+)[\s,]*", re.ASCII)
+_SHORT = re.compile(r"v?\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _WILD = re.compile(r"v?(?:(\d{1,9})\.)?(?:(\d{1,9})\.)?[xX*]", re.ASCII)
 
 
@@ -102,7 +104,8 @@ def _plain(operator: str | None) -> str:
 
 def _expanded(operator: str, text: str) -> Iterator[Comparison]:
     """One comparison, or the two that a wildcard stands for."""
-    wild = _WILD.fullmatch(text)
+    is_short = operator not in (">=", "<") and _SHORT.fullmatch(text)
+    wild = _WILD.fullmatch(f"{text}.x" if is_short else text)
     if wild is None:
         yield Comparison(operator, version_of(text))
         return

@@ -27,10 +27,11 @@ from approvals.steps.prepare import check_cluster
 from approvals.steps.standing import NotNow, check_running, check_standing
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.apply import recover
-from provisioner.cluster.correct import IsScaled, Look, has_replicas, look_at, put_back, scaled_by
+from provisioner.cluster.correct import Look, look_at, put_back
 from provisioner.cluster.drift import CORRECTABLE, Change, Held
 from provisioner.cluster.fight import PEACE
 from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.left_out import IsScaled, has_replicas, scaled_by
 from provisioner.cluster.marks import Marks
 from provisioner.cluster.order import phases
 from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed

@@ -16,9 +16,9 @@ from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, lists
 from approvals.steps import conditions
-from approvals.steps.observe import observe
+from approvals.steps.observe import note_unknown, observe
 from provisioner.cluster.api import Cluster as Api
-from provisioner.errors import InvalidObject, PreconditionFailed
+from provisioner.errors import InvalidObject, PreconditionFailed, TryLater
 from provisioner.values import ObjectRef
 
 GROUP_VERSION = "core.rukpak.io/v1alpha2"
@@ -34,11 +34,15 @@ def look_after(deployment_id: int) -> None:
     if deployment.gone_at:
         return
     api = connect(deployment.cluster)
-    live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
-    if live is None or live["metadata"]["uid"] != deployment.uid:
-        pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
-        return
-    observe(deployment)
+    try:
+        live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
+        if live is None or live["metadata"]["uid"] != deployment.uid:
+            pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
+            return
+        observe(deployment)
+    except TryLater as exc:
+        note_unknown(deployment.pk, str(exc))
+        raise
     deployment.refresh_from_db()
     _mirror_requests(api, deployment)
     _mirror_finalizer(api, deployment, live)

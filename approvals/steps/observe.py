@@ -126,15 +126,28 @@ def _keep(deployment_id: int, observed: Revision | None, health: Health) -> None
     words = health.message
     if observed and row.active_revision_id:
         words = "\n".join(filter(None, (_progress(row, observed.pk, health), words)))
+    _write(row, health.state, words)
+
+
+@transaction.atomic(durable=True)
+def note_unknown(deployment_id: int, problem: str) -> None:
+    """Nobody answered, so nobody knows how the revision is that runs, however it was when last seen (promise 4)."""
+    row = BundleDeployment.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=deployment_id)
+    if row.active_revision_id:
+        _write(row, HealthState.UNKNOWN, f"could not be looked at: {problem}")
+
+
+def _write(row: BundleDeployment, state: HealthState, words: str) -> None:
+    """With an audit row where the state is another one. Needs the deployment's lock."""
     was = row.health
-    row.health, row.health_message = health.state, words
+    row.health, row.health_message = state, words
     row.save(update_fields=["health", "health_message"])
-    if was != health.state:
+    if was != state:
         audit.record(
             verb="deployment.health",
             actor=MACHINE,
             deployment=row,
-            facts={"from": was, "to": health.state, "words": words, "at": timezone.now().isoformat()},
+            facts={"from": was, "to": state, "words": words, "at": timezone.now().isoformat()},
         )
 
 

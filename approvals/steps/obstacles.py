@@ -10,9 +10,10 @@ from dataclasses import replace
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import lists
 from approvals.steps.constraints import CODE, unmet_words
-from approvals.steps.inventory import owned
+from approvals.steps.inventory import installer_of, owned
 from approvals.steps.prepare import running_content
 from provisioner import pipeline
+from provisioner.cluster.access import refused_writes
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import Forbidden, TryLater
 from provisioner.rbac import Subject
@@ -55,7 +56,9 @@ def check_doable(request: Request, api: Api, content: Content, planned: Plan) ->
     refused = [one for one in planned.actions if one.problem]
     is_lacking = any(one.problem_code == Forbidden.code for one in refused)
     # A dry-run does not ask about what only the bundle itself makes possible; the preflight of the report did.
-    if is_lacking or request.reports.get(round=request.round).findings.filter(rule=LACKING).exists():
+    is_lacking = is_lacking or request.reports.get(round=request.round).findings.filter(rule=LACKING).exists()
+    # Nor is anything tried again that stands as it was reviewed, and rights may have been taken away since.
+    if is_lacking or refused_writes(api, installer_of(request.spec), planned.actions):
         _check_rights(request, api, content)
     if refused:
         words = "; ".join(f"{one.ref}: {one.problem}" for one in refused[:SHOWN])

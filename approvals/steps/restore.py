@@ -3,11 +3,12 @@ that was healthy in time.
 
 What is written was approved: that content when it was applied, and putting it back with `spec.onFailure` of the request
 that failed. What nobody approved is not done here: nothing is replaced or adopted, and nothing is deleted that holds
-data or other objects (security.md S16).
+data or other objects, or that was adopted (security.md S16).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,17 +24,19 @@ from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Request, Revision
 from approvals.selectors import revisions
-from approvals.steps.deploy import NoLongerWished, apply_seconds, check_reviewers, close
+from approvals.steps.deploy import NoLongerWished, apply_seconds, approved_plan, check_reviewers, close
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, owner_of, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting
 from approvals.steps.prepare import check_account, check_cluster
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.probes import health_checks
-from provisioner.values import Action, Content, GroupKind, ObjectRef, Plan
+from provisioner.review.volumes import takes_claims_along
+from provisioner.values import Action, Content, GroupKind, ObjectRef, Plan, PlannedAction
 from provisioner.values import Outcome as Done
 
 # With these go objects or data that the revision to be put back never knew.
@@ -45,6 +48,8 @@ KEPT = frozenset(
         GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),
     }
 )
+
+_STATEFUL_SET = GroupKind("apps", "StatefulSet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +79,24 @@ def give_up(request: Request, error: PratiqueError) -> None:
         _end(row, deployment, f"what ran before could not be put back: {error}", {"code": error.code})
 
 
-def without_what_is_kept(plan: Plan) -> Plan:
-    """`plan` without the deletions that only people acknowledge; those objects stay, and stay ours."""
-    actions = tuple(one for one in plan.actions if not (one.action is Action.DELETE and one.ref.group_kind in KEPT))
+def without_what_is_kept(plan: Plan, adopted: Collection[ObjectIdentity]) -> Plan:
+    """`plan` without the deletions that only people acknowledge; those objects stay, and stay ours.
+
+    `adopted` are those that were somebody's before the revision that failed.
+    """
+
+    def is_kept(one: PlannedAction) -> bool:
+        return one.action is Action.DELETE and (one.ref.identity in adopted or _takes_data_along(one))
+
+    actions = tuple(one for one in plan.actions if not is_kept(one))
     return Plan(actions, plan_digest(actions))
+
+
+def _takes_data_along(planned: PlannedAction) -> bool:
+    """Also of a StatefulSet whose claims go with it: of one that nobody could look at, that is not known."""
+    if planned.ref.group_kind == _STATEFUL_SET:
+        return planned.before is None or takes_claims_along(planned.before)
+    return planned.ref.group_kind in KEPT
 
 
 def _check_wish(request: Request) -> None:
@@ -111,7 +130,8 @@ def _plan(request: Request, target: Target, api: Api) -> Plan:
         as_account=installer_of(target.revision.request.spec),
         options=plan_options(target.revision.request),
     )
-    plan = without_what_is_kept(planned)
+    adopted = {one.ref.identity for one in approved_plan(request).actions if one.action is Action.ADOPT}
+    plan = without_what_is_kept(planned, adopted)
     for one in plan.actions:
         if one.problem or one.action in (Action.REPLACE, Action.ADOPT):
             words = one.problem or f"it would have to be {one.action}d, which takes a review: ask to go back instead"

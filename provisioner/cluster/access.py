@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from provisioner.cluster.api import Cluster
 from provisioner.errors import ClusterError
-from provisioner.values import AccessAnswer, AccessRequest, Identity
+from provisioner.values import AccessAnswer, AccessRequest, Action, Identity, PlannedAction
 
 PARALLEL = 8
+# What a server-side apply asks for: `create` only where there is nothing yet.
+_VERBS = {
+    Action.CREATE: ("create", "patch"),
+    Action.UPDATE: ("patch",),
+    Action.ADOPT: ("patch",),
+    Action.REPLACE: ("create", "delete", "patch"),
+    Action.DELETE: ("delete",),
+}
 
 
 def ask(cluster: Cluster, identity: Identity, request: AccessRequest) -> AccessAnswer:
@@ -40,6 +49,23 @@ def ask_many(
     with ThreadPoolExecutor(max_workers=parallel) as pool:
         answers = pool.map(lambda request: ask(cluster, identity, request), wanted)
         return dict(zip(wanted, answers, strict=True))
+
+
+def refused_writes(cluster: Cluster, identity: Identity, actions: Iterable[PlannedAction]) -> list[AccessRequest]:
+    """What of the planned writes `identity` may not do; of kinds that are not served yet nobody can ask.
+
+    Asked once for all objects of a kind and place, and one by one only where that is refused.
+    """
+    wanted: dict[AccessRequest, list[AccessRequest]] = {}
+    for one in actions:
+        resource = cluster.resource_of(one.ref.group, one.ref.version, one.ref.kind)
+        for verb in _VERBS.get(one.action, ()) if resource else ():
+            assert resource is not None  # there are no verbs else
+            every = AccessRequest(verb, resource.group, resource.plural, namespace=one.ref.namespace)
+            wanted.setdefault(every, []).append(replace(every, name=one.ref.name))
+    answers = ask_many(cluster, identity, wanted)
+    doubtful = [named for every, those in wanted.items() if not answers[every].allowed for named in those]
+    return [named for named, answer in ask_many(cluster, identity, doubtful).items() if not answer.allowed]
 
 
 def review_token(cluster: Cluster, token: str, audience: str) -> Identity | None:

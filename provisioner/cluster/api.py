@@ -319,11 +319,11 @@ class Cluster:
             raise AlreadyExists(f"{ref} exists already", status=409, reason=exc.reason, details=exc.details) from exc
         return Applied(named(answer.body, resource), answer.status == 201, answer.warnings)
 
-    def merge(self, ref: ObjectRef, patch: JsonObject, *, field_manager: str) -> None:
-        """JSON merge patch; None takes a field away. A resourceVersion must be the live one (PreconditionFailed)."""
-        resource = self._resource(ref)
-        query = _write_query(field_manager, dry_run=False)
-        self._send(Call("PATCH", _path(resource, ref), _doing("patch", ref), query, patch, MERGE))
+    def merge(self, part: JsonObject, *, field_manager: str) -> None:
+        """Merge patch, for what no apply can write: managedFields. Preconditions travel in `part`, as for `apply`."""
+        ref = ObjectRef.of(part)
+        resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
+        self._send(Call("PATCH", _path(resource, ref), _doing("patch", ref), query, part, MERGE))
 
     def delete(
         self,

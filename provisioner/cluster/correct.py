@@ -6,11 +6,11 @@ to the uid and the resourceVersion of the very object that was compared: nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
+from provisioner.cluster import old_versions
 from provisioner.cluster.answers import Applied
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
 from provisioner.cluster.compare import altered, uid_of, version_of
@@ -21,21 +21,19 @@ from provisioner.cluster.drift import (
     Held,
     compare,
     fingerprint,
-    is_target,
     left_to_others,
     to_apply,
 )
+from provisioner.cluster.failures import is_of_webhook
+from provisioner.cluster.left_out import IsScaled, has_replicas
 from provisioner.cluster.marks import Marks
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
-from provisioner.errors import ClusterError, Forbidden, InvalidObject, PreconditionFailed, UnknownKind
+from provisioner.errors import ClusterError, InvalidObject, PreconditionFailed, UnknownKind, Unreachable
 from provisioner.values import JsonObject, Manifest, ObjectRef
 
 PARALLEL = 8
 # An object that changes between our read and our dry-run is looked at again, so often.
 ATTEMPTS = 5
-_AUTOSCALER = ("autoscaling", "", "HorizontalPodAutoscaler")
-
-IsScaled = Callable[[ObjectRef], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +75,10 @@ class Corrected:
 def look_at(cluster: Cluster, held: Iterable[Held], *, manager: str, is_scaled: IsScaled) -> list[Look]:
     """Compare each object with what was approved, by reads and dry-runs as the identity of `cluster`.
 
-    Raises TryLater where the API server does not answer.
+    Raises TryLater where the API server does not answer. A webhook that does not concerns its own objects only.
     """
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         return list(pool.map(lambda one: _look(cluster, one, manager, is_scaled), held))
-
-
-def scaled_by(cluster: Cluster, namespaces: Iterable[str]) -> IsScaled:
-    """Tells whether a HorizontalPodAutoscaler that exists targets an object; each namespace is read once.
-
-    Where they may not be read nobody knows, so nothing counts as scaled and a change of replicas is drift.
-    """
-    resource = cluster.resource_of(*_AUTOSCALER)
-    found: list[dict[str, Any]] = []
-    for namespace in sorted(set(namespaces)) if resource else []:
-        assert resource is not None  # the loop is empty else
-        try:
-            found.extend(cluster.list(resource, namespace))
-        except Forbidden:
-            continue
-    return lambda ref: any(is_target(one, ref) for one in found)
-
-
-def has_replicas(manifest: Manifest) -> bool:
-    """Whether the content says how many there shall be, so that an autoscaler could disagree."""
-    return (manifest.body.get("spec") or {}).get("replicas") is not None
 
 
 def put_back(cluster: Cluster, look: Look, *, manager: str, is_scaled: IsScaled) -> Corrected:
@@ -127,7 +104,13 @@ def _written(cluster: Cluster, look: Look, sent: Manifest, manager: str) -> Appl
         body = body_of(sent, marks=look.held.marks, resource_version=MUST_NOT_EXIST)
         return cluster.apply(body, field_manager=manager)
     body = body_of(sent, marks=look.held.marks, uid=uid_of(look.live), resource_version=version_of(look.live))
-    return cluster.apply(body, field_manager=manager, force=True)
+    try:
+        return cluster.apply(body, field_manager=manager, force=True)
+    except InvalidObject as exc:
+        if not old_versions.is_of_old_version(exc):
+            raise
+    old_versions.rewrite(cluster, look.ref, uid=uid_of(look.live), field_manager=manager)
+    raise PreconditionFailed(f"{look.ref}: {old_versions.WORDS}", status=409)
 
 
 def _corrected(applied: Applied, look: Look, sent: Manifest) -> Corrected:
@@ -141,6 +124,10 @@ def _look(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> Lo
     except UnknownKind as exc:
         return Look(held, Drift(DriftKind.GONE, message="its kind is not served any more"), problem=str(exc))
     except ClusterError as exc:
+        return Look(held, problem=str(exc))
+    except Unreachable as exc:
+        if not is_of_webhook(exc):
+            raise
         return Look(held, problem=str(exc))
 
 
@@ -162,11 +149,18 @@ def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> 
 
 
 def _asked(cluster: Cluster, sent: Manifest, live: JsonObject, marks: Marks, manager: str) -> JsonObject | None:
-    """What the server would make of it; None where a webhook with side effects forbids to ask."""
+    """What the server would make of it; None where it cannot be asked.
+
+    A webhook does not let it or does not answer, or the object is of an old version.
+    """
     body = body_of(sent, marks=marks, uid=uid_of(live), resource_version=version_of(live))
     try:
         return cluster.apply(body, field_manager=manager, dry_run=True, force=True).object
     except InvalidObject as exc:
-        if NO_DRY_RUN in str(exc):
+        if NO_DRY_RUN in str(exc) or old_versions.is_of_old_version(exc):
+            return None
+        raise
+    except Unreachable as exc:
+        if is_of_webhook(exc):
             return None
         raise

@@ -38,6 +38,8 @@ NOBODY = "nobody left a name"
 
 _SECRET = GroupKind("", "Secret")
 _JOB = GroupKind("batch", "Job")
+# Their generation stays 1 whatever is written (seen on 1.36.3).
+_UNCOUNTED = frozenset({GroupKind("scheduling.k8s.io", "PriorityClass")})
 _ANY = "*"
 _REPLICAS = ("spec", "replicas")
 _EVERYWHERE: tuple[FieldPath, ...] = (("metadata", "finalizers"),)
@@ -65,6 +67,14 @@ _BY_KIND: dict[GroupKind, tuple[FieldPath, ...]] = {
     GroupKind(_ADMISSION, "ValidatingWebhookConfiguration"): (("webhooks", _ANY, "clientConfig", "caBundle"),),
     GroupKind("apiregistration.k8s.io", "APIService"): (("spec", "caBundle"),),
 }
+# What the token controller makes of a Secret that asks for a token.
+_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105 -- the name of a type
+_TOKEN: tuple[FieldPath, ...] = (
+    ("data", "ca.crt"),
+    ("data", "namespace"),
+    ("data", "token"),
+    ("metadata", "annotations", "kubernetes.io/service-account.uid"),
+)
 
 
 class DriftKind(StrEnum):
@@ -124,8 +134,9 @@ def fingerprint(obj: JsonObject) -> str:
     Where the server counts generations, a write of the status changes nothing here; labels and annotations do.
     """
     meta = obj.get("metadata") or {}
+    generation = None if ObjectRef.of(obj).group_kind in _UNCOUNTED else meta.get("generation")
     names = ("uid", "labels", "annotations", "ownerReferences", "deletionTimestamp")
-    parts = {name: meta.get(name) for name in names} | {"at": meta.get("generation") or version_of(obj)}
+    parts = {name: meta.get(name) for name in names} | {"at": generation or version_of(obj)}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -139,6 +150,8 @@ def left_to_others(manifest: Manifest, *, is_scaled: bool) -> tuple[FieldPath, .
         found.append(_REPLICAS)
     if manifest.body.get("aggregationRule"):
         found.append(("rules",))
+    if manifest.ref.group_kind == _SECRET and manifest.body.get("type") == _TOKEN_TYPE:
+        found.extend(_TOKEN)
     return tuple(found)
 
 
@@ -146,10 +159,10 @@ def to_apply(manifest: Manifest, live: JsonObject, *, manager: str, left: Iterab
     """The approved manifest without those fields of `left` that are another's and not ours any more.
 
     Leaving out what we still own would remove it, so that stays: its value is the approved one. Every value of the
-    answer is the approved one.
+    answer is the approved one. Who owns only what a field stands in, such as the item of a list, owns not the field.
     """
-    ours = applied_by(live, manager)
-    theirs: frozenset[FieldPath] = frozenset().union(*(one.paths for one in _others(live, manager)))
+    ours = _leaves(applied_by(live, manager))
+    theirs = _leaves(path for one in _others(live, manager) for path in _leaves(one.paths))
     body = copy.deepcopy(dict(manifest.body))
     for pattern in left:
         for holder, key, path in list(_places(body, pattern, ())):
@@ -228,9 +241,8 @@ def _added(live: JsonObject, expected: JsonObject, manager: str, left: tuple[Fie
     stored = {("data", *path[1:]) for path in applied if path[0] == "stringData"}
     mine = {path[:length] for path in applied | stored for length in range(1, len(path) + 1)}
     for owner in _others(live, manager):
-        theirs = {
-            path for path in owner.paths - mine if path[0] != STATUS and not any(_fits(path, one) for one in left)
-        }
+        told = [path for path in _leaves(owner.paths) if not any(_fits(path, one) for one in left)]
+        theirs = {path for path in owner.paths - mine if path[0] != STATUS and any(is_below(one, path) for one in told)}
         for path in sorted(theirs):
             found = value_at(live, path)
             if found is not None and not any(path[:length] in theirs for length in range(1, len(path))):

@@ -29,17 +29,25 @@ from provisioner.errors import (
 MAX_MESSAGE_CHARACTERS = 2000
 MAX_RETRY_AFTER_SECONDS = 300.0
 
-# A server-side apply that does not fit the schema is answered with 500, not 422 (seen on 1.36.3).
-_TYPED_PATCH = re.compile(
+# Answered with 500, and never passing by itself (seen on 1.36.3): a server-side apply that does not fit the schema, an
+# object that is too large to be stored, one whose fields are recorded in a version that is not served any more.
+_FOR_EVER = re.compile(
     r"failed to create typed patch object|field not declared in schema|failed to convert new object|illegal base64 data"
+    r"|etcdserver: request is too large|trying to send message larger than max"
+    r"|request to convert CR to an invalid group/version"
 )
+_CALLED = re.compile(r"failed calling webhook|conversion webhook for ")
 _MANAGER = re.compile(r'conflicts? with "((?:[^"\\]|\\.)*)"')
 _IMMUTABLE = re.compile(r"is immutable|may not change once set|cannot change roleRef")
+_FORBIDDEN_UPDATE = re.compile(
+    r"updates to .* are forbidden|is immutable|may not be changed in an update"
+    r"|pod updates may not |existing toleration can not be modified"
+)
 # The authorizer's own sentence: it names people, verbs and kinds, and no part of the object.
 _DENIAL = re.compile(r'User "[^"]*" cannot [a-z]+ resource "[a-z/]*" in API group "[a-z0-9.]*"[a-z ]*(?:"[a-z0-9-]*")?')
 _IMMUTABLE_WORDS = {
     "FieldValueInvalid": _IMMUTABLE,
-    "FieldValueForbidden": re.compile(r"updates to .* are forbidden|is immutable"),
+    "FieldValueForbidden": _FORBIDDEN_UPDATE,
 }
 
 
@@ -75,6 +83,11 @@ def event_failure(doing: Doing, status: Mapping[str, Any]) -> PratiqueError:
     return failure_of(doing, int(status.get("code") or 500), orjson.dumps(dict(status)), {})
 
 
+def is_of_webhook(error: Unreachable) -> bool:
+    """Whether the API server itself answers, and only a webhook that it had to call for this object does not."""
+    return bool(_CALLED.search(str(error)))
+
+
 def is_immutable_field(error: InvalidObject) -> bool:
     """Whether the object was refused for one reason only: fields that cannot change once the object exists.
 
@@ -85,7 +98,7 @@ def is_immutable_field(error: InvalidObject) -> bool:
 
 
 def _is_immutable(cause: Mapping[str, Any]) -> bool:
-    """StatefulSets and PVCs say "updates to ... are forbidden" where others say "field is immutable"."""
+    """Some kinds say in words of their own what others call "field is immutable"."""
     words = _IMMUTABLE_WORDS.get(str(cause.get("reason") or ""))
     return bool(words and words.search(str(cause.get("message") or "")))
 
@@ -110,7 +123,7 @@ def _plain_failure(doing: Doing, http_status: int, body: bytes, headers: Mapping
 
 
 def _is_for_later(code: int, message: str) -> bool:
-    return code == 429 or (code >= 500 and not _TYPED_PATCH.search(message))
+    return code == 429 or (code >= 500 and not _FOR_EVER.search(message))
 
 
 def _class_of(code: int, reason: str, details: Mapping[str, Any]) -> tuple[type[ClusterError], str]:

@@ -66,7 +66,7 @@ def _general_conditions(obj: JsonObject) -> Health | None:
 
 def _ready_condition(obj: JsonObject) -> Health:
     ready = condition_of(obj, "Ready")
-    if ready.get("status") in {"False", "Unknown"}:
+    if ready.get("status") in ("False", "Unknown"):
         return in_progress(said(ready))
     return Health(HealthState.CURRENT)
 
@@ -229,6 +229,7 @@ _KINDS: dict[GroupKind, Callable[[JsonObject], Health]] = {
     GroupKind("extensions", "Deployment"): _deployment,
     GroupKind("extensions", "ReplicaSet"): _replica_set,
     GroupKind("extensions", "DaemonSet"): _daemon_set,
+    GroupKind("", "ReplicationController"): _replica_set,
     GroupKind("", "PersistentVolumeClaim"): _volume_claim,
     GroupKind("", "Namespace"): _namespace,
     GroupKind("", "Service"): _service,

@@ -12,8 +12,9 @@ from typing import Any
 
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.discovery import Resource
+from provisioner.cluster.failures import is_of_webhook
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.errors import ClusterError
+from provisioner.errors import ClusterError, Unreachable
 from provisioner.values import ObjectRef
 
 PARALLEL = 8
@@ -28,11 +29,14 @@ Live = dict[ObjectIdentity, dict[str, Any] | None]
 def read_many(cluster: Cluster, refs: Iterable[ObjectRef]) -> Live:
     """The live objects by identity, None for one that does not exist; see above for what is missing.
 
-    Raises TryLater where the API server, or the one behind an API, does not answer.
+    Raises TryLater where the API server does not answer.
     """
     groups: dict[tuple[Resource, str], list[ObjectRef]] = {}
     for ref in refs:
-        resource = cluster.resource_of(ref.group, ref.version, ref.kind) if ref.version else None
+        try:
+            resource = cluster.resource_of(ref.group, ref.version, ref.kind) if ref.version else None
+        except Unreachable:  # perhaps only the server behind this API
+            continue
         if resource is not None and resource.is_namespaced == bool(ref.namespace):
             groups.setdefault((resource, ref.namespace), []).append(ref)
     wanted = [(resource, place, group) for (resource, place), group in groups.items() if len(group) >= WORTH_A_LIST]
@@ -56,4 +60,8 @@ def _listed(cluster: Cluster, resource: Resource, namespace: str, refs: list[Obj
                 seen[identity] = obj
     except ClusterError:
         return {}
+    except Unreachable as exc:
+        if is_of_webhook(exc):
+            return {}
+        raise
     return found | seen

@@ -78,6 +78,8 @@ class Marks:
 
 
 NO_MARKS = Marks()
+# What asks for the most room: annotations are limited in size.
+LARGEST_MARKS = Marks({NONCE: "0" * 32, OWNER: str(Owner("n" * 253, 999_999))})
 
 
 def without_marks(metadata: dict[str, Any]) -> dict[str, Any]:

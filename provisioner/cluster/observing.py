@@ -14,9 +14,10 @@ from provisioner.cluster import probing
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.backends import health_of_backends
 from provisioner.cluster.discovery import Resource
+from provisioner.cluster.failures import is_of_webhook
 from provisioner.cluster.health import health_of
 from provisioner.cluster.reasons import reasons
-from provisioner.errors import ClusterError, TryLater, UnknownKind
+from provisioner.errors import ClusterError, TryLater, UnknownKind, Unreachable
 from provisioner.probes import HealthCheck
 from provisioner.values import WORST_FIRST, Health, HealthState, JsonObject, ObjectRef
 
@@ -60,8 +61,8 @@ def observe(
 ) -> dict[ObjectRef, Health]:
     """The health of each object, read once as the identity of `cluster`, with the reasons where it is not well.
 
-    Each of `checks` is asked too of what it selects; the worst answer counts. What may not be read is Unknown. Raises
-    TryLater if nobody answers.
+    Each of `checks` is asked too of what it selects; the worst answer counts. What may not be read is Unknown, or what
+    a webhook, or a server behind the API server, keeps from being read. Raises TryLater if nobody answers.
     """
     wished = list(dict.fromkeys(refs))
     found = _read_all(cluster, wished, checks)
@@ -109,13 +110,20 @@ def worst(healths: Sequence[Health]) -> Health:
 def _read_all(cluster: Cluster, wished: Sequence[ObjectRef], checks: Sequence[HealthCheck]) -> _Found:
     found = _Found()
     groups: dict[tuple[Resource, str], list[ObjectRef]] = defaultdict(list)
+    nobody: Unreachable | None = None
     for ref in wished:
-        resource = cluster.resource_of(ref.group, ref.version, ref.kind)
+        try:
+            resource = cluster.resource_of(ref.group, ref.version, ref.kind)
+        except Unreachable as exc:
+            found.problems[ref], nobody = Health(HealthState.UNKNOWN, str(exc)), exc
+            continue
         if resource is None:
             words = f"the cluster serves no {ref.kind} in {ref.api_version}"
             found.problems[ref] = Health(HealthState.NOT_FOUND, words)
         else:
             groups[resource, ref.namespace].append(ref)
+    if nobody and not groups:
+        raise nobody
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         jobs = [
             pool.submit(_read_group, cluster, resource, refs, _is_stateless(refs, checks))
@@ -157,6 +165,10 @@ def _read_group(
                 return found, [ref for ref in refs if ref not in found], is_light
     except ClusterError:
         return {}, refs, is_light
+    except Unreachable as exc:
+        if is_of_webhook(exc):
+            return {}, refs, is_light
+        raise
     return {ref: found.get(ref) for ref in refs}, [], is_light
 
 
@@ -167,6 +179,10 @@ def _read_one(cluster: Cluster, ref: ObjectRef, is_light: bool) -> JsonObject | 
         return Health(HealthState.NOT_FOUND, str(exc))
     except ClusterError as exc:
         return Health(HealthState.UNKNOWN, str(exc))
+    except Unreachable as exc:
+        if is_of_webhook(exc):
+            return Health(HealthState.UNKNOWN, str(exc))
+        raise
 
 
 def _checked(found: _Found, checks: Sequence[HealthCheck]) -> Iterator[tuple[ObjectRef, Health]]:

@@ -80,10 +80,10 @@ _PHASE_OF = {
 _LEAVING = tuple(name for phase in reversed(PHASES) for name in ((CUSTOM, phase) if phase == "deploy" else (phase,)))
 _BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "extensions"})
 _PODS = frozenset({GroupKind("", "Pod"), GroupKind("", "ReplicationController")})
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = re.compile(r"([0-9]+)")
 
 
-_NUMBER = re.compile(r"(\d+)[-_]")
+_NUMBER = re.compile(r"([0-9]+)[-_]")
 # (step, numbers of the file name): what comes before what inside a phase.
 _Turn = tuple[int, tuple[float, ...]]
 
@@ -222,6 +222,16 @@ def defined_kinds(manifests: Iterable[Manifest]) -> frozenset[GroupKind]:
     return frozenset(found)
 
 
+def served_versions(manifests: Iterable[Manifest]) -> dict[GroupKind, frozenset[str]]:
+    """The versions in which the CRDs among the manifests serve their kinds."""
+    found = {}
+    for manifest in manifests:
+        for kind in defined_kinds([manifest]):
+            versions = (manifest.body.get("spec") or {}).get("versions") or []
+            found[kind] = frozenset(str(one.get("name")) for one in versions if one.get("served"))
+    return found
+
+
 def created_namespaces(manifests: Iterable[Manifest]) -> frozenset[str]:
     """The names of the Namespaces among the manifests."""
     return frozenset(manifest.ref.name for manifest in manifests if manifest.ref.group_kind == NAMESPACE)
@@ -234,6 +244,11 @@ def _numbers(file: str) -> tuple[float, ...]:
 
 
 def _place(manifest: Manifest) -> tuple[list[tuple[int, int, str]], ObjectRef]:
-    """File names as people number them: 2_a before 10_b."""
-    parts = _DIGITS.split(manifest.file)
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part], manifest.ref
+    """File names as people number them: 2_a before 10_b. Numbers by their length: one may have any number of digits."""
+    parts = enumerate(_DIGITS.split(manifest.file))
+    return [_part(part, is_number=bool(index % 2)) for index, part in parts if part], manifest.ref
+
+
+def _part(text: str, *, is_number: bool) -> tuple[int, int, str]:
+    digits = text.lstrip("0")
+    return (0, len(digits), digits) if is_number else (1, 0, text)

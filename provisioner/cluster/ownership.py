@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provisioner.cluster.compare import owner_words, uid_of
-from provisioner.cluster.marks import OWNER_NAME, nonce_of
+from provisioner.cluster.marks import NONCE, OWNER_NAME, nonce_of
 from provisioner.cluster.order import is_system_namespace
 from provisioner.values import CollisionProtection, GroupKind, JsonObject, ObjectRef
 
@@ -61,5 +61,6 @@ def holder_of(live: JsonObject, others: Mapping[str, str]) -> str:
         return f"the Helm release {marks.get(_HELM) or 'that manages it'}"
     if nonce_of(live):
         named = f" ({marks[OWNER_NAME]})" if marks.get(OWNER_NAME) else ""
-        return f"another deployment of Pratique{named}, one that is not known here"
+        release = f"one that is not known here or has let it go (then remove {NONCE} from it)"
+        return f"another deployment of Pratique{named}, {release}"
     return next((f"{words} {marks[mark]}" for mark, words in _MARKS.items() if marks.get(mark)), "")

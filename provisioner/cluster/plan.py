@@ -12,14 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from provisioner.cluster import old_versions
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
-from provisioner.cluster.compare import cleaned, hidden, masked, share_texts, uid_of, version_of
+from provisioner.cluster.awaited import is_awaited
+from provisioner.cluster.compare import changes, cleaned, hidden, masked, share_texts, uid_of, version_of
 from provisioner.cluster.failures import is_immutable_field
 from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.left_out import without_theirs
 from provisioner.cluster.live import PARALLEL, read_many
-from provisioner.cluster.marks import NO_MARKS, Marks
-from provisioner.cluster.order import created_namespaces, defined_kinds, phases
-from provisioner.cluster.own_webhooks import names_of, untried_words
+from provisioner.cluster.marks import LARGEST_MARKS, NO_MARKS, Marks
+from provisioner.cluster.order import created_namespaces, defined_kinds, phases, served_versions
+from provisioner.cluster.own_webhooks import is_served_by_own, names_of, untried_words
 from provisioner.cluster.ownership import objection_to_adoption
 from provisioner.cluster.planning import Options, Scene, offline, says, standing, stopped
 from provisioner.cluster.pruning import deletions, leaving
@@ -28,6 +31,7 @@ from provisioner.errors import (
     AlreadyExists,
     ClusterError,
     EmptyBundle,
+    FieldConflict,
     InvalidObject,
     PreconditionFailed,
     TryLater,
@@ -51,10 +55,6 @@ ATTEMPTS = 5
 
 _NAMESPACE, _SECRET = GroupKind("", "Namespace"), GroupKind("", "Secret")
 _DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-_RBAC = "rbac.authorization.k8s.io"
-_ROLES = frozenset({GroupKind(_RBAC, "Role"), GroupKind(_RBAC, "ClusterRole")})
-_BINDINGS = frozenset({GroupKind(_RBAC, "RoleBinding"), GroupKind(_RBAC, "ClusterRoleBinding")})
-NOT_FOUND = 404
 # An object that may be left out while its API is absent.
 OPTIONAL, IS_OPTIONAL = "core.rukpak.io/optional", "true"
 # A webhook with side effects refuses dry-runs; that says nothing about the object.
@@ -82,13 +82,13 @@ def plan(  # noqa: PLR0913 -- each by its name
         raise EmptyBundle(
             f"the content has no object, and {len(inventory)} that are ours would go; nobody asked for it"
         )
-    roles = frozenset(one.ref.identity for one in content.manifests if one.ref.group_kind in _ROLES)
+    brought = frozenset(one.ref.identity for one in content.manifests)
     before = {one.ref.identity: one for one in (previous.manifests if previous else ())}
     going = leaving(inventory, content, before)
     known = read_many(cluster, [*(one.ref for one in content.manifests), *going])
     reviewed = {one.ref.identity: one for one in (options.reviewed.actions if options.reviewed else ())}
     webhooks = names_of((*content.manifests, *before.values()))
-    scene = Scene(cluster, inventory, field_manager, options, known, before, reviewed, webhooks, roles=roles)
+    scene = Scene(cluster, inventory, field_manager, options, known, before, reviewed, webhooks, brought=brought)
     first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
     actions = _in_parallel(scene, first)
     scene = _after(scene, first, actions)
@@ -124,7 +124,12 @@ def body_of(
 def _after(scene: Scene, first: list[Manifest], actions: Mapping[ObjectIdentity, PlannedAction]) -> Scene:
     changing = [one for one in first if actions[one.ref.identity].action is not Action.NONE]
     creating = [one for one in first if actions[one.ref.identity].action is Action.CREATE]
-    return replace(scene, new_kinds=defined_kinds(changing), new_namespaces=created_namespaces(creating))
+    return replace(
+        scene,
+        new_kinds=defined_kinds(changing),
+        new_versions=served_versions(changing),
+        new_namespaces=created_namespaces(creating),
+    )
 
 
 def _in_parallel(scene: Scene, manifests: list[Manifest]) -> dict[ObjectIdentity, PlannedAction]:
@@ -178,10 +183,24 @@ def _asked(scene: Scene, manifest: Manifest, *, is_again: bool) -> PlannedAction
             return _of_new_version(scene, manifest)
         if _is_optional(scene, manifest):
             return _left_out(manifest)
-        return stopped(offline(manifest, Action.CREATE), exc)
+        planned = offline(manifest, Action.CREATE)
+        return planned if is_served_by_own(ref, scene.brought) else stopped(planned, exc)
     except ClusterError as exc:
-        return stopped(offline(manifest, Action.UPDATE if ours else Action.CREATE), exc)
+        planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
+        return planned if _is_of_new_scope(scene, ref) else stopped(planned, exc)
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
+        return replace(planned, uid=ours, warnings=(words,))
     return standing(scene, ref, live) or _planned_on(scene, manifest, live)
+
+
+def _is_of_new_scope(scene: Scene, ref: ObjectRef) -> bool:
+    """Whether its CRD is made anew because its objects have a namespace by then, or have none any more."""
+    served = scene.cluster.resource_of(ref.group, ref.version, ref.kind)
+    is_other = served is not None and served.is_namespaced != bool(ref.namespace)
+    return is_other and ref.group_kind in scene.new_kinds
 
 
 def _planned_on(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
@@ -231,10 +250,18 @@ def _of_new_version(scene: Scene, manifest: Manifest) -> PlannedAction:
     return _foreign(manifest, live, _objection(scene, live) or words)
 
 
-def _proved(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
-    """The action by a server-side dry-run; `live` is ours, or None for an object that does not exist."""
+def _proved(
+    scene: Scene, manifest: Manifest, live: dict[str, Any] | None, sent: Manifest | None = None
+) -> PlannedAction:
+    """The action by a server-side dry-run; `live` is ours, or None for an object that does not exist.
+
+    It is asked with marks, as it is written with some: annotations are limited in size. `sent` is the part of the
+    manifest to ask with, where another part is others' to write.
+    """
     uid, version = (uid_of(live), version_of(live)) if live else ("", MUST_NOT_EXIST)
-    body = body_of(manifest, marks=Marks.on(live or {}), uid=uid, resource_version=version)
+    marks = Marks.on(live or {})
+    marks = marks if marks.annotations else LARGEST_MARKS
+    body = body_of(sent or manifest, marks=marks, uid=uid, resource_version=version)
     is_provable = manifest.ref.group_kind not in scene.new_kinds
     is_ours = live is None or uid == scene.inventory.get(manifest.ref.identity, "")
     action = Action.CREATE if live is None else Action.UPDATE if is_ours else Action.ADOPT
@@ -242,19 +269,17 @@ def _proved(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> Pl
         result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True)
     except (PreconditionFailed, AlreadyExists):
         raise
+    except FieldConflict as exc:
+        yielding = _yielding(scene, manifest, live) if live and sent is None else manifest
+        if yielding.body == manifest.body:
+            return stopped(offline(manifest, action, live), exc)
+        return _proved(scene, manifest, live, yielding)
     except Unreachable as exc:
         if not (words := untried_words(exc, scene.webhooks)):
             raise
         return replace(offline(manifest, action, live), warnings=(words,))
-    except InvalidObject as exc:
-        planned = offline(manifest, action, live)
-        if not is_provable or NO_DRY_RUN in str(exc):
-            return planned
-        is_replaceable = action is Action.UPDATE and is_immutable_field(exc)
-        return replace(planned, action=Action.REPLACE) if is_replaceable else stopped(planned, exc)
     except ClusterError as exc:
-        planned = offline(manifest, action, live)
-        return planned if exc.status == NOT_FOUND and _role_of(manifest) in scene.roles else stopped(planned, exc)
+        return _refused(scene, manifest, offline(manifest, action, live), exc)
     before, after = masked(live, result.object)
     if live and is_ours and _is_same(live, result.object, shown=(before, after)):
         action, after = Action.NONE, before
@@ -267,8 +292,29 @@ def _proved(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> Pl
         before,
         after,
         is_provable,
-        result.warnings,
+        (*result.warnings, *_left_words(manifest, sent or manifest)),
     )
+
+
+def _refused(scene: Scene, manifest: Manifest, planned: PlannedAction, error: ClusterError) -> PlannedAction:
+    """What is planned although the server refuses to try it, or the problem."""
+    if not isinstance(error, InvalidObject):
+        return planned if is_awaited(manifest, error, scene.brought) else stopped(planned, error)
+    if old_versions.is_of_old_version(error):
+        return replace(planned, warnings=(old_versions.WORDS,))
+    if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in str(error):
+        return planned
+    is_replaceable = planned.action is Action.UPDATE and is_immutable_field(error)
+    return replace(planned, action=Action.REPLACE) if is_replaceable else stopped(planned, error)
+
+
+def _yielding(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> Manifest:
+    return without_theirs(scene.cluster, manifest, live, manager=scene.field_manager)
+
+
+def _left_words(manifest: Manifest, sent: Manifest) -> list[str]:
+    left = sorted(".".join(path) for path in changes(sent.body, manifest.body))
+    return [f"{', '.join(left)} stays as it is: another controller writes it"] if left else []
 
 
 def _share(scene: Scene, manifest: Manifest, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
@@ -284,16 +330,6 @@ def _is_same(live: JsonObject, result: JsonObject, *, shown: tuple[JsonObject | 
     if ObjectRef.of(live).group_kind == _SECRET:
         return is_same(cleaned(live), cleaned(result))
     return is_same(shown[0], shown[1])
-
-
-def _role_of(manifest: Manifest) -> ObjectIdentity | None:
-    """The role that a binding names; the server looks for it before it lets anybody bind it. None for anything else."""
-    role = manifest.body.get("roleRef")
-    if manifest.ref.group_kind not in _BINDINGS or not isinstance(role, Mapping):
-        return None
-    kind = str(role.get("kind") or "")
-    namespace = manifest.ref.namespace if kind == "Role" else ""
-    return (_RBAC, kind, namespace, str(role.get("name") or ""))
 
 
 def _objection(scene: Scene, live: dict[str, Any]) -> str:

@@ -50,7 +50,8 @@ class Options:
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What is known while planning: what was there at the beginning, what runs (`before`), the webhooks of either
-    content, and the kinds, namespaces and roles that this bundle is going to make or change."""
+    content, what this bundle brings, the kinds and namespaces that it is going to make or change, and the versions in
+    which those kinds are served by then."""
 
     cluster: Cluster
     inventory: Mapping[ObjectIdentity, str]
@@ -61,8 +62,9 @@ class Scene:
     reviewed: Mapping[ObjectIdentity, PlannedAction]
     webhooks: frozenset[str] = frozenset()
     new_kinds: frozenset[GroupKind] = frozenset()
+    new_versions: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
     new_namespaces: frozenset[str] = field(default_factory=frozenset)
-    roles: frozenset[ObjectIdentity] = frozenset()
+    brought: frozenset[ObjectIdentity] = frozenset()
 
     def live(self, ref: ObjectRef, *, is_again: bool = False) -> dict[str, Any] | None:
         """The object, as it was listed if it was; `is_again`: that has proved out of date.

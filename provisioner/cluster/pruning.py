@@ -60,13 +60,17 @@ def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
             planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"
         )
     try:
-        planned = replace(planned, ref=in_served_version(scene.cluster, ref))
+        planned = replace(planned, ref=_in_staying_version(scene, ref))
         live = scene.live(planned.ref)
         return planned if live is None else _deletion_of(scene, planned, live)
     except UnknownKind:
         return planned  # with the kind its objects went
     except PreconditionFailed as exc:
         raise TryLater(f"{ref} changes faster than it can be planned") from exc
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        return replace(planned, is_proved=False, warnings=(words,))
     except ClusterError as exc:
         return stopped(planned, exc)
 
@@ -115,3 +119,16 @@ def in_served_version(cluster: Cluster, ref: ObjectRef) -> ObjectRef:
     """`ref` in its own version if that is still served, else in the preferred one."""
     found = cluster.resource_of(ref.group, ref.version, ref.kind) or cluster.resource_of(ref.group, "", ref.kind)
     return replace(ref, version=found.version) if found else ref
+
+
+def _in_staying_version(scene: Scene, ref: ObjectRef) -> ObjectRef:
+    """`ref` in a version that is served, and still is when it goes: after the definitions of the bundle have come.
+
+    In its own if possible, else the preferred one.
+    """
+    served = in_served_version(scene.cluster, ref).version
+    staying = scene.new_versions.get(ref.group_kind, frozenset())
+    if not staying or served in staying:
+        return replace(ref, version=served)
+    known = [one for one in sorted(staying) if scene.cluster.resource_of(ref.group, one, ref.kind)]
+    return replace(ref, version=(known or [served])[0])

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from provisioner.cluster import old_versions
 from provisioner.cluster.answers import Applied
 from provisioner.cluster.api import MUST_NOT_EXIST, Cluster
+from provisioner.cluster.awaited import POD
 from provisioner.cluster.compare import (
     altered,
     changes,
@@ -23,6 +25,7 @@ from provisioner.cluster.compare import (
     uid_of,
     version_of,
 )
+from provisioner.cluster.left_out import without_theirs
 from provisioner.cluster.marks import NO_MARKS, Marks, Owner, nonce_of
 from provisioner.cluster.ownership import holder_of
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
@@ -114,9 +117,10 @@ class Writer:
             marks = Marks.on(live or {})
             if live is None or uid_of(live) != uid or marks == NO_MARKS:
                 return
-            patch = {"metadata": {"resourceVersion": version_of(live), **marks.taken_away()}}
+            meta = {"name": ref.name, "namespace": ref.namespace, "resourceVersion": version_of(live)}
+            part = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {**meta, **marks.taken_away()}}
             try:
-                self.patiently(partial(self.cluster.merge, ref, patch, field_manager=self.field_manager))
+                self.patiently(partial(self.cluster.merge, part, field_manager=self.field_manager))
             except PreconditionFailed:
                 continue
             return
@@ -142,12 +146,18 @@ class Writer:
     def _apply(self, job: Job, uid: str, resource_version: str, *, dry_run: bool = False) -> Applied:
         marks = job.found or Marks.of(job.nonce, self.owner)
         body = body_of(job.manifest, marks=marks, uid=uid, resource_version=resource_version)
-        # A role that was written a moment ago may not count yet, and a kind not be served yet.
-        catching_up = (Forbidden, UnknownKind) if job.manifest.ref.group == _RBAC else (UnknownKind,)
-        return self.patiently(
-            lambda: self.cluster.apply(body, field_manager=self.field_manager, dry_run=dry_run),
-            catching_up=catching_up,
-        )
+        catching_up = (Forbidden, UnknownKind) if _waits_for_others(job.manifest.ref) else (UnknownKind,)
+        try:
+            return self.patiently(
+                lambda: self.cluster.apply(body, field_manager=self.field_manager, dry_run=dry_run),
+                catching_up=catching_up,
+            )
+        except InvalidObject as exc:
+            if not uid or not old_versions.is_of_old_version(exc):
+                raise
+        ref = job.manifest.ref
+        self.patiently(lambda: old_versions.rewrite(self.cluster, ref, uid=uid, field_manager=self.field_manager))
+        raise PreconditionFailed(f"{ref}: {old_versions.WORDS}", status=409)
 
     def _create(self, job: Job) -> Outcome:
         for _ in range(_REBASES):
@@ -172,15 +182,23 @@ class Writer:
         return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
 
     def _update_marked(self, job: Job) -> Outcome:
-        """Update what the uid proves to be ours; a mark that somebody wrote over there proves nothing, and stays."""
+        """Update what the uid proves to be ours; a mark that somebody wrote over there proves nothing, and stays.
+
+        So does what another controller is there to write.
+        """
         try:
             return self._update(job, job.uid)
         except FieldConflict:
-            live = self.patiently(lambda: self.cluster.get(job.manifest.ref))
-            found = Marks.on(live or {})
-            if job.is_adoption or found == NO_MARKS:
+            live = self.patiently(lambda: self.cluster.get(job.manifest.ref)) or {}
+            found = Marks.on(live)
+            found_instead = None if job.is_adoption or found == NO_MARKS else found
+            again = replace(job, found=found_instead, manifest=self._without_theirs(job, live))
+            if again == job:
                 raise
-            return self._update(replace(job, found=found), job.uid)
+            return self._update(again, job.uid)
+
+    def _without_theirs(self, job: Job, live: JsonObject) -> Manifest:
+        return self.patiently(lambda: without_theirs(self.cluster, job.manifest, live, manager=self.field_manager))
 
     def _update(self, job: Job, uid: str) -> Outcome:
         """Apply onto the state that the plan was made on; if it has moved, only what was planned may still change."""
@@ -245,6 +263,11 @@ class Writer:
             version_of(applied.object),
             applied.warnings,
         )
+
+
+def _waits_for_others(ref: ObjectRef) -> bool:
+    """Whether it may be refused for want of what was written a moment ago: a role, or the account or class of a pod."""
+    return ref.group == _RBAC or ref.group_kind == POD
 
 
 def _unchanged(job: Job, view: _View) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 from provisioner.values import ObjectRef
@@ -53,6 +54,33 @@ def test_rights_that_are_taken_away_after_the_review_are_waited_for_as_well(
     take_away(station)
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("approved", "missing-rights")
+    grant(station, request.problem.partition("\n")[2])
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem
+
+
+READS = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
+CORE = {"apiGroups": [""], "resources": ["serviceaccounts", "configmaps"], "verbs": ["*"]}
+
+
+def test_one_right_that_is_taken_away_after_the_review_is_waited_for_before_anything_is_touched(
+    station: Station, registry: Registry
+) -> None:
+    deployment = station.wish("partly", bundles.image(registry, "partly", bundles.app("partly", "1")))
+    station.work()
+    take_away(station)
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    name = f"{station.namespace}-partly"
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    installer = {"kind": "ServiceAccount", "name": "installer", "namespace": station.namespace}
+    role = {**rbac, "kind": "ClusterRole", "metadata": {"name": name}, "rules": [READS, CORE]}
+    binding = {**rbac, "kind": "ClusterRoleBinding", "metadata": {"name": name}, "roleRef": reference}
+    grant(station, json.dumps(role))
+    grant(station, json.dumps({**binding, "subjects": [installer]}))
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "missing-rights")
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "partly")) is None
     grant(station, request.problem.partition("\n")[2])
     station.work()
     request.refresh_from_db()

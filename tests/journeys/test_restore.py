@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+import yaml
 
 from approvals import services
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Revision
@@ -32,14 +33,16 @@ def second_fails(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
     happens: Callable[[], object] | None = None,
+    more: Mapping[str, bytes] | None = None,
     **options: Any,
 ) -> tuple[BundleDeployment, Request]:
-    """Version 1 runs; version 2 writes its ConfigMap, and meets somebody else's Deployment on its way."""
+    """Version 1 runs; version 2 writes its ConfigMap and `more`, and meets somebody else's Deployment on its way."""
     deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1"), "1"), **options)
     station.work()
     station.approve(deployment)
-    more = {f"more-{path}".replace("/", "-"): data for path, data in bundles.app(f"{name}-more", "1").items()}
-    files = bundles.app(name, "2") | {f"manifests/{path}": data for path, data in more.items() if "02" in path}
+    late = {f"more-{path}".replace("/", "-"): data for path, data in bundles.app(f"{name}-more", "1").items()}
+    files = bundles.app(name, "2") | {f"manifests/{path}": data for path, data in late.items() if "02" in path}
+    files |= more or {}
     station.wish(name, bundles.image(registry, name, files, "2"), **options)
     station.work()
 
@@ -149,6 +152,24 @@ def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
     assert version_of(station, "next") == "1"
 
 
+def test_S16_what_the_failed_revision_adopted_is_not_deleted_to_put_something_back(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    station.ctl("create", "configmap", "precious", "-n", station.namespace, "--from-literal=years=of-work")
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "precious"}, "data": {"version": "2"}}
+    more = {"manifests/98.yaml": yaml.safe_dump(found).encode()}
+    deployment, request = second_fails(
+        station, registry, monkeypatch, "heir", more=more, collisionProtection="IfNoController", **RESTORE
+    )
+    assert "revision 1 was put back" in request.problem
+    assert version_of(station, "heir") == "1"
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "precious"))
+    assert live is not None
+    assert live["data"]["years"] == "of-work"
+    # It stays ours, so that the next request says what becomes of it.
+    assert InventoryItem.objects.get(deployment=deployment, name="precious").uid == live["metadata"]["uid"]
+
+
 def test_S16_what_holds_data_or_other_objects_is_never_deleted_to_put_something_back() -> None:
     def leaving(group: str, kind: str) -> PlannedAction:
         return PlannedAction(ObjectRef(group, "v1", kind, "", "a"), Action.DELETE, uid=kind)
@@ -162,8 +183,25 @@ def test_S16_what_holds_data_or_other_objects_is_never_deleted_to_put_something_
     config = leaving("", "ConfigMap")
     update = PlannedAction(ObjectRef("", "v1", "Namespace", "", "b"), Action.UPDATE, uid="u")
     actions = (*kept, config, update)
-    left = restore.without_what_is_kept(Plan(actions, plan_digest(actions)))
+    left = restore.without_what_is_kept(Plan(actions, plan_digest(actions)), frozenset())
     assert left == Plan((config, update), plan_digest((config, update)))
+
+
+@pytest.mark.parametrize(
+    ("before", "is_kept"),
+    [
+        pytest.param({"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}, True, id="takes its claims"),
+        pytest.param({"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain"}}, False, id="leaves them"),
+        pytest.param(None, True, id="not looked at"),
+    ],
+)
+def test_S16_a_stateful_set_that_takes_its_claims_along_is_never_deleted_either(
+    before: dict[str, Any] | None, is_kept: bool
+) -> None:
+    live = {"spec": before} if before else None
+    going = PlannedAction(ObjectRef("apps", "v1", "StatefulSet", "a", "b"), Action.DELETE, uid="u", before=live)
+    left = restore.without_what_is_kept(Plan((going,), plan_digest((going,))), frozenset())
+    assert left.actions == (() if is_kept else (going,))
 
 
 def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it(

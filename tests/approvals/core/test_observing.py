@@ -7,13 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import yaml
 from django.utils import timezone
 
 from approvals.models import AuditEntry, BundleDeployment, Content, InventoryItem, Request, Revision
 from approvals.steps import conditions, observe
+from approvals.steps.mirror import look_after
 from approvals.steps.observe import missed_deadline, overdue, summary
 from provisioner.cluster.api import Cluster as Api
-from provisioner.errors import BadHealthCheck
+from provisioner.errors import BadHealthCheck, TryLater
 from provisioner.probes import deadline_minutes
 from provisioner.values import Health, HealthState, ObjectRef
 from tests.approvals.core import world
@@ -182,6 +184,21 @@ def test_a_revision_that_is_not_healthy_in_time_is_said_to_have_missed_its_deadl
     assert revision.state == "active", "nothing is undone"
     quay.look(deployment)
     assert AuditEntry.objects.filter(verb="revision.overdue").count() == 1
+
+
+def test_promise_4_what_was_healthy_when_last_seen_is_not_called_so_while_nobody_answers(quay: Quay) -> None:
+    deployment = quay.deployment()
+    quay.own(deployment, "sail")
+    assert quay.look(deployment).state is CURRENT
+    document = yaml.safe_load(quay.here.cluster.kubeconfig)
+    document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    quay.here.cluster.kubeconfig = yaml.safe_dump(document)
+    quay.here.cluster.save()
+    with pytest.raises(TryLater):
+        look_after(deployment.pk)
+    deployment.refresh_from_db()
+    assert (deployment.health, "could not be looked at" in deployment.health_message) == (UNKNOWN, True)
+    assert healthy_condition(deployment) == (False, "Unknown")
 
 
 def test_before_its_deadline_nothing_is_said_of_it(quay: Quay) -> None:

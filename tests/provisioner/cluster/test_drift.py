@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 
 from provisioner.cluster.answers import Applied, WatchType
 from provisioner.cluster.api import Cluster
-from provisioner.cluster.correct import Corrected, Look, look_at, put_back, scaled_by
+from provisioner.cluster.correct import Corrected, Look, look_at, put_back
 from provisioner.cluster.drift import Change, Drift, DriftKind, Held, fingerprint, left_to_others, to_apply
 from provisioner.cluster.field_owners import value_at
+from provisioner.cluster.left_out import scaled_by
 from provisioner.cluster.marks import NONCE, Marks
 from provisioner.cluster.plan import body_of
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed, TryLater
@@ -261,6 +263,22 @@ def test_an_injected_ca_bundle_is_not_drift_and_stays(scene: Scene) -> None:
     assert (live["webhooks"][0]["failurePolicy"], live["webhooks"][0]["clientConfig"]["caBundle"]) == ("Ignore", bundle)
 
 
+def test_what_the_token_controller_fills_in_is_not_drift_and_what_others_add_beside_it_is(real_scene: Scene) -> None:
+    bot = real_scene.namespaced("v1", "ServiceAccount", "bot")
+    token = real_scene.namespaced("v1", "Secret", "token", type="kubernetes.io/service-account-token")
+    token["metadata"]["annotations"] = {"kubernetes.io/service-account.name": "bot"}
+    real_scene.deploy(bot, token)
+    for _ in range(100):
+        live: Any = real_scene.live(token)
+        if "token" in (live.get("data") or {}):
+            break
+        time.sleep(0.1)
+    assert look(real_scene, token).drift is None
+    edit(real_scene, token, lambda live: live["data"].update(more="bW9yZQ=="))
+    found = drift_of(real_scene, token)
+    assert (found.kind, found.managers) == (DriftKind.ADDED, (OTHER,))
+
+
 def test_a_finished_job_that_its_time_to_live_took_is_not_drift(scene: Scene) -> None:
     job = scene.job()
     job["spec"]["ttlSecondsAfterFinished"] = 0
@@ -287,6 +305,14 @@ def test_the_watch_sees_in_metadata_alone_all_that_a_look_would(scene: Scene) ->
     event = next(one for one in watch if one.type is WatchType.MODIFIED and fingerprint(one.object) != before)
     watch.close()
     assert "spec" not in event.object
+
+
+def test_a_kind_whose_generation_never_moves_is_known_by_its_version(real_scene: Scene) -> None:
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7, "description": "approved"}
+    priority = deployed(real_scene, {**kind, "metadata": {"name": real_scene.namespace}})
+    before = fingerprint(real_scene.live(priority) or {})
+    edit(real_scene, priority, lambda it: it.update(description="other"))
+    assert fingerprint(real_scene.live(priority) or {}) != before
 
 
 names = st.text("abcxyz", min_size=1, max_size=3)

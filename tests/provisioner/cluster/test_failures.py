@@ -60,6 +60,14 @@ CONFLICT = [
             errors.InvalidObject,
             id="a value that cannot be read",
         ),
+        pytest.param(
+            status(500, "", "etcdserver: request is too large"), errors.InvalidObject, id="too large for the store"
+        ),
+        pytest.param(
+            status(500, "", "rpc error: trying to send message larger than max (2300764 vs. 2097152)"),
+            errors.InvalidObject,
+            id="too large to be sent to the store",
+        ),
         pytest.param(status(503, "ServiceUnavailable"), errors.Unreachable, id="unavailable"),
         pytest.param(status(504, "Timeout"), errors.Unreachable, id="timeout"),
     ],
@@ -133,6 +141,26 @@ def test_a_conflict_about_a_secret_still_names_manager_and_field():
             True,
             id="stateful set",
         ),
+        pytest.param(
+            [cause("FieldValueForbidden", "spec", "Forbidden: pod updates may not change fields other than `a`")],
+            True,
+            id="pod",
+        ),
+        pytest.param(
+            [
+                cause(
+                    "FieldValueForbidden", "spec.containers", "Forbidden: pod updates may not add or remove containers"
+                )
+            ],
+            True,
+            id="containers of a pod",
+        ),
+        pytest.param(
+            [cause("FieldValueForbidden", "value", "Forbidden: may not be changed in an update.")],
+            True,
+            id="priority class",
+        ),
+        pytest.param([cause("FieldValueForbidden", "spec.x", "Forbidden: not allowed")], False, id="only forbidden"),
         pytest.param([cause("FieldValueInvalid", "spec.type", "Unsupported value")], False, id="only invalid"),
         pytest.param([cause("FieldValueRequired", "spec.x", "field is immutable")], False, id="another reason"),
         pytest.param(

@@ -156,6 +156,11 @@ ROWS = {
     "depLessReady": (deployment(AVAILABLE, readyReplicas=2), PROGRESS),
     "depOldReplicas": (deployment(AVAILABLE, replicas=5), PROGRESS),
     "depNotAvailable": (deployment(condition("Available", "False")), PROGRESS),
+    "rcAvailable": ({**replica_set(), "apiVersion": "v1", "kind": "ReplicationController"}, CURRENT),
+    "rcUnavailable": (
+        {**replica_set(availableReplicas=2), "apiVersion": "v1", "kind": "ReplicationController"},
+        PROGRESS,
+    ),
     "rsNoStatus": (obj("apps/v1", "ReplicaSet"), PROGRESS),
     "rsOK": (replica_set(), CURRENT),
     "rsFailure": (replica_set(condition("ReplicaFailure", "True")), PROGRESS),
@@ -222,6 +227,12 @@ ROWS = {
 @pytest.mark.parametrize(("live", "state"), ROWS.values(), ids=ROWS)
 def test_health_of(live, state):
     assert health_of(live, now=NOW).state is state
+
+
+@pytest.mark.parametrize("status", [[], {}, [{}], {"a": []}, 1, None])
+def test_a_condition_of_any_shape_is_no_reason_to_fail(status):
+    live = obj("example.com/v1", "Widget", {"conditions": [{"type": "Ready", "status": status}]})
+    assert health_of(live, now=NOW).state is CURRENT
 
 
 def test_what_is_not_well_says_why():

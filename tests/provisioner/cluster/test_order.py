@@ -74,6 +74,12 @@ def test_file_names_order_a_phase_as_people_number_them():
     assert [one.ref.name for one in phases(bundle)[0].manifests] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("file", ["1²2.yaml", "²1³.yaml", "٣_x.yaml", f"{'9' * 5000}_x.yaml"])
+def test_what_is_no_number_for_people_or_none_for_a_machine_is_no_reason_to_fail(file):
+    bundle = [manifest("v1", "ConfigMap", "last", file=file), manifest("v1", "ConfigMap", "first", file="1_a.yaml")]
+    assert [one.ref.name for one in phases(bundle)[0].manifests] == ["first", "last"]
+
+
 def test_the_order_does_not_depend_on_the_order_of_the_manifests():
     bundle = [manifest("v1", "ConfigMap", name) for name in "dacb"]
     assert phases(bundle) == phases(reversed(bundle))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.graph import DEPENDS_ON
-from provisioner.cluster.marks import NO_MARKS, OWNER_NAME, Marks, Owner, nonce_of
+from provisioner.cluster.marks import NO_MARKS, NONCE, OWNER_NAME, Marks, Owner, nonce_of
 from provisioner.cluster.pruning import PRUNE
 from provisioner.errors import EmptyBundle
 from provisioner.values import Action, CollisionProtection, Identity, ObjectRef, OutcomeState
@@ -203,3 +203,21 @@ def test_what_states_that_it_depends_on_another_goes_before_that_in_plan_and_app
     outcomes = scene.apply(planned, kept, before_phase=phases.append)
     assert [one.ref.name for one in outcomes if one.action is Action.DELETE] == ["a-needs-z", "z"]
     assert phases == ["delete configuration"] * 2, "the one is gone before the other is asked to go"
+
+
+def test_what_was_let_go_can_be_adopted_again(scene: Scene) -> None:
+    stays, other = kept(scene), scene.config_map("other")
+    scene.deploy(stays, other)
+    scene.deploy(other)
+    planned = scene.plan(stays, other, collision_protection=CollisionProtection.IF_NO_CONTROLLER)
+    assert (action_of(planned, stays).action, action_of(planned, stays).problem) == (Action.ADOPT, "")
+    assert failures(scene.apply(planned, stays, other)) == []
+
+
+def test_what_was_let_go_and_could_not_be_written_says_how_it_can_be_adopted(scene: Scene) -> None:
+    settings = scene.config_map()
+    marked = {**settings, "metadata": Marks.of("n" * 32, Owner("harbour", 1)).put_on(settings["metadata"])}
+    scene.cluster.apply(marked, field_manager="somebody")
+    refused = action_of(scene.plan(settings, collision_protection=CollisionProtection.IF_NO_CONTROLLER), settings)
+    assert "another deployment of Pratique (harbour)" in refused.problem
+    assert f"has let it go (then remove {NONCE} from it)" in refused.problem
