@@ -18,7 +18,10 @@ from approvals.web.standing import Standing
 
 # The field in which a finding is accepted is named after it; left empty, it is not.
 FIELD = "waive:"
-MAY = "You may accept findings: open one and say why. With your approval, given on the same page, guards look past it."
+MAY = (
+    "You may accept findings: open one and say why. With your approval, given on the same page or further on in the"
+    " list of findings, guards look past it."
+)
 
 
 @dataclass(frozen=True, slots=True)

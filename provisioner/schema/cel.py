@@ -22,6 +22,9 @@ LONG_STRINGS = r'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\''
 TOKENS = re.compile(rf"{LONG_STRINGS}|{STRINGS}|//[^\n]*|[A-Za-z_][A-Za-z0-9_]*|\s+|.", re.DOTALL)
 
 
+UNUSABLE = object()  # an old value that is none of the type its schema says: an error where an expression reads it
+
+
 class NotCompiled(ValueError):
     """The expression is none that this CEL reads; the message is the compiler's.
 

@@ -28,7 +28,8 @@ SUFFIXES = {
 SUFFIXES |= {suffix: Fraction(1024) ** power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
 QUANTITY_WORDS = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 QUANTITY_LIKE = re.compile(r"[+-]?[0-9]*(?:\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*")
-QUANTITY_FORM = re.compile(r"([+-]?[0-9]*(?:\.[0-9]*)?)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,3})?")
+NO_DIGITS = re.compile(r"[+-]?\.?(?:[numkMGTPE]|[KMGTPE]i)?")  # which the API server takes for nothing
+QUANTITY_FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,3})?")
 SEMVER_FORM = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?"
 )
@@ -53,9 +54,11 @@ def _quantity_value(text: str) -> Fraction:
     found = QUANTITY_FORM.fullmatch(text)
     if not text or QUANTITY_LIKE.fullmatch(text) is None:
         raise ValueError(f"quantities must match the regular expression '{QUANTITY_WORDS}'")
+    if NO_DIGITS.fullmatch(text):
+        return Fraction(0)
     if found is None:
         raise ValueError("unable to parse quantity's suffix")
-    number, suffix = Fraction(found[1]) if found[1].strip("+-.") else Fraction(0), found[2] or ""
+    number, suffix = Fraction(found[1]), found[2] or ""
     if suffix[:1] in ("e", "E") and suffix not in SUFFIXES:
         return number * Fraction(10) ** int(suffix[1:])
     return number * SUFFIXES[suffix]

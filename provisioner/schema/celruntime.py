@@ -11,7 +11,7 @@ from typing import Any
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
-from provisioner.schema.cel import OLD, OLD_GIVEN, TOKENS, NotCompiled, Result, optional_old
+from provisioner.schema.cel import OLD, OLD_GIVEN, TOKENS, UNUSABLE, NotCompiled, Result, optional_old
 from provisioner.schema.celfunctions import declarations
 
 KUBERNETES_ONLY = re.compile(
@@ -44,7 +44,8 @@ class Program:
     def run(self, own: Any, old: Any, *, has_old: bool) -> Result:
         """Evaluate with these values, already in CEL's form (see celvalues)."""
         try:
-            found = self.expression.eval(data={"self": own, OLD: old, OLD_GIVEN: has_old})
+            known = {} if old is UNUSABLE else {OLD: old}
+            found = self.expression.eval(data={"self": own, OLD_GIVEN: has_old, **known})
             if found.type() == cel.Type.ERROR:
                 return Result(problem=_spoken(str(found.value())))
             return Result(found.value())

@@ -101,16 +101,16 @@ class _Run:
     def _run_all(self, listed: list[Any], schema: Schema, place: _Place) -> None:
         wrong = misfit(place.value, schema)
         wrong_before = misfit(place.old, schema) if place.old is not None else ""
-        if wrong or (wrong_before and any(cel.uses_old(str(rule.get("rule", ""))) for rule in listed)):
-            self._refuse_all(listed, wrong or wrong_before, schema, place)
+        if wrong:
+            self._refuse_all(listed, wrong, schema, place)
             return
         own = to_cel(place.value, schema, is_root=place.is_root)
-        before = to_cel(place.old, schema, is_root=place.is_root)
+        before = cel.UNUSABLE if wrong_before else to_cel(place.old, schema, is_root=place.is_root)
         signature = type_signature(schema, is_root=place.is_root)
         for rule in listed:
             if isinstance(rule, Mapping) and str(rule.get("rule", "")).strip():
                 source = typed_moments(str(rule["rule"]), schema, is_root=place.is_root)
-                self._run(_Rule(rule, signature, own, before, source), schema, place)
+                self._run(_Rule(rule, signature, own, before, source, wrong_before), schema, place)
 
     def _refuse_all(self, listed: list[Any], problem: str, schema: Schema, place: _Place) -> None:
         """A value that CEL cannot take, which ratcheting let through: every rule over it fails."""
@@ -153,6 +153,7 @@ class _Rule:
     own: Any
     before: Any
     source: str = ""
+    wrong_before: str = ""
 
     @property
     def text(self) -> str:
@@ -172,6 +173,8 @@ class _Rule:
 
     def evaluate(self, has_old: bool) -> cel.Result:
         found = self._run_as(self.signature, has_old)
+        if found.problem and self.before is cel.UNUSABLE:
+            return cel.Result(problem=self.wrong_before)
         if found.problem.startswith(MISTYPED):  # some value below is none of its type: let the rule meet it, or not
             found = self._run_as("dyn", has_old)
         return found

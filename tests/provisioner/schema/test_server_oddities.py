@@ -91,3 +91,18 @@ def test_what_is_written_with_a_point_is_another_value_than_the_stored_one() -> 
     assert admit(schema, thing(1), old=thing(1)).errors == ()
     assert admit(schema, thing(1.0), old=thing(1.0)).errors == ()
     assert admit(schema, thing(1.0), old=thing(1)).errors != ()
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (True, []),
+        (False, ["invalid data, expected bool, got string evaluating rule: no", "failed rule: self"]),
+    ],
+)
+def test_a_stored_value_of_another_type_fails_only_the_rules_that_must_read_it(new: bool, expected: list[str]) -> None:
+    rules = [{"rule": "!oldSelf || self", "message": "no"}, {"rule": "self"}]
+    schema = root({"type": "boolean", "x-kubernetes-validations": rules})
+    said = [str(error) for error in admit(schema, thing(new), old=thing("x")).errors]
+    assert len(said) == len(expected)
+    assert all(words in error for words, error in zip(expected, said, strict=True)), said
