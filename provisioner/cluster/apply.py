@@ -7,10 +7,9 @@ object itself tells whose it is. So carrying on after a crash is the same call a
 from __future__ import annotations
 
 import secrets
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -20,28 +19,24 @@ from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity
 from provisioner.cluster.marks import Owner, nonce_of
-from provisioner.cluster.observing import until_sound
 from provisioner.cluster.order import (
     DeletionPhase,
     Phase,
     Step,
     deletion_phases,
     is_system_namespace,
-    is_workload,
     phases,
 )
 from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.pruning import bodies_of, in_served_version
-from provisioner.cluster.watch import failing_pods, until_gone, until_settled
+from provisioner.cluster.settling import IDLE, Asked, Patience, Settling, changes
+from provisioner.cluster.watch import until_gone
 from provisioner.cluster.write import Job, Writer
-from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, TryLater, UnknownKind, Unreachable
+from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind, Unreachable
 from provisioner.probes import HealthCheck
 from provisioner.values import (
-    WORST_FIRST,
     Action,
     Content,
-    Health,
-    HealthState,
     InventoryItem,
     Manifest,
     ObjectRef,
@@ -53,12 +48,8 @@ from provisioner.values import (
 
 TIMEOUT_SECONDS = 600.0
 PARALLEL = 8
-MAX_WATCHES = 16
 # Recorded ahead at once; the next chunk is written while the outcomes of one are recorded.
 _CHUNK = 32
-_IDLE = frozenset({Action.NONE, Action.SKIP})
-_SERVED_PAUSE_SECONDS = 0.25
-_PULSE_SECONDS = 5.0
 T = TypeVar("T")
 
 
@@ -139,18 +130,18 @@ class _Apply:
         self._items = inventory.items()
         self._terms = terms
         self._pool = pool
-        self._end = time.monotonic() + terms.timeout_seconds
-        self._writer = Writer(cluster, terms.field_manager, self._end, terms.owner)
+        self._patience = Patience(terms.timeout_seconds, terms.while_waiting)
+        self._writer = Writer(cluster, terms.field_manager, self._patience.end, terms.owner)
+        asked = Asked(terms.observer or cluster, terms.checks, terms.before_wait)
+        self._settling = Settling(cluster, actions, asked, self._patience)
         self._stopped = ""
-        self._ended_by: PratiqueError | None = None
-        self._settled: set[ObjectRef] = set()
 
     def run(self, content: Content) -> Iterator[Outcome]:
         wished = phases(content.manifests)
         for index, phase in enumerate(wished):
             yield from self._phase(phase)
             if not self._stopped:
-                self._stopped = self._unsettled(phase, wished[index + 1 :])
+                self._stopped = self._settling.of_phase(phase, wished[index + 1 :])
         known = {one.ref.identity for one in content.manifests}
         leaving = [one for identity, one in self._actions.items() if identity not in known]
         yield from self._let_go([one for one in leaving if one.action is Action.NONE])
@@ -167,8 +158,8 @@ class _Apply:
         if self._stopped:
             yield from (_skipped(action, self._stopped) for action in planned)
             return
-        yield from (_untouched(action) for action in planned if action.action in _IDLE)
-        if not self._changes(phase):
+        yield from (_untouched(action) for action in planned if action.action in IDLE)
+        if not changes(phase, self._actions):
             return
         self._terms.before_phase(phase.name)
         for step in phase.steps:
@@ -176,10 +167,10 @@ class _Apply:
 
     def _step(self, phase: str, step: Step) -> Iterator[Outcome]:
         planned = [(one, self._actions[one.ref.identity]) for one in step.manifests]
-        todo = [one for one in planned if one[1].action not in _IDLE]
+        todo = [one for one in planned if one[1].action not in IDLE]
         if todo and not self._stopped:
             needed = [self._actions[identity] for identity in sorted(step.needs)]
-            words = self._wait([one.ref for one in needed if one.action not in _IDLE])
+            words = self._settling.of([one.ref for one in needed if one.action not in IDLE])
             self._stopped = f"phase {phase}: {words}" if words else ""
         if self._stopped:
             yield from (_skipped(action, self._stopped) for _, action in todo)
@@ -211,7 +202,7 @@ class _Apply:
         ]
 
     def _ended(self, chunk: list[_UnderWay]) -> list[Outcome]:
-        known = [("", one) if isinstance(one, Outcome) else (one[0], self._result(one[1])) for one in chunk]
+        known = [("", one) if isinstance(one, Outcome) else (one[0], self._patience.result(one[1])) for one in chunk]
         self._inventory.confirm_many([(one.ref, nonce, one.uid) for nonce, one in known if nonce and one.uid])
         return [outcome for _, outcome in known]
 
@@ -220,7 +211,7 @@ class _Apply:
         try:
             return self._prepared(manifest, planned, item)
         except PratiqueError as exc:
-            if exc is self._ended_by:
+            if exc is self._patience.ended_by:
                 raise
             uid = item.uid if item else ""
             return Outcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid)
@@ -253,102 +244,12 @@ class _Apply:
         if left:
             raise PreconditionFailed(f"{item.ref} was deleted to be replaced: {left[item.ref]}", status=409)
 
-    # Waiting
-
-    def _unsettled(self, phase: Phase, later: list[Phase]) -> str:
-        """Wait for what later phases stand on; "" if it stands, else why not."""
-        if not any(map(self._changes, later)):
-            return ""
-        words = self._wait([one.ref for one in phase.manifests if self._is_waited_for(phase, one)])
-        return f"phase {phase.name}: {words}" if words else self._unserved(phase)
-
-    def _is_waited_for(self, phase: Phase, manifest: Manifest) -> bool:
-        """Claims, load balancers and certificates are not: some settle only through what comes later.
-
-        What does not stop being ready (a namespace, a definition) only where it is written; a workload and what a check
-        selects always: else an apply that is tried again would go on over what held it before.
-        """
-        if phase.name in {"namespaces", "crds"} and self._changes(phase):
-            return True
-        return is_workload(manifest.body) or self._is_checked(manifest.ref)
-
-    def _is_checked(self, ref: ObjectRef) -> bool:
-        return any(check.selects(ref) for check in self._terms.checks)
-
-    def _changes(self, phase: Phase) -> bool:
-        return any(self._actions[one.ref.identity].action not in _IDLE for one in phase.manifests)
-
-    def _wait(self, refs: list[ObjectRef]) -> str:
-        left_out = {one.ref for one in self._actions.values() if one.action is Action.SKIP}
-        refs = [ref for ref in refs if ref not in self._settled | left_out]
-        if not refs:
-            return ""
-        observer = self._terms.observer or self._cluster
-        self._terms.before_wait(refs)
-        try:
-            found = self._settled_health(observer, refs)
-        except PratiqueError as exc:
-            if exc is self._ended_by or isinstance(exc, TryLater):  # which carries on later, and is no failure
-                raise
-            return f"could not see whether it settled: {exc}"
-        for ref, health in sorted(found.items(), key=lambda it: (WORST_FIRST.index(it[1].state), it[0])):
-            if health.state is not HealthState.CURRENT:
-                return "; ".join([f"{ref} is {health.state}: {health.message}", *self._pods_of(observer, ref)])
-        self._settled.update(refs)
-        return ""
-
-    def _settled_health(self, observer: Cluster, refs: list[ObjectRef]) -> dict[ObjectRef, Health]:
-        """By a watch of each place where that is a few, else by looking again and again, as for checks."""
-        checked, found = refs, dict[ObjectRef, Health]()
-        if len({(ref.group_kind, ref.namespace) for ref in refs}) <= MAX_WATCHES:
-            checked = [ref for ref in refs if self._is_checked(ref)]
-            found = until_settled(observer, refs, timeout_seconds=self._left(), while_waiting=self._pulse)
-        if any(one.state is HealthState.FAILED for one in found.values()):
-            return found
-        checks, left = self._terms.checks, self._left()
-        return found | until_sound(observer, checked, checks, timeout_seconds=left, while_waiting=self._pulse)
-
     def _until_gone(self, uids: Mapping[ObjectRef, str]) -> dict[ObjectRef, str]:
-        return until_gone(self._cluster, uids, timeout_seconds=self._left(), while_waiting=self._pulse)
+        patience = self._patience
+        return until_gone(self._cluster, uids, timeout_seconds=patience.left, while_waiting=patience.pulse)
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        return self._result(self._pool.submit(self._writer.patiently, call))
-
-    def _result(self, future: Future[T]) -> T:
-        """What a thread of the pool came to."""
-        while not future.done() and not wait([future], timeout=_PULSE_SECONDS).done:
-            self._pulse()
-        return future.result()
-
-    def _pulse(self) -> None:
-        try:
-            self._terms.while_waiting()
-        except PratiqueError as exc:
-            self._ended_by = exc
-            raise
-
-    def _pods_of(self, observer: Cluster, ref: ObjectRef) -> list[str]:
-        if ref.group not in {"apps", "batch"}:
-            return []
-        try:
-            return failing_pods(observer, observer.get(ref) or {})
-        except PratiqueError:
-            return []  # only the why is missing; that it is not well has been said
-
-    def _unserved(self, phase: Phase) -> str:
-        """A CRD may be established a moment before its kind is served."""
-        if phase.name != "crds" or not self._changes(phase):
-            return ""
-        self._cluster.forget_discovery()
-        for manifest in phase.manifests:
-            spec = manifest.body.get("spec") or {}
-            group, kind = str(spec.get("group") or ""), str((spec.get("names") or {}).get("kind") or "")
-            while self._cluster.resource_of(group, "", kind) is None:
-                if self._left() <= _SERVED_PAUSE_SECONDS:
-                    return f"phase crds: {kind}.{group} is established and not served"
-                self._pulse()
-                time.sleep(_SERVED_PAUSE_SECONDS)
-        return ""
+        return self._patience.result(self._pool.submit(self._writer.patiently, call))
 
     # Deleting
 
@@ -358,7 +259,7 @@ class _Apply:
             yield from (_skipped(one, self._stopped) for one in planned)
             return
         self._terms.before_phase(f"delete {going.name}")
-        asked = [self._result(one) for one in [self._pool.submit(self._delete, each) for each in planned]]
+        asked = [self._patience.result(one) for one in [self._pool.submit(self._delete, each) for each in planned]]
         left = self._until_gone({one.ref: one.uid for one in asked if one.state is OutcomeState.DONE})
         for outcome in asked:
             words = outcome.message or left.get(outcome.ref, "")
@@ -375,7 +276,7 @@ class _Apply:
         if is_system_namespace(ref):
             return Outcome(ref, Action.DELETE, OutcomeState.FAILED, f"{ref} belongs to Kubernetes itself", uid)
         try:
-            self._writer.patiently(lambda: self._cluster.delete(ref, uid=uid))
+            self._writer.patiently(lambda: self._cluster.delete(in_served_version(self._cluster, ref), uid=uid))
         except PreconditionFailed:
             return Outcome(ref, Action.DELETE, OutcomeState.UNCHANGED, f"{ref} was made again by somebody else", uid)
         except UnknownKind:
@@ -393,7 +294,7 @@ class _Apply:
             self._terms.before_phase("release")
         for chunk in _chunks(gone):
             for planned, released in [(one, self._pool.submit(self._release, one)) for one in chunk]:
-                outcome = self._result(released)
+                outcome = self._patience.result(released)
                 if outcome.state is OutcomeState.FAILED:
                     self._stopped = self._stopped or f"phase release: {outcome.ref} failed"
                 else:
@@ -404,7 +305,7 @@ class _Apply:
         """Marks that may not be taken away stay: they are no reason to go on holding what nobody wants held."""
         words, state = list(planned.warnings), OutcomeState.UNCHANGED
         try:
-            self._writer.release(planned.ref, planned.uid)
+            self._writer.release(in_served_version(self._cluster, planned.ref), planned.uid)
         except UnknownKind:
             words.append("gone with its kind")
         except Unreachable as exc:
@@ -426,14 +327,11 @@ class _Apply:
             except UnknownKind:
                 live = None
             except PratiqueError as exc:
-                if exc is self._ended_by:
+                if exc is self._patience.ended_by:
                     raise
                 continue
             if live is None or nonce_of(live) != item.nonce:
                 self._inventory.forget(item.ref, "")
-
-    def _left(self) -> float:
-        return max(self._end - time.monotonic(), 0.0)
 
 
 def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction]:

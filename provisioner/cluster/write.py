@@ -118,7 +118,7 @@ class Writer:
             if live is None or uid_of(live) != uid or marks == NO_MARKS:
                 return
             meta = {"name": ref.name, "namespace": ref.namespace, "resourceVersion": version_of(live)}
-            part = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {**meta, **marks.taken_away()}}
+            part = {"apiVersion": live["apiVersion"], "kind": ref.kind, "metadata": {**meta, **marks.taken_away()}}
             try:
                 self.patiently(partial(self.cluster.merge, part, field_manager=self.field_manager))
             except PreconditionFailed:
