@@ -24,11 +24,11 @@ from provisioner.cluster.access import review_self
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
-from provisioner.cluster.marks import Owner
 from provisioner.cluster.order import deletion_phases, phases
 from provisioner.cluster.plan import plan as make_plan
 from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.planning import Options
+from provisioner.cluster.tracking import Owner
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater
 from provisioner.probes import HealthCheck
 from provisioner.rbac import Subject

@@ -32,8 +32,8 @@ from provisioner.cluster.drift import CORRECTABLE, Change, Held
 from provisioner.cluster.fight import PEACE
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.left_out import IsScaled, has_replicas, scaled_by
-from provisioner.cluster.marks import Marks
 from provisioner.cluster.order import phases
+from provisioner.cluster.tracking import Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.values import Manifest
@@ -113,7 +113,7 @@ def _work(case: Case, items: list[InventoryItem]) -> None:
             drifts.drop(item)
     items = _recovered(case, [item for item in items if ref_of(item).identity in comparable])
     owner = owner_of(case.revision)
-    held = [Held(manifests[ref_of(one).identity], one.uid, Marks.of(one.nonce, owner)) for one in items]
+    held = [Held(manifests[ref_of(one).identity], one.uid, Tracking.of(one.nonce, owner)) for one in items]
     is_scaled = scaled_by(case.service, {one.manifest.ref.namespace for one in held if has_replicas(one.manifest)})
     looks = look_at(case.installer, held, manager=FIELD_MANAGER, is_scaled=is_scaled)
     found = {look.ref.identity: (item, look) for item, look in zip(items, looks, strict=True)}
@@ -214,7 +214,7 @@ def _put_back(case: Case, item: InventoryItem, look: Look, is_scaled: IsScaled) 
         # A pending nonce is used again: a write of it may still be on its way from a worker that was thought dead.
         nonce = item.nonce if not item.uid else secrets.token_hex(16)
         inventory.intend(look.ref, nonce)
-        look = replace(look, held=replace(look.held, marks=Marks.of(nonce, owner_of(case.revision))))
+        look = replace(look, held=replace(look.held, tracking=Tracking.of(nonce, owner_of(case.revision))))
     corrected = put_back(case.installer, look, manager=FIELD_MANAGER, is_scaled=is_scaled)
     inventory.confirm(look.ref, nonce, corrected.uid)
     drifts.note_correction(

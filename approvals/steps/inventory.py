@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 
 from approvals.models import BundleDeployment, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.cluster.marks import Owner
 from provisioner.cluster.planning import Options
+from provisioner.cluster.tracking import Owner
 from provisioner.errors import BadSource
 from provisioner.values import CollisionProtection, DeletionPolicy, GroupKind, Identity, ObjectRef
 from provisioner.values import InventoryItem as Item

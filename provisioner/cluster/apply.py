@@ -18,7 +18,6 @@ from typing import TypeVar
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity
-from provisioner.cluster.marks import Owner, nonce_of
 from provisioner.cluster.order import (
     DeletionPhase,
     Phase,
@@ -29,7 +28,8 @@ from provisioner.cluster.order import (
 )
 from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.pruning import bodies_of, in_served_version
-from provisioner.cluster.settling import IDLE, Asked, Patience, Settling, changes
+from provisioner.cluster.tracking import Owner, nonce_of
+from provisioner.cluster.waits import IDLE, Asked, Patience, Waits, changes
 from provisioner.cluster.watch import until_gone
 from provisioner.cluster.write import Job, Writer
 from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind, Unreachable
@@ -133,7 +133,7 @@ class _Apply:
         self._patience = Patience(terms.timeout_seconds, terms.while_waiting)
         self._writer = Writer(cluster, terms.field_manager, self._patience.end, terms.owner)
         asked = Asked(terms.observer or cluster, terms.checks, terms.before_wait)
-        self._settling = Settling(cluster, actions, asked, self._patience)
+        self._waits = Waits(cluster, actions, asked, self._patience)
         self._stopped = ""
 
     def run(self, content: Content) -> Iterator[Outcome]:
@@ -141,7 +141,7 @@ class _Apply:
         for index, phase in enumerate(wished):
             yield from self._phase(phase)
             if not self._stopped:
-                self._stopped = self._settling.of_phase(phase, wished[index + 1 :])
+                self._stopped = self._waits.of_phase(phase, wished[index + 1 :])
         known = {one.ref.identity for one in content.manifests}
         leaving = [one for identity, one in self._actions.items() if identity not in known]
         yield from self._let_go([one for one in leaving if one.action is Action.NONE])
@@ -170,7 +170,7 @@ class _Apply:
         todo = [one for one in planned if one[1].action not in IDLE]
         if todo and not self._stopped:
             needed = [self._actions[identity] for identity in sorted(step.needs)]
-            words = self._settling.of([one.ref for one in needed if one.action not in IDLE])
+            words = self._waits.of([one.ref for one in needed if one.action not in IDLE])
             self._stopped = f"phase {phase}: {words}" if words else ""
         if self._stopped:
             yield from (_skipped(action, self._stopped) for _, action in todo)
@@ -302,7 +302,7 @@ class _Apply:
                 yield outcome
 
     def _release(self, planned: PlannedAction) -> Outcome:
-        """Marks that may not be taken away stay: they are no reason to go on holding what nobody wants held."""
+        """Tracking that may not be taken away stay: they are no reason to go on holding what nobody wants held."""
         words, state = list(planned.warnings), OutcomeState.UNCHANGED
         try:
             self._writer.release(in_served_version(self._cluster, planned.ref), planned.uid)

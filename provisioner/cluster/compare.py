@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from provisioner.cluster.marks import without_marks
+from provisioner.cluster.tracking import without_tracking
 from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
@@ -60,7 +60,7 @@ _LARGE = 1024
 
 
 def cleaned(obj: JsonObject) -> dict[str, Any]:
-    """A copy without status, server-kept metadata and our marks. Holds a Secret's values still: see `masked`."""
+    """A copy without status, server-kept metadata and our tracking. Holds a Secret's values still: see `masked`."""
     copied = {
         key: _cleaned_metadata(value or {}) if key == "metadata" else _copied(value)
         for key, value in obj.items()
@@ -72,7 +72,7 @@ def cleaned(obj: JsonObject) -> dict[str, Any]:
 
 def _cleaned_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Left out before it is copied: the managed fields alone are often more than the rest of an object."""
-    return without_marks({key: _copied(value) for key, value in metadata.items() if key not in _SERVER_METADATA})
+    return without_tracking({key: _copied(value) for key, value in metadata.items() if key not in _SERVER_METADATA})
 
 
 def _copied(value: Any) -> Any:

@@ -26,8 +26,8 @@ from provisioner.cluster.drift import (
 )
 from provisioner.cluster.failures import is_of_webhook
 from provisioner.cluster.left_out import IsScaled, has_replicas
-from provisioner.cluster.marks import Marks
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
+from provisioner.cluster.tracking import Tracking
 from provisioner.errors import ClusterError, InvalidObject, PreconditionFailed, UnknownKind, Unreachable
 from provisioner.values import JsonObject, Manifest, ObjectRef
 
@@ -101,9 +101,9 @@ def put_back(cluster: Cluster, look: Look, *, manager: str, is_scaled: IsScaled)
 
 def _written(cluster: Cluster, look: Look, sent: Manifest, manager: str) -> Applied:
     if look.live is None:
-        body = body_of(sent, marks=look.held.marks, resource_version=MUST_NOT_EXIST)
+        body = body_of(sent, tracking=look.held.tracking, resource_version=MUST_NOT_EXIST)
         return cluster.apply(body, field_manager=manager)
-    body = body_of(sent, marks=look.held.marks, uid=uid_of(look.live), resource_version=version_of(look.live))
+    body = body_of(sent, tracking=look.held.tracking, uid=uid_of(look.live), resource_version=version_of(look.live))
     try:
         return cluster.apply(body, field_manager=manager, force=True)
     except InvalidObject as exc:
@@ -140,7 +140,7 @@ def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> 
         left = left_to_others(held.manifest, is_scaled=has_replicas(held.manifest) and is_scaled(held.manifest.ref))
         sent = to_apply(held.manifest, live, manager=manager, left=left)
         try:
-            expected = _asked(cluster, sent, live, held.marks, manager)
+            expected = _asked(cluster, sent, live, held.tracking, manager)
         except PreconditionFailed:
             continue
         drift = compare(held, live, expected, manager=manager, left=left)
@@ -148,12 +148,12 @@ def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> 
     return Look(held, problem=f"{held.manifest.ref} changes faster than it can be looked at")
 
 
-def _asked(cluster: Cluster, sent: Manifest, live: JsonObject, marks: Marks, manager: str) -> JsonObject | None:
+def _asked(cluster: Cluster, sent: Manifest, live: JsonObject, tracking: Tracking, manager: str) -> JsonObject | None:
     """What the server would make of it; None where it cannot be asked.
 
     A webhook does not let it or does not answer, or the object is of an old version.
     """
-    body = body_of(sent, marks=marks, uid=uid_of(live), resource_version=version_of(live))
+    body = body_of(sent, tracking=tracking, uid=uid_of(live), resource_version=version_of(live))
     try:
         return cluster.apply(body, field_manager=manager, dry_run=True, force=True).object
     except InvalidObject as exc:

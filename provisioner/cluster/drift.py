@@ -28,7 +28,7 @@ from provisioner.cluster.field_owners import (
     value_at,
     words,
 )
-from provisioner.cluster.marks import NO_MARKS, Marks
+from provisioner.cluster.tracking import NO_TRACKING, Tracking
 from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
 
@@ -125,7 +125,7 @@ class Held:
 
     manifest: Manifest
     uid: str
-    marks: Marks = NO_MARKS
+    tracking: Tracking = NO_TRACKING
 
 
 def fingerprint(obj: JsonObject) -> str:

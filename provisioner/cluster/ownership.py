@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from provisioner.cluster.compare import owner_words, uid_of
-from provisioner.cluster.marks import NONCE, OWNER_NAME, nonce_of
 from provisioner.cluster.order import is_system_namespace
+from provisioner.cluster.tracking import NONCE, OWNER_NAME, nonce_of
 from provisioner.values import CollisionProtection, GroupKind, JsonObject, ObjectRef
 
 _SECRET = GroupKind("", "Secret")

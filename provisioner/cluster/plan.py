@@ -20,12 +20,12 @@ from provisioner.cluster.failures import is_immutable_field
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.left_out import without_theirs
 from provisioner.cluster.live import PARALLEL, read_many
-from provisioner.cluster.marks import LARGEST_MARKS, NO_MARKS, Marks
 from provisioner.cluster.order import created_namespaces, defined_kinds, phases, served_versions
 from provisioner.cluster.own_webhooks import is_served_by_own, names_of, untried_words
 from provisioner.cluster.ownership import objection_to_adoption
 from provisioner.cluster.planning import Options, Scene, offline, says, standing, stopped
 from provisioner.cluster.pruning import deletions, leaving
+from provisioner.cluster.tracking import LARGEST_TRACKING, NO_TRACKING, Tracking
 from provisioner.cluster.unchanged import is_applied
 from provisioner.errors import (
     AlreadyExists,
@@ -110,10 +110,10 @@ def plan_digest(actions: Iterable[PlannedAction]) -> str:
 
 
 def body_of(
-    manifest: Manifest, *, marks: Marks = NO_MARKS, uid: str = "", resource_version: str = ""
+    manifest: Manifest, *, tracking: Tracking = NO_TRACKING, uid: str = "", resource_version: str = ""
 ) -> dict[str, Any]:
-    """The object to send: the content's, with its preconditions and our marks."""
-    meta = marks.suited_to(manifest.body).put_on(manifest.body.get("metadata") or {})
+    """The object to send: the content's, with its preconditions and our tracking."""
+    meta = tracking.suited_to(manifest.body).put_on(manifest.body.get("metadata") or {})
     if uid:
         meta["uid"] = uid
     if resource_version:
@@ -255,13 +255,13 @@ def _proved(
 ) -> PlannedAction:
     """The action by a server-side dry-run; `live` is ours, or None for an object that does not exist.
 
-    It is asked with marks, as it is written with some: annotations are limited in size. `sent` is the part of the
+    It is asked with tracking, as it is written with some: annotations are limited in size. `sent` is the part of the
     manifest to ask with, where another part is others' to write.
     """
     uid, version = (uid_of(live), version_of(live)) if live else ("", MUST_NOT_EXIST)
-    marks = Marks.on(live or {})
-    marks = marks if marks.annotations else LARGEST_MARKS
-    body = body_of(sent or manifest, marks=marks, uid=uid, resource_version=version)
+    tracking = Tracking.on(live or {})
+    tracking = tracking if tracking.annotations else LARGEST_TRACKING
+    body = body_of(sent or manifest, tracking=tracking, uid=uid, resource_version=version)
     is_provable = manifest.ref.group_kind not in scene.new_kinds
     is_ours = live is None or uid == scene.inventory.get(manifest.ref.identity, "")
     action = Action.CREATE if live is None else Action.UPDATE if is_ours else Action.ADOPT

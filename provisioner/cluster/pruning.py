@@ -15,7 +15,7 @@ from provisioner.cluster.order import deletion_phases, is_system_namespace
 from provisioner.cluster.own_webhooks import untried_words
 from provisioner.cluster.planning import Scene, says, standing, stopped
 from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
-from provisioner.values import Action, Content, JsonObject, Manifest, ObjectRef, PlannedAction
+from provisioner.values import Action, Content, DeletionPolicy, JsonObject, Manifest, ObjectRef, PlannedAction
 
 # An object that stays when its content has it no more.
 PRUNE, KEEP = "core.rukpak.io/prune", "false"
@@ -54,7 +54,8 @@ def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
     ours = scene.inventory[ref.identity]
     planned = PlannedAction(ref, Action.DELETE, ours)
     if scene.options.is_orphaning:
-        return _let_go(planned, f"{ref} stays as it is; from now on nobody looks after it")
+        words = f"{ref} stays as it is, because spec.deletionPolicy is {DeletionPolicy.ORPHAN}"
+        return _let_go(planned, f"{words}; from now on nobody looks after it")
     if is_system_namespace(ref):
         return replace(
             planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"

@@ -12,30 +12,31 @@ from typing import Any
 
 import orjson
 
-from provisioner.cluster.marks import NONCE, Marks
+from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.values import JsonObject
 
 _FIELD, _ITEM, _VALUE, _SELF = "f:", "k:", "v:", "."
 
 
 def is_applied(wished: JsonObject, live: JsonObject, *, field_manager: str) -> bool:
-    """Whether `live` is what an apply of `wished` by `field_manager`, with the object's own marks, would leave."""
+    """Whether `live` is what an apply of `wished` by `field_manager`, with the object's own tracking, would leave."""
     entries = [
         entry
         for entry in (live.get("metadata") or {}).get("managedFields") or []
         if entry.get("manager") == field_manager and entry.get("operation") == "Apply" and not entry.get("subresource")
     ]
-    marks = Marks.on(live)
-    if len(entries) != 1 or entries[0].get("apiVersion") != wished.get("apiVersion") or NONCE not in marks.annotations:
+    tracking = Tracking.on(live)
+    is_ours = len(entries) == 1 and NONCE in tracking.annotations
+    if not is_ours or entries[0].get("apiVersion") != wished.get("apiVersion"):
         return False
-    return _holds(_sent(wished, marks), live, entries[0].get("fieldsV1") or {})
+    return _holds(_sent(wished, tracking), live, entries[0].get("fieldsV1") or {})
 
 
-def _sent(wished: JsonObject, marks: Marks) -> dict[str, Any]:
+def _sent(wished: JsonObject, tracking: Tracking) -> dict[str, Any]:
     """What of an apply becomes fields: all but what names the object."""
     meta = {key: value for key, value in (wished.get("metadata") or {}).items() if key not in {"name", "namespace"}}
     body = {key: value for key, value in wished.items() if key not in {"apiVersion", "kind", "metadata"}}
-    return {**body, "metadata": marks.put_on(meta)}
+    return {**body, "metadata": tracking.put_on(meta)}
 
 
 def _holds(wished: object, live: object, owned: Mapping[str, Any]) -> bool:

@@ -26,9 +26,9 @@ from provisioner.cluster.compare import (
     version_of,
 )
 from provisioner.cluster.left_out import without_theirs
-from provisioner.cluster.marks import NO_MARKS, Marks, Owner, nonce_of
 from provisioner.cluster.ownership import holder_of
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
+from provisioner.cluster.tracking import NO_TRACKING, Owner, Tracking, nonce_of
 from provisioner.errors import (
     AlreadyExists,
     FieldConflict,
@@ -56,7 +56,7 @@ T = TypeVar("T")
 class Job:
     """One object to write. `uid` is that of the live object if it is ours, or to be adopted as planned and approved.
 
-    It is "" for one that must not exist yet. `found` are marks that somebody else wrote over ours, and that stay.
+    It is "" for one that must not exist yet. `found` is tracking that somebody else wrote over ours, and that stays.
     """
 
     manifest: Manifest
@@ -64,7 +64,7 @@ class Job:
     nonce: str
     uid: str = ""
     is_resumed: bool = False
-    found: Marks | None = None
+    found: Tracking | None = None
 
     @property
     def is_adoption(self) -> bool:
@@ -108,17 +108,17 @@ class Writer:
             return Outcome(ref, action, OutcomeState.FAILED, str(exc), "" if job.is_adoption else job.uid)
 
     def release(self, ref: ObjectRef, uid: str) -> None:
-        """Take our marks from an object that stays and is not ours from now on, so that anybody may adopt it.
+        """Take our tracking from an object that stays and is not ours from now on, so that anybody may adopt it.
 
         One that somebody made again since is left as it is.
         """
         for _ in range(_REBASES):
             live = self.patiently(lambda: self.cluster.get(ref))
-            marks = Marks.on(live or {})
-            if live is None or uid_of(live) != uid or marks == NO_MARKS:
+            tracking = Tracking.on(live or {})
+            if live is None or uid_of(live) != uid or tracking == NO_TRACKING:
                 return
             meta = {"name": ref.name, "namespace": ref.namespace, "resourceVersion": version_of(live)}
-            part = {"apiVersion": live["apiVersion"], "kind": ref.kind, "metadata": {**meta, **marks.taken_away()}}
+            part = {"apiVersion": live["apiVersion"], "kind": ref.kind, "metadata": {**meta, **tracking.taken_away()}}
             try:
                 self.patiently(partial(self.cluster.merge, part, field_manager=self.field_manager))
             except PreconditionFailed:
@@ -144,8 +144,8 @@ class Writer:
             pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
     def _apply(self, job: Job, uid: str, resource_version: str, *, dry_run: bool = False) -> Applied:
-        marks = job.found or Marks.of(job.nonce, self.owner)
-        body = body_of(job.manifest, marks=marks, uid=uid, resource_version=resource_version)
+        tracking = job.found or Tracking.of(job.nonce, self.owner)
+        body = body_of(job.manifest, tracking=tracking, uid=uid, resource_version=resource_version)
         catching_up = (Forbidden, UnknownKind) if _waits_for_others(job.manifest.ref) else (UnknownKind,)
         try:
             return self.patiently(
@@ -182,7 +182,7 @@ class Writer:
         return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
 
     def _update_marked(self, job: Job) -> Outcome:
-        """Update what the uid proves to be ours; a mark that somebody wrote over there proves nothing, and stays.
+        """Update what the uid proves to be ours; tracking that somebody wrote over ours proves nothing, and stays.
 
         So does what another controller is there to write.
         """
@@ -190,8 +190,8 @@ class Writer:
             return self._update(job, job.uid)
         except FieldConflict:
             live = self.patiently(lambda: self.cluster.get(job.manifest.ref)) or {}
-            found = Marks.on(live)
-            found_instead = None if job.is_adoption or found == NO_MARKS else found
+            found = Tracking.on(live)
+            found_instead = None if job.is_adoption or found == NO_TRACKING else found
             again = replace(job, found=found_instead, manifest=self._without_theirs(job, live))
             if again == job:
                 raise

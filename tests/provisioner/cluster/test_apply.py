@@ -8,8 +8,8 @@ import pytest
 
 from provisioner.cluster.apply import Terms, apply, recover
 from provisioner.cluster.inventory import MemoryInventory
-from provisioner.cluster.marks import NONCE
 from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.tracking import NONCE
 from provisioner.errors import PlanChanged, PreconditionFailed
 from provisioner.values import Action, Identity, InventoryItem, ObjectRef, OutcomeState, Plan
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.inventory import MemoryInventory
-from provisioner.cluster.marks import NONCE
 from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.tracking import NONCE
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef, OutcomeState, Plan
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states

@@ -20,7 +20,7 @@ from provisioner.cluster.compare import (
     owner_words,
     share_texts,
 )
-from provisioner.cluster.marks import NONCE
+from provisioner.cluster.tracking import NONCE
 
 
 def secret(**values: str) -> dict[str, Any]:

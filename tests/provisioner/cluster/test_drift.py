@@ -19,8 +19,8 @@ from provisioner.cluster.correct import Corrected, Look, look_at, put_back
 from provisioner.cluster.drift import Change, Drift, DriftKind, Held, fingerprint, left_to_others, to_apply
 from provisioner.cluster.field_owners import value_at
 from provisioner.cluster.left_out import scaled_by
-from provisioner.cluster.marks import NONCE, Marks
 from provisioner.cluster.plan import body_of
+from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed, TryLater
 from provisioner.values import JsonObject, Manifest, ObjectRef
 from tests.controlplane.endpoint import Endpoint
@@ -31,7 +31,7 @@ OTHER = "kubectl-edit"
 
 def held(scene: Scene, obj: dict[str, Any]) -> Held:
     item = scene.inventory.items()[ObjectRef.of(obj).identity]
-    return Held(Manifest(obj), item.uid, Marks.of(item.nonce))
+    return Held(Manifest(obj), item.uid, Tracking.of(item.nonce))
 
 
 def look(scene: Scene, obj: dict[str, Any]) -> Look:
@@ -177,7 +177,7 @@ def test_a_deleted_object_is_gone_and_is_created_again_only_if_it_is_still_absen
 
 def test_S20_an_object_made_again_by_somebody_else_is_reported_and_never_adopted(scene: Scene) -> None:
     settings = deployed(scene, scene.config_map(a="1"))
-    copied = body_of(Manifest(settings), marks=Marks.of("guessed"))
+    copied = body_of(Manifest(settings), tracking=Tracking.of("guessed"))
     scene.cluster.delete(ObjectRef.of(settings))
     scene.cluster.apply(copied, field_manager=MANAGER)
     seen = look(scene, settings)

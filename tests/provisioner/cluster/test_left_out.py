@@ -11,7 +11,7 @@ import pytest
 
 from provisioner.cluster.correct import look_at
 from provisioner.cluster.drift import Held
-from provisioner.cluster.marks import Marks
+from provisioner.cluster.tracking import Tracking
 from provisioner.errors import FieldConflict, PratiqueError, PreconditionFailed
 from provisioner.values import Action, CollisionProtection, Manifest, ObjectRef, OutcomeState
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states
@@ -136,7 +136,7 @@ def test_an_injected_certificate_in_the_place_of_another_is_not_drift(scene: Sce
     scene.deploy(hook)
     inject(scene, hook)
     item = scene.inventory.items()[ObjectRef.of(hook).identity]
-    held = Held(Manifest(hook), item.uid, Marks.of(item.nonce))
+    held = Held(Manifest(hook), item.uid, Tracking.of(item.nonce))
     (found,) = look_at(scene.cluster, [held], manager=MANAGER, is_scaled=lambda _: False)
     assert (found.drift, found.problem) == (None, "")
 

@@ -10,8 +10,8 @@ import pytest
 
 from provisioner.cluster.correct import look_at, put_back
 from provisioner.cluster.drift import DriftKind, Held
-from provisioner.cluster.marks import Marks
 from provisioner.cluster.old_versions import WORDS
+from provisioner.cluster.tracking import Tracking
 from provisioner.values import Action, Manifest, ObjectRef
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures
 
@@ -67,7 +67,7 @@ def test_its_drift_is_seen_and_put_back(dropped: Scene) -> None:
     live: Any = dropped.live(wished)
     dropped.cluster.replace({**live, "spec": {**live["spec"], "size": 9}}, field_manager="kubectl-edit")
     item = dropped.inventory.items()[ObjectRef.of(wished).identity]
-    held = Held(Manifest(wished), item.uid, Marks.of(item.nonce))
+    held = Held(Manifest(wished), item.uid, Tracking.of(item.nonce))
 
     (found,) = look_at(dropped.cluster, [held], manager=MANAGER, is_scaled=lambda _: False)
     assert found.drift

@@ -11,10 +11,10 @@ import pytest
 
 from provisioner.cluster.correct import look_at
 from provisioner.cluster.drift import Held
-from provisioner.cluster.marks import Marks
 from provisioner.cluster.observing import observe
 from provisioner.cluster.order import phases
 from provisioner.cluster.own_webhooks import names_of, untried_words
+from provisioner.cluster.tracking import Tracking
 from provisioner.errors import Unreachable
 from provisioner.values import Action, HealthState, Manifest, ObjectRef, OutcomeState
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures
@@ -141,7 +141,7 @@ def test_what_another_webhook_keeps_from_being_tried_is_compared_by_its_values(
     other.deploy(web)
     items = scene.inventory.items() | other.inventory.items()
     known = [(one, items[ObjectRef.of(one).identity]) for one in (kept, web)]
-    held = [Held(Manifest(one), item.uid, Marks.of(item.nonce)) for one, item in known]
+    held = [Held(Manifest(one), item.uid, Tracking.of(item.nonce)) for one, item in known]
     found = look_at(scene.cluster, held, manager=MANAGER, is_scaled=lambda _: False)
     assert [(look.drift, look.problem) for look in found] == [(None, ""), (None, "")]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.graph import DEPENDS_ON
-from provisioner.cluster.marks import NO_MARKS, NONCE, OWNER_NAME, Marks, Owner, nonce_of
 from provisioner.cluster.pruning import PRUNE
+from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER_NAME, Owner, Tracking, nonce_of
 from provisioner.errors import EmptyBundle
 from provisioner.values import Action, CollisionProtection, Identity, ObjectRef, OutcomeState
 from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states
@@ -41,7 +41,7 @@ def test_what_says_that_it_stays_is_kept_and_let_go(scene: Scene):
     assert "core.rukpak.io/prune: false" in action_of(planned, kept(scene)).warnings[0]
     assert failures(scene.apply(planned, stays)) == []
     assert scene.live(kept(scene))["data"] == {"a": "1"}
-    assert Marks.on(scene.live(kept(scene))) == NO_MARKS
+    assert Tracking.on(scene.live(kept(scene))) == NO_TRACKING
     assert {item.ref.name for item in scene.inventory.items().values()} == {"stays"}
 
 
@@ -80,13 +80,13 @@ def test_S15_orphans_stay_as_they_are_and_anybody_may_adopt_them(scene: Scene):
     assert scene.inventory.items() == {}
     live = scene.live(web)
     assert (live["metadata"]["uid"], live["spec"]) == (before["metadata"]["uid"], before["spec"])
-    assert [Marks.on(scene.live(one)) for one in (web, settings)] == [NO_MARKS, NO_MARKS]
+    assert [Tracking.on(scene.live(one)) for one in (web, settings)] == [NO_TRACKING, NO_TRACKING]
     successor = Scene(scene.cluster, scene.namespace)
     adopting = successor.plan(web, settings, collision_protection=CollisionProtection.IF_NO_CONTROLLER)
     assert set(actions(adopting).values()) == {Action.ADOPT}
     assert failures(successor.apply(adopting, web, settings, owner=Owner("pier", 1))) == []
     assert scene.live(web)["metadata"]["uid"] == before["metadata"]["uid"]
-    assert Marks.on(scene.live(web)) == Marks.of(nonce_of(scene.live(web)), Owner("pier", 1))
+    assert Tracking.on(scene.live(web)) == Tracking.of(nonce_of(scene.live(web)), Owner("pier", 1))
 
 
 def test_an_orphan_whose_status_is_written_meanwhile_is_released_all_the_same(scene: Scene):
@@ -94,17 +94,17 @@ def test_an_orphan_whose_status_is_written_meanwhile_is_released_all_the_same(sc
     planned = scene.plan(is_orphaning=True)
     annotate(scene, settings, "true")
     assert failures(scene.apply(planned)) == []
-    assert Marks.on(scene.live(settings)) == NO_MARKS
+    assert Tracking.on(scene.live(settings)) == NO_TRACKING
 
 
 def test_the_marks_of_what_somebody_made_again_are_left_to_them(scene: Scene):
     scene.deploy(settings := scene.config_map(a="1"))
     planned = scene.plan(is_orphaning=True)
     scene.cluster.delete(ObjectRef.of(settings))
-    marked = {**settings, "metadata": Marks.of("theirs", Owner("pier", 3)).put_on(settings["metadata"])}
+    marked = {**settings, "metadata": Tracking.of("theirs", Owner("pier", 3)).put_on(settings["metadata"])}
     scene.cluster.apply(marked, field_manager="somebody")
     assert failures(scene.apply(planned)) == []
-    assert Marks.on(scene.live(settings)) == Marks.of("theirs", Owner("pier", 3))
+    assert Tracking.on(scene.live(settings)) == Tracking.of("theirs", Owner("pier", 3))
 
 
 def test_an_orphan_that_may_not_be_written_is_let_go_and_it_is_said(scene: Scene):
@@ -131,7 +131,7 @@ def test_an_orphan_that_may_not_be_written_is_let_go_and_it_is_said(scene: Scene
     (done,) = reader.apply(planned)
     assert done.state is OutcomeState.UNCHANGED
     assert "it still names its owner" in done.message
-    assert (scene.inventory.items(), Marks.on(scene.live(settings)).labels[OWNER_NAME]) == ({}, "harbour")
+    assert (scene.inventory.items(), Tracking.on(scene.live(settings)).labels[OWNER_NAME]) == ({}, "harbour")
 
 
 def test_an_empty_bundle_is_refused(scene: Scene):
@@ -216,7 +216,7 @@ def test_what_was_let_go_can_be_adopted_again(scene: Scene) -> None:
 
 def test_what_was_let_go_and_could_not_be_written_says_how_it_can_be_adopted(scene: Scene) -> None:
     settings = scene.config_map()
-    marked = {**settings, "metadata": Marks.of("n" * 32, Owner("harbour", 1)).put_on(settings["metadata"])}
+    marked = {**settings, "metadata": Tracking.of("n" * 32, Owner("harbour", 1)).put_on(settings["metadata"])}
     scene.cluster.apply(marked, field_manager="somebody")
     refused = action_of(scene.plan(settings, collision_protection=CollisionProtection.IF_NO_CONTROLLER), settings)
     assert "another deployment of Pratique (harbour)" in refused.problem

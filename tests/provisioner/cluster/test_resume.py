@@ -11,7 +11,7 @@ from provisioner.cluster.api import Cluster
 from provisioner.cluster.apply import Terms, apply
 from provisioner.cluster.compare import cleaned, uid_of
 from provisioner.cluster.inventory import MemoryInventory, ObjectIdentity
-from provisioner.cluster.marks import nonce_of
+from provisioner.cluster.tracking import nonce_of
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef
 from tests.provisioner.cluster.mortal import KILLED, FileInventory, Work, run_and_die
 from tests.provisioner.cluster.scene import MANAGER, Scene, content, failures

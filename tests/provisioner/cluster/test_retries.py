@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster import transport
-from provisioner.cluster.marks import NONCE
+from provisioner.cluster.tracking import NONCE
 from provisioner.values import CollisionProtection, ObjectRef, OutcomeState
 from tests.controlplane.endpoint import Endpoint
 from tests.provisioner.cluster.flaky import Line, Trouble, flaky, status

@@ -10,8 +10,8 @@ import pytest
 
 from provisioner.cluster.compare import cleaned
 from provisioner.cluster.live import WORTH_A_LIST, read_many
-from provisioner.cluster.marks import NONCE, Marks
 from provisioner.cluster.plan import body_of
+from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.cluster.unchanged import is_applied
 from provisioner.values import Action, Identity, Manifest, ObjectRef
 from tests.controlplane.endpoint import Endpoint
@@ -123,7 +123,7 @@ def test_where_it_is_known_the_server_says_the_same(scene: Scene):
         assert found is not None
         if is_applied(obj, found, field_manager=MANAGER):
             known.add(obj["kind"])
-            body = body_of(Manifest(obj), marks=Marks.on(found))
+            body = body_of(Manifest(obj), tracking=Tracking.on(found))
             asked = scene.cluster.apply(body, field_manager=MANAGER, dry_run=True).object
             assert cleaned(asked) == cleaned(found)
     assert known >= {"ConfigMap", "Service", "Deployment", "ServiceAccount", "Role", "Widget"}

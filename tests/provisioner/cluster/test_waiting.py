@@ -8,7 +8,7 @@ import time
 import pytest
 
 from provisioner.cluster.graph import DEPENDS_ON
-from provisioner.cluster.settling import MAX_WATCHES
+from provisioner.cluster.waits import MAX_WATCHES
 from provisioner.errors import PreconditionFailed
 from provisioner.probes import health_checks
 from provisioner.values import OutcomeState
@@ -45,7 +45,7 @@ def test_a_deployment_becomes_available_before_admission_is_switched_on(scene: S
 def test_what_stands_on_a_workload_comes_when_that_is_available(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, watches: int
 ):
-    monkeypatch.setattr("provisioner.cluster.settling.MAX_WATCHES", watches)
+    monkeypatch.setattr("provisioner.cluster.waits.MAX_WATCHES", watches)
     outcomes = scene.deploy(scene.autoscaler(), scene.deployment(), scene.service(), timeout_seconds=60.0)
     assert failures(outcomes) == []
     assert [one.ref.kind for one in outcomes] == ["Service", "Deployment", "HorizontalPodAutoscaler"]

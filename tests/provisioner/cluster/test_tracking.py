@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.compare import cleaned, masked
-from provisioner.cluster.marks import NO_MARKS, NONCE, OWNER, OWNER_KIND, OWNER_NAME, Marks, Owner, label_value
+from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER, OWNER_KIND, OWNER_NAME, Owner, Tracking, label_value
 from provisioner.values import Action, ObjectRef, OutcomeState
 from tests.provisioner.cluster.scene import Scene, action_of, failures, states
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
-def marks_on(scene: Scene, obj: dict[str, Any]) -> tuple[str, str, str]:
-    found = Marks.on(scene.live(obj) or {})
+def tracking_on(scene: Scene, obj: dict[str, Any]) -> tuple[str, str, str]:
+    found = Tracking.on(scene.live(obj) or {})
     return found.labels[OWNER_KIND], found.labels[OWNER_NAME], found.annotations[OWNER]
 
 
 def test_who_owns_an_object_and_the_revision_that_wrote_it_stand_on_it(scene: Scene) -> None:
     settings, web = scene.config_map(one="1"), scene.deployment()
     assert not failures(scene.deploy(settings, web, owner=Owner("harbour", 6)))
-    assert marks_on(scene, settings) == ("BundleDeployment", "harbour", "BundleDeployment harbour, revision 6")
+    assert tracking_on(scene, settings) == ("BundleDeployment", "harbour", "BundleDeployment harbour, revision 6")
     template = (scene.live(web) or {})["spec"]["template"]["metadata"]
     assert template["labels"] == {"app": "web"}
 
@@ -35,7 +35,7 @@ def test_only_what_a_revision_writes_names_it(scene: Scene) -> None:
     planned = scene.plan(changed, other)
     assert action_of(planned, other).action is Action.NONE
     assert not failures(scene.apply(planned, changed, other, owner=Owner("harbour", 7)))
-    assert [marks_on(scene, one)[2][-1] for one in (settings, other)] == ["7", "6"]
+    assert [tracking_on(scene, one)[2][-1] for one in (settings, other)] == ["7", "6"]
 
 
 def test_an_object_without_them_is_as_it_was_and_gets_them_when_it_is_written(scene: Scene) -> None:
@@ -43,7 +43,7 @@ def test_an_object_without_them_is_as_it_was_and_gets_them_when_it_is_written(sc
     scene.deploy(settings)
     assert action_of(scene.plan(settings), settings).action is Action.NONE
     scene.deploy(scene.config_map(one="2"), owner=Owner("harbour", 2))
-    assert marks_on(scene, settings)[1] == "harbour"
+    assert tracking_on(scene, settings)[1] == "harbour"
 
 
 @pytest.mark.parametrize("part", ["labels", "annotations"])
@@ -69,7 +69,7 @@ def test_a_bundle_that_brings_them_itself_is_marked_as_ours(scene: Scene) -> Non
     settings["metadata"] |= {"labels": {OWNER_NAME: "another", "app": "web"}, "annotations": {OWNER: "x", NONCE: "y"}}
     done = scene.deploy(settings, owner=Owner("harbour", 1))
     assert set(states(done).values()) == {OutcomeState.DONE}
-    assert marks_on(scene, settings)[1] == "harbour"
+    assert tracking_on(scene, settings)[1] == "harbour"
     assert (scene.live(settings) or {})["metadata"]["labels"]["app"] == "web"
     assert action_of(scene.plan(settings), settings).action is Action.NONE
 
@@ -93,10 +93,19 @@ def test_a_job_has_the_labels_that_it_would_have_without_them(scene: Scene, has_
 
 def test_no_comparison_shows_them() -> None:
     plain = {"metadata": {"name": "x"}, "data": {}}
-    marked = {**plain, "metadata": Marks.of("n", Owner("harbour", 1)).put_on(plain["metadata"])}
+    marked = {**plain, "metadata": Tracking.of("n", Owner("harbour", 1)).put_on(plain["metadata"])}
     assert cleaned(marked) == cleaned(plain)
     assert masked(plain, marked) == (plain, plain)
-    assert (Marks.on(plain), Marks.on(marked)) == (NO_MARKS, Marks.of("n", Owner("harbour", 1)))
+    assert (Tracking.on(plain), Tracking.on(marked)) == (NO_TRACKING, Tracking.of("n", Owner("harbour", 1)))
+
+
+@pytest.mark.parametrize("odd", [["a"], "a", 1], ids=str)
+@pytest.mark.parametrize("part", ["labels", "annotations"])
+def test_what_is_no_map_is_left_for_the_server_to_refuse(part: str, odd: Any) -> None:
+    meta = {"name": "x", part: odd}
+    assert Tracking.of("n", Owner("harbour", 1)).put_on(meta)[part] == odd
+    assert Tracking.on({"metadata": meta}) == NO_TRACKING
+    assert cleaned({"metadata": meta})["metadata"] == meta
 
 
 @pytest.mark.parametrize("name", ["a", "a" * 63, "a" * 64, "a" * 54 + ".b" * 50, "a" * 53 + "-.b" + "c" * 190])
@@ -108,10 +117,10 @@ def test_any_name_has_a_label_value_of_its_own(name: str) -> None:
     assert value != label_value(name + "x")
 
 
-def test_S20_marks_prove_nothing(scene: Scene) -> None:
+def test_S20_it_proves_nothing(scene: Scene) -> None:
     """An object that says that it is ours is nobody's of ours: the inventory does not hold it."""
     settings = scene.config_map(one="1")
-    meta = Marks.of("guessed", Owner("harbour", 6)).put_on(settings["metadata"])
+    meta = Tracking.of("guessed", Owner("harbour", 6)).put_on(settings["metadata"])
     scene.cluster.apply({**settings, "metadata": meta}, field_manager="somebody")
     planned = action_of(scene.plan(settings), settings)
     assert "another deployment of Pratique (harbour)" in planned.problem

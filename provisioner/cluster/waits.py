@@ -74,7 +74,7 @@ class Asked:
         return any(check.selects(ref) for check in self.checks)
 
 
-class Settling:
+class Waits:
     """The waits of one apply; what has settled once is not waited for again."""
 
     def __init__(self, cluster: Cluster, actions: Actions, asked: Asked, patience: Patience):

@@ -1,7 +1,7 @@
 """What we write on an object beside the approved content: whose it is, which revision wrote it last, and a nonce.
 
-For people, `kubectl get -l` and other tools. What is ours the inventory says, and never a mark (S20); only a nonce that
-was recorded before the write proves after a crash that the write was ours. No comparison ever shows a mark.
+For people, `kubectl get -l` and other tools. What is ours the inventory says, and never this (S20); only a nonce that
+was recorded before the write proves after a crash that the write was ours. No comparison ever shows it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class Tracking:
     """The annotations and labels of ours that one object bears, or is to bear."""
 
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, nonce: str, owner: Owner | None = None) -> Marks:
+    def of(cls, nonce: str, owner: Owner | None = None) -> Tracking:
         """What a write bears; `nonce` may be ""."""
         annotations = {NONCE: nonce} if nonce else {}
         if owner is None:
@@ -53,46 +53,56 @@ class Marks:
         return cls({**annotations, OWNER: str(owner)}, labels)
 
     @classmethod
-    def on(cls, obj: JsonObject) -> Marks:
+    def on(cls, obj: JsonObject) -> Tracking:
         """What an object bears."""
         meta = obj.get("metadata") or {}
-        return cls(**{part: {key: value for key, value in (meta.get(part) or {}).items() if key in names}
-                      for part, names in _NAMES.items()})  # fmt: skip
+        every = {part: _map_of(meta, part).items() for part in _NAMES}
+        return cls(**{part: {key: value for key, value in every[part] if key in _NAMES[part]} for part in every})
 
-    def suited_to(self, obj: JsonObject) -> Marks:
+    def suited_to(self, obj: JsonObject) -> Tracking:
         """Without labels where these would keep the API server from giving the object those of its pod template."""
         has_labels = bool((obj.get("metadata") or {}).get("labels"))
         is_kept_bare = not has_labels and ObjectRef.of(obj).group_kind in _LABELLED_BY_TEMPLATE
         return replace(self, labels={}) if is_kept_bare else self
 
     def put_on(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """The metadata with these marks."""
+        """The metadata with it; labels or annotations that are no map stay so, for the API server to refuse."""
         parts = {"annotations": self.annotations, "labels": self.labels}
-        ours = {part: {**(metadata.get(part) or {}), **marks} for part, marks in parts.items() if marks}
-        return {**metadata, **ours}
+        ours = {part: {**_map_of(metadata, part), **own} for part, own in parts.items() if own}
+        return {**metadata, **{part: own for part, own in ours.items() if _is_map(metadata, part)}}
 
     def taken_away(self) -> dict[str, dict[str, None]]:
         """The metadata of a merge patch that takes them away."""
         parts = {"annotations": self.annotations, "labels": self.labels}
-        return {part: dict.fromkeys(marks) for part, marks in parts.items() if marks}
+        return {part: dict.fromkeys(own) for part, own in parts.items() if own}
 
 
-NO_MARKS = Marks()
+NO_TRACKING = Tracking()
 # What asks for the most room: annotations are limited in size.
-LARGEST_MARKS = Marks({NONCE: "0" * 32, OWNER: str(Owner("n" * 253, 999_999))})
+LARGEST_TRACKING = Tracking({NONCE: "0" * 32, OWNER: str(Owner("n" * 253, 999_999))})
 
 
-def without_marks(metadata: dict[str, Any]) -> dict[str, Any]:
+def without_tracking(metadata: dict[str, Any]) -> dict[str, Any]:
     """The metadata as its other writers left it; an empty map counts as none."""
     for part, names in _NAMES.items():
-        left = {key: value for key, value in (metadata.pop(part, None) or {}).items() if key not in names}
-        if left:
-            metadata[part] = left
+        if _is_map(metadata, part):
+            left = {key: value for key, value in _map_of(metadata, part).items() if key not in names}
+            metadata.pop(part, None)
+            metadata |= {part: left} if left else {}
     return metadata
 
 
+def _is_map(metadata: Mapping[str, Any], part: str) -> bool:
+    return isinstance(metadata.get(part) or {}, Mapping)
+
+
+def _map_of(metadata: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    found = metadata.get(part) or {}
+    return found if isinstance(found, Mapping) else {}
+
+
 def nonce_of(obj: JsonObject) -> str:
-    return Marks.on(obj).annotations.get(NONCE, "")
+    return Tracking.on(obj).annotations.get(NONCE, "")
 
 
 def label_value(name: str) -> str:
