@@ -111,7 +111,10 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
         findings = _settled(check, facts, findings)
     once = {one.fingerprint: one for one in said_once(findings)}.values()
     ordered = worst_first(folded(once))
-    return Report(headline(ordered, facts.plan), ordered, facts.plan)
+    wished = {one.ref.identity for one in facts.content.manifests}
+    staying = (one for one in facts.plan.actions if one.action is Action.NONE)
+    let_go = sum(one.ref.identity not in wished for one in staying)
+    return Report(headline(ordered, facts.plan, let_go=let_go), ordered, facts.plan)
 
 
 def wanted(content: Content, plan: Plan, checks: Sequence[Check] | None = None) -> list[ObjectRef]:

@@ -17,9 +17,12 @@ _WORTH_A_SENTENCE = Severity.DANGEROUS
 _CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
 
 
-def headline(findings: Sequence[Finding], plan: Plan) -> tuple[str, ...]:
-    """At most five sentences about `findings`, which are in the order of a report."""
-    totals = [_objects(plan), _severities(findings)]
+def headline(findings: Sequence[Finding], plan: Plan, *, let_go: int = 0) -> tuple[str, ...]:
+    """At most five sentences about `findings`, which are in the order of a report.
+
+    `let_go` is how many objects stay that were the deployment's and will not be.
+    """
+    totals = [_objects(plan) + _let_go(let_go), _severities(findings)]
     worst = _sentences(one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE))
     if not worst:
         known = _sentences(one for one in findings if one.severity.is_at_least(_WORTH_A_SENTENCE))
@@ -97,6 +100,11 @@ def _objects(plan: Plan) -> str:
     if not changing and not new and not gone:
         return "No object changes."
     return f"{_number(changing, 'object')} {_verb(changing, 'change')}, {_is(new)} new, {_is(gone)} deleted."
+
+
+def _let_go(count: int) -> str:
+    stay, them = ("stay", "them") if count > 1 else ("stays", "it")
+    return f" {_number(count, 'object')} {stay}, and nobody looks after {them} any more." if count else ""
 
 
 def _number(count: int, noun: str) -> str:
