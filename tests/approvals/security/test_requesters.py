@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from approvals import services
-from approvals.errors import SelfApproval
+from approvals.errors import NotOpen, SelfApproval
 from approvals.models import BundleDeployment, Request, Review
 from approvals.steps import evaluate
 from tests.approvals.core import world
@@ -144,8 +144,8 @@ def test_S05_a_review_of_a_requester_counts_where_the_operator_allows_it(here: W
     assert look(request) == "approved"
 
 
-def test_S07_the_account_that_is_asked_about_is_the_one_of_the_request(here: World) -> None:
-    """While a deletion is open the spec may change without a new request: the question must not follow it."""
+def leaving(here: World) -> tuple[Request, dict[str, Any]]:
+    """The request for the deletion of a deployment with an object, and the deployment as it wishes for another account."""
     deployment = written_with_kubectl(here)
     world.in_review(Request.objects.get())
     Request.objects.update(state="denied")
@@ -153,8 +153,23 @@ def test_S07_the_account_that_is_asked_about_is_the_one_of_the_request(here: Wor
     meta: dict[str, Any] = {"uid": deployment.uid, "deletionTimestamp": "2026-01-01T00:00:00Z"}
     world.wish(here.cluster, world.seen("strimzi", world.spec(paused=False), generation=2, **meta))
     request = world.in_review(Request.objects.get(purpose="delete"))
-    harmless = world.spec(serviceAccountName="harmless")
-    world.wish(here.cluster, world.seen("strimzi", harmless, generation=3, **meta))
     here.kubernetes.allow("ada", "impersonate", "harmless")
+    return request, world.seen("strimzi", world.spec(serviceAccountName="harmless"), generation=3, **meta)
+
+
+def test_S07_the_account_that_is_asked_about_is_the_one_of_the_request(here: World) -> None:
+    """Also while the spec names another one already, whose own request is not made yet."""
+    request, harmless = leaving(here)
+    BundleDeployment.objects.update(spec=harmless["spec"])
     assert not approve(here, request).may_use_account
     assert look(request) == "in_review"
+
+
+def test_S07_another_account_while_a_deployment_leaves_is_another_request(here: World) -> None:
+    request, harmless = leaving(here)
+    world.wish(here.cluster, harmless)
+    with pytest.raises(NotOpen):
+        approve(here, request)
+    following = world.in_review(Request.objects.latest("number"))
+    assert (following.purpose, following.spec["serviceAccountName"]) == ("delete", "harmless")
+    assert approve(here, following).may_use_account
