@@ -222,6 +222,6 @@ def test_text_shows_the_yaml_so_that_it_can_be_copied() -> None:
 
 def test_a_page_shows_the_yaml_as_it_is_and_nothing_of_it_is_markup() -> None:
     html = as_html(with_yaml(), title="report")
-    assert "<pre>apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n" in html
+    assert '<pre tabindex="0">apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n' in html
     assert "<script>" not in html
     assert '"yaml"' not in html
