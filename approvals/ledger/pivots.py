@@ -333,14 +333,12 @@ def _make_room(deployment: BundleDeployment) -> bool:
 
 def _ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None) -> None:
     latest = deployment.requests.order_by("-number").first()
-    is_deletion = latest is not None and latest.purpose == Request.Purpose.DELETE
-    is_same = is_deletion and latest is not None and latest.options_digest == deployment.options_digest
-    has_one = is_same and latest is not None and latest.state in OPEN
-    # Denied or withdrawn: the object stays Terminating until somebody asks again, or asks for something else.
-    is_asked = asker is not None or not is_same
-    if has_one or not is_asked or not deployment.inventory.exists() or not _make_room(deployment):
+    is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose == Request.Purpose.DELETE
+    if is_same and latest and (latest.state in OPEN or asker is None):
+        # Denied or withdrawn: the object stays Terminating until somebody asks again, or asks for something else.
         return
-    _new_request(deployment, Request.Purpose.DELETE, asker)
+    if deployment.inventory.exists() and _make_room(deployment):
+        _new_request(deployment, Request.Purpose.DELETE, asker)
 
 
 def _ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Writer | None) -> None:

@@ -107,7 +107,7 @@ def _known(rows: QuerySet[InventoryItem], *fields: str) -> Iterator[tuple[Any, .
 def _update_each(changes: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """Rows of other values each, their keys last. bulk_update takes longer than the cluster takes for the objects."""
     with connection.cursor() as cursor:
-        cursor.executemany(f"UPDATE {InventoryItem._meta.db_table} SET {changes} WHERE id = %s", rows)  # noqa: S608 - no values
+        cursor.executemany(f"UPDATE {InventoryItem._meta.db_table} SET {changes} WHERE id = %s", rows)  # noqa: S608 - table and columns are written here, values are parameters
 
 
 def installer_of(spec: Mapping[str, Any]) -> Identity:

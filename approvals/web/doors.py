@@ -32,7 +32,7 @@ def only_by_form(view: View) -> View:
     def enter(http: HttpRequest, **named: Any) -> HttpResponse:
         return view(http, **named) if http.method == "POST" else errors.only_by_form(http)
 
-    enter.is_only_by_form = True  # type: ignore[attr-defined] # which `place_of` looks for
+    enter.is_only_by_form = True  # type: ignore[attr-defined] # views are marked so, as by csrf_exempt
     return enter
 
 

@@ -58,7 +58,7 @@ def page(
 
 def note_silent(http: HttpRequest, clusters: list[str]) -> None:
     """Have the page say that these clusters could not be asked, so that what belongs to them is missing on it."""
-    http.silent_clusters = clusters  # type: ignore[attr-defined] # which `page` looks for
+    http.silent_clusters = clusters  # type: ignore[attr-defined] # requests carry such facts, as from middleware
 
 
 def bare(http: HttpRequest, template: str, context: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from approvals.models import Review
 from approvals.selectors.pages import version_words
 from approvals.web.sight import ShownFinding
 from approvals.web.waivers import Accepted, ShownWaiver, Waivers
+from provisioner.review.text import with_names
 
 register = template.Library()
 
@@ -43,7 +44,6 @@ VERDICT_WORDS = {
     "rollback": "way back",
 }
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
-QUOTED = re.compile(r"`([^`<>]{1,500})`")
 TONES = {
     "in_review": "info",
     "preparing": "info",
@@ -236,7 +236,7 @@ def check_words(entry: object) -> str:
 @register.filter
 def sentence(text: object) -> SafeString:
     """A sentence of a report or a refusal; what it quotes in backticks is a name."""
-    return mark_safe(QUOTED.sub(r"<code>\1</code>", escape(str(text))))  # noqa: S308 - escaped here; the code tags are ours
+    return mark_safe(with_names(escape(str(text))))  # noqa: S308 - escaped here, and what with_names adds is ours
 
 
 @register.filter

@@ -320,7 +320,10 @@ class Cluster:
         return Applied(named(answer.body, resource), answer.status == 201, answer.warnings)
 
     def merge(self, part: JsonObject, *, field_manager: str) -> None:
-        """Merge patch, for what no apply can write: managedFields. Preconditions travel in `part`, as for `apply`."""
+        """Merge patch, for what no apply does: to write managedFields, to take away and own nothing.
+
+        Preconditions travel in `part`, as for `apply`; None takes a field away.
+        """
         ref = ObjectRef.of(part)
         resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
         self._send(Call("PATCH", _path(resource, ref), _doing("patch", ref), query, part, MERGE))

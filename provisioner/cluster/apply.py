@@ -302,7 +302,7 @@ class _Apply:
                 yield outcome
 
     def _release(self, planned: PlannedAction) -> Outcome:
-        """Tracking that may not be taken away stay: they are no reason to go on holding what nobody wants held."""
+        """Tracking that may not be taken away stays: it is no reason to go on holding what nobody wants held."""
         words, state = list(planned.warnings), OutcomeState.UNCHANGED
         try:
             self._writer.release(in_served_version(self._cluster, planned.ref), planned.uid)

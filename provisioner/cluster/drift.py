@@ -68,7 +68,7 @@ _BY_KIND: dict[GroupKind, tuple[FieldPath, ...]] = {
     GroupKind("apiregistration.k8s.io", "APIService"): (("spec", "caBundle"),),
 }
 # What the token controller makes of a Secret that asks for a token.
-_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105 -- the name of a type
+_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, and none itself
 _TOKEN: tuple[FieldPath, ...] = (
     ("data", "ca.crt"),
     ("data", "namespace"),

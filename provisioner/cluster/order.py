@@ -217,9 +217,14 @@ def defined_kinds(manifests: Iterable[Manifest]) -> frozenset[GroupKind]:
     found = set()
     for manifest in manifests:
         if manifest.ref.group_kind == DEFINITION:
-            spec = manifest.body.get("spec") or {}
-            found.add(GroupKind(str(spec.get("group") or ""), str((spec.get("names") or {}).get("kind") or "")))
+            spec = _map(manifest.body.get("spec"))
+            found.add(GroupKind(str(spec.get("group") or ""), str(_map(spec.get("names")).get("kind") or "")))
     return frozenset(found)
+
+
+def _map(value: object) -> Mapping[str, object]:
+    """A part of an object, as empty where it is none that Kubernetes would take."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def served_versions(manifests: Iterable[Manifest]) -> dict[GroupKind, frozenset[str]]:
@@ -227,8 +232,9 @@ def served_versions(manifests: Iterable[Manifest]) -> dict[GroupKind, frozenset[
     found = {}
     for manifest in manifests:
         for kind in defined_kinds([manifest]):
-            versions = (manifest.body.get("spec") or {}).get("versions") or []
-            found[kind] = frozenset(str(one.get("name")) for one in versions if one.get("served"))
+            versions = _map(manifest.body.get("spec")).get("versions")
+            known = [_map(one) for one in versions] if isinstance(versions, list) else []
+            found[kind] = frozenset(str(one.get("name")) for one in known if one.get("served"))
     return found
 
 

@@ -43,6 +43,9 @@ class Tracking:
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 
+    def __bool__(self) -> bool:
+        return bool(self.annotations or self.labels)
+
     @classmethod
     def of(cls, nonce: str, owner: Owner | None = None) -> Tracking:
         """What a write bears; `nonce` may be ""."""

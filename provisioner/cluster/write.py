@@ -28,7 +28,7 @@ from provisioner.cluster.compare import (
 from provisioner.cluster.left_out import without_theirs
 from provisioner.cluster.ownership import holder_of
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
-from provisioner.cluster.tracking import NO_TRACKING, Owner, Tracking, nonce_of
+from provisioner.cluster.tracking import Owner, Tracking, nonce_of
 from provisioner.errors import (
     AlreadyExists,
     FieldConflict,
@@ -103,7 +103,7 @@ class Writer:
         """
         ref, action = job.manifest.ref, job.planned.action
         try:
-            return self._update_marked(job) if job.uid else self._create(job)
+            return self._update_tracked(job) if job.uid else self._create(job)
         except PratiqueError as exc:
             return Outcome(ref, action, OutcomeState.FAILED, str(exc), "" if job.is_adoption else job.uid)
 
@@ -115,7 +115,7 @@ class Writer:
         for _ in range(_REBASES):
             live = self.patiently(lambda: self.cluster.get(ref))
             tracking = Tracking.on(live or {})
-            if live is None or uid_of(live) != uid or tracking == NO_TRACKING:
+            if live is None or uid_of(live) != uid or not tracking:
                 return
             meta = {"name": ref.name, "namespace": ref.namespace, "resourceVersion": version_of(live)}
             part = {"apiVersion": live["apiVersion"], "kind": ref.kind, "metadata": {**meta, **tracking.taken_away()}}
@@ -181,7 +181,7 @@ class Writer:
         words = f"{error}; it does not belong to this deployment" + (f" ({owner})" if owner else "")
         return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
 
-    def _update_marked(self, job: Job) -> Outcome:
+    def _update_tracked(self, job: Job) -> Outcome:
         """Update what the uid proves to be ours; tracking that somebody wrote over ours proves nothing, and stays.
 
         So does what another controller is there to write.
@@ -190,9 +190,8 @@ class Writer:
             return self._update(job, job.uid)
         except FieldConflict:
             live = self.patiently(lambda: self.cluster.get(job.manifest.ref)) or {}
-            found = Tracking.on(live)
-            found_instead = None if job.is_adoption or found == NO_TRACKING else found
-            again = replace(job, found=found_instead, manifest=self._without_theirs(job, live))
+            found = None if job.is_adoption else Tracking.on(live)
+            again = replace(job, found=found or None, manifest=self._without_theirs(job, live))
             if again == job:
                 raise
             return self._update(again, job.uid)

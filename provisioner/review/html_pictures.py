@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
@@ -10,13 +9,12 @@ from provisioner.review.account_graph import AccountGraph, BindingNode, RuleNode
 from provisioner.review.as_text import SHAPES
 from provisioner.review.marks import Mark
 from provisioner.review.schema_tree import Branch, SchemaPicture, SchemaTree, crds_of, picture_of
-from provisioner.review.text import visible
+from provisioner.review.text import visible, with_names
 from provisioner.values import Action, Finding, ObjectRef, Report, Section, Severity
 
 MAX_ACCOUNTS = 20
 MAX_CRDS = 40
 _GROUP = ".rbac.authorization.k8s.io"
-_QUOTED = re.compile(r"`([^`<>]{1,500})`")
 
 STYLE = """
 .picture, .picture ul { list-style: none; padding-left: 1.2rem; margin: 0 }
@@ -147,7 +145,7 @@ def _named(ref: str) -> str:
 
 def sentence_of(text: str) -> str:
     """A sentence of a report, escaped; what it quotes in backticks is a name."""
-    return _QUOTED.sub(r"<code>\1</code>", _shown(text))
+    return with_names(_shown(text))
 
 
 def _shown(text: str) -> str:

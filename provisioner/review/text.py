@@ -21,6 +21,8 @@ _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 _LOOK_LATIN = frozenset(
     "асеорхуіјѕһԁԛԝӏгпьІАВСЕНЈКМОРЅТХҮԌԚԜѴοανιρτυκγωσϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսհոցՏԼ"  # Cyrillic, Greek, Armenian
 )
+# In escaped text.
+_QUOTED = re.compile(r"`([^`<>]{1,500})`")
 # Marks that look like the ones which part names.
 _LOOK_ASCII_MARKS = frozenset("∕⁄⧸╱‐‑‒−։׃∶ꓽ․ꓸ‚’‘＂")
 # A word for the eye: it goes on over what joins the parts of names.
@@ -28,6 +30,11 @@ _WORD = re.compile(r"[^\s,;()\[\]{}<>\"'`=|]+")
 # These are written together in one word by many people.
 _TOGETHER = frozenset({"LATIN", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"})
 _MAX_MARKS = 2
+
+
+def with_names(escaped: str) -> str:
+    """HTML of a sentence that is escaped already: what it quotes in backticks is a name."""
+    return _QUOTED.sub(r"<code>\1</code>", escaped)
 
 
 def visible(text: str, *, keep_newlines: bool = False) -> str:

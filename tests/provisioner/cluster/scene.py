@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from provisioner.cluster.apply import Terms, apply
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.cluster.plan import plan
 from provisioner.cluster.planning import Options
+from provisioner.errors import PreconditionFailed
 from provisioner.values import Action, Content, Manifest, ObjectRef, Outcome, OutcomeState, Plan, PlannedAction
 
 MANAGER = "pratique-test"
@@ -46,6 +48,16 @@ class Scene:
 
     def live(self, obj: dict[str, Any]) -> dict[str, Any] | None:
         return self.cluster.get(ObjectRef.of(obj))
+
+    def edit(self, obj: dict[str, Any], change: Callable[[Any], object], *, manager: str) -> None:
+        """Read, change, write back: what kubectl edit does, again where a controller wrote meanwhile."""
+        for _ in range(10):
+            live: Any = self.live(obj)
+            change(live)
+            with contextlib.suppress(PreconditionFailed):
+                self.cluster.replace(live, field_manager=manager)
+                return
+        raise AssertionError(f"{ObjectRef.of(obj)} is never still")
 
     def config_map(self, name: str = "settings", **values: str) -> dict[str, Any]:
         return self.namespaced("v1", "ConfigMap", name, data=values)

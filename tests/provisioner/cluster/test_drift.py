@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import uuid
 from collections.abc import Callable
@@ -52,14 +51,7 @@ def drift_of(scene: Scene, obj: dict[str, Any]) -> Drift:
 
 
 def edit(scene: Scene, obj: dict[str, Any], change: Callable[[Any], object]) -> None:
-    """Read, change, write back: what kubectl edit does, again where a controller wrote meanwhile."""
-    for _ in range(10):
-        live: Any = scene.live(obj)
-        change(live)
-        with contextlib.suppress(PreconditionFailed):
-            scene.cluster.replace(live, field_manager=OTHER)
-            return
-    raise AssertionError(f"{ObjectRef.of(obj)} is never still")
+    scene.edit(obj, change, manager=OTHER)
 
 
 def deployed(scene: Scene, obj: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from provisioner.cluster.correct import look_at
 from provisioner.cluster.drift import Held
 from provisioner.cluster.tracking import Tracking
-from provisioner.errors import FieldConflict, PratiqueError, PreconditionFailed
+from provisioner.errors import FieldConflict, PratiqueError
 from provisioner.values import Action, CollisionProtection, Manifest, ObjectRef, OutcomeState
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states
 
@@ -20,13 +20,7 @@ CONTROLLER = "a-controller"
 
 
 def edit(scene: Scene, obj: dict[str, Any], change: Callable[[Any], object]) -> None:
-    for _ in range(10):
-        live: Any = scene.live(obj)
-        change(live)
-        with contextlib.suppress(PreconditionFailed):
-            scene.cluster.replace(live, field_manager=CONTROLLER)
-            return
-    raise AssertionError(f"{ObjectRef.of(obj)} is never still")
+    scene.edit(obj, change, manager=CONTROLLER)
 
 
 def scale(scene: Scene, obj: dict[str, Any], replicas: int) -> None:

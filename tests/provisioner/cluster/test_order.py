@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provisioner.cluster.graph import DEPENDS_ON
-from provisioner.cluster.order import CUSTOM, PHASES, defined_kinds, deletion_phases, phase_of, phases
+from provisioner.cluster.order import CUSTOM, PHASES, defined_kinds, deletion_phases, phase_of, phases, served_versions
 from provisioner.values import GroupKind, Manifest, ObjectRef
 
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -140,3 +140,13 @@ def test_what_is_depended_on_goes_in_a_later_phase_than_its_own_if_need_be():
 def test_what_admits_goes_first_though_others_state_that_they_need_it():
     moved = {"b": ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")}
     assert leaving(("a", "b"), ("c", "a"), moved=moved) == [["b"], ["d", "c"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["text", ["list"], {"names": "text", "versions": 7}, {"names": {"kind": 1}, "versions": ["v1", None]}],
+    ids=str,
+)
+def test_a_definition_of_an_impossible_shape_is_left_for_the_server_to_refuse(spec: object) -> None:
+    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"}}
+    assert set(served_versions([Manifest({**body, "spec": spec})]).values()) == {frozenset()}
