@@ -86,9 +86,12 @@ def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[boo
 
 def _is_reworded(old: Schema, new: Schema) -> bool:
     """Whether two nodes with nothing below them differ in their documentation only: most of a large CRD do."""
-    if type(old) is not dict or old.keys() != new.keys() or "type" not in old or not CHILDREN.isdisjoint(old):
+    if type(old) is not dict or "type" not in old or not CHILDREN.isdisjoint(old):
         return False
-    return {name for name, was in old.items() if not is_same(new[name], was)} <= DOCS
+    changed = {name for name, was in old.items() if not is_same(new.get(name), was)}
+    if old.keys() != new.keys():
+        changed |= {name for name, now in new.items() if name not in old and now is not None}
+    return bool(changed) and changed <= DOCS
 
 
 @dataclass(slots=True)

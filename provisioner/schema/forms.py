@@ -41,7 +41,13 @@ def _is_plain_schema(node: dict[str, Any], depth: int) -> bool:
     if depth > DEEPEST - FLAT:
         return False
     for name, entry in node.items():
-        if type(entry) is not _SIMPLE.get(name) and not _is_plain_entry(name, entry, depth):
+        if type(entry) is _SIMPLE.get(name):
+            continue
+        if name == "properties" and type(entry) is dict:
+            for it in entry.values():
+                if type(it) is not dict or not _is_plain_schema(it, depth + 2):
+                    return False
+        elif not _is_plain_entry(name, entry, depth):
             return False
     return True
 
@@ -49,11 +55,7 @@ def _is_plain_schema(node: dict[str, Any], depth: int) -> bool:
 def _is_plain_entry(name: str, entry: Any, depth: int) -> bool:
     if type(entry) is list and name in _OF_TEXTS and {type(it) for it in entry} == {str}:
         return True
-    if type(entry) is not dict:
-        return _is_flat(_KEYWORDS.get(name, _anything), entry)
-    if name == "properties":
-        return all(type(it) is dict and _is_plain_schema(it, depth + 2) for it in entry.values())
-    if name in _BELOW:
+    if type(entry) is dict and name in _BELOW:
         return _is_plain_schema(entry, depth + 1)
     return _is_flat(_KEYWORDS.get(name, _anything), entry)
 
@@ -167,7 +169,7 @@ _KEYWORDS: dict[str, Form] = {
     "x-kubernetes-validations": _list_of(_RULE),
 }
 # What the most frequent keywords hold, and those with texts or one schema below.
-_SIMPLE = {name: {_TEXT: str, _FLAG: bool, _whole: int}.get(form) for name, form in _KEYWORDS.items()}
+_SIMPLE = {name: {_TEXT: str, _FLAG: bool, _NUMBER: int, _whole: int}.get(form) for name, form in _KEYWORDS.items()}
 _OF_TEXTS = frozenset(("enum", "required", "x-kubernetes-list-map-keys"))
 _BELOW = frozenset(name for name, form in _KEYWORDS.items() if form in (_schema, _schema_or_list, _schema_or_flag))
 _NAMES = _object(plural=_TEXT, singular=_TEXT, kind=_TEXT, listKind=_TEXT, shortNames=_TEXTS, categories=_TEXTS)
