@@ -18,7 +18,7 @@ POLICY_PREFIX = "pratique:policy:"
 
 def identity_of(user: User, cluster: models.Cluster) -> Identity | None:
     """The identity that was proved or mapped for this cluster; None: the user is nobody there."""
-    row = models.KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
+    row = _proof_of(user, cluster)
     if row is None or not user.is_active:
         return None
     identity = Identity(row.username, tuple(row.groups), row.uid)
@@ -50,9 +50,14 @@ def is_human(identity: Identity) -> bool:
 
 def are_groups_fresh(user: User, cluster: models.Cluster, *, now: datetime) -> bool:
     """Whether the user's groups were seen recently enough to decide on (S25); the operator's own word does not age."""
-    row = models.KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
+    row = _proof_of(user, cluster)
     patience = timedelta(hours=settings.PRATIQUE["GROUPS_HOURS"])
     if row is None:
         return False
     is_mapped = row.authenticator == models.KubernetesIdentity.Authenticator.MAPPED
     return is_mapped or now - row.groups_seen_at <= patience
+
+
+def _proof_of(user: User, cluster: models.Cluster) -> models.KubernetesIdentity | None:
+    """Read anew, or once with its user where the reader has it prefetched."""
+    return next((row for row in user.kubernetes_identities.all() if row.cluster_id == cluster.pk), None)

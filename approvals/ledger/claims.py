@@ -120,7 +120,7 @@ def _renew(own: QuerySet[Any]) -> bool:
 
 
 def _check_held(own: QuerySet[Any]) -> None:
-    if own.select_for_update(of=("self",)).first() is None:
+    if not list(own.select_for_update(of=("self",)).values_list("pk")):
         raise LostClaim("the claim has passed to another worker")
 
 

@@ -132,10 +132,10 @@ def _recovered(case: Case, items: list[InventoryItem]) -> list[InventoryItem]:
     """What a crash left between the intent to create an object and its uid is settled first (S20)."""
     if all(item.uid for item in items):
         return items
-    recover(case.installer, _inventory(case))
-    uids = dict(InventoryItem.objects.filter(pk__in=[item.pk for item in items]).values_list("pk", "uid"))
+    known = recover(case.installer, _inventory(case))
     for item in items:
-        item.uid = uids.get(item.pk, "")
+        found = known.get(ref_of(item).identity)
+        item.uid = found.uid if found else ""
     return items
 
 

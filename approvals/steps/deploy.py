@@ -28,7 +28,7 @@ from approvals.steps.inventory import DatabaseInventory, installer_of, owned, ow
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
 from approvals.steps.prepare import account_uid_of, check_account, check_cluster, check_requesters, running_content
-from approvals.steps.reviewers import Waived, is_still_reviewer, waived
+from approvals.steps.reviewers import Waived, is_still_reviewer, reviews_of, waived
 from approvals.steps.unhealthy import wants_restore
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
@@ -146,11 +146,7 @@ def check_decision(request: Request, reviewed: Report) -> None:
 
 def check_reviewers(request: Request) -> Waived:
     """Ask Kubernetes again for everyone who approved; what no longer counts is said, and the rest is counted."""
-    reviews = list(
-        request.reviews.filter(round=request.round, subject_digest=request.subject_digest).select_related(
-            "user", "policy__author", "policy__editor"
-        )
-    )
+    reviews = reviews_of(request)
     tally = policy.decide(
         (_ballot(review, request) for review in reviews),
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
@@ -159,7 +155,7 @@ def check_reviewers(request: Request) -> Waived:
     )
     if tally.decision != Decision.APPROVED:
         raise Waiting(f"not every approval counts any more, asked again before applying: {tally.words}")
-    accepted = waived(request)
+    accepted = waived(request, reviews)
     if accepted.lost:
         raise Waiting(f"asked again before applying: {'; '.join(accepted.lost)}")
     return accepted

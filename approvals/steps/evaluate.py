@@ -18,7 +18,7 @@ from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, PolicyEvaluation, Report, Request, Review, Verdict
 from approvals.policy import Ballot, Decision
-from approvals.steps.reviewers import Waived, is_own, waived
+from approvals.steps.reviewers import Waived, is_own, reviews_of, waived
 from provisioner.values import Action, Severity
 
 Result = PolicyEvaluation.Result
@@ -28,7 +28,7 @@ HELD_BACK = "held-back"
 
 def run(request: Request, worker: str) -> None:
     report = request.reports.filter(round=request.round).prefetch_related("findings").get()
-    held_by = hold_back(request, report, waived(request))
+    held_by = hold_back(request, report, waived(request, reviews_of(request)))
     facts = facts_of(request, report)
     for each in _policies(request, Policy.Kind.GRANT):
         result, words = _ask_grant(each, request, report, facts)
@@ -99,7 +99,7 @@ def _kind(ref: dict[str, str]) -> str:
 
 def _policies(request: Request, kind: str) -> list[Policy]:
     cluster = request.deployment.cluster
-    active = Policy.objects.filter(is_active=True, kind=kind).select_related("author", "editor", "cluster")
+    active = Policy.objects.filter(is_active=True, kind=kind).prefetch_related("author", "editor", "cluster")
     return [each for each in active.order_by("name") if each.cluster is None or each.cluster == cluster]
 
 

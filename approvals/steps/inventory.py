@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
@@ -18,6 +20,28 @@ from provisioner.values import InventoryItem as Item
 
 MAX_OPTIONAL_KINDS = 100
 _REF = ("group", "version", "kind", "namespace", "name")
+_TABLE = InventoryItem._meta.db_table
+_IDENTITY = 'deployment_id, "group", kind, namespace, name'
+# A uid is the object's that bears the nonce: with another nonce it is not known any more.
+_INTEND = f"""
+    INSERT INTO {_TABLE} ({_IDENTITY}, version, nonce, revision_id, uid, health, health_message, fingerprint)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, '', '', '', '')
+    ON CONFLICT ({_IDENTITY}) DO UPDATE SET
+        uid = CASE WHEN {_TABLE}.nonce = excluded.nonce THEN {_TABLE}.uid ELSE '' END,
+        version = excluded.version, nonce = excluded.nonce, revision_id = excluded.revision_id
+"""  # noqa: S608 - table and columns are written here, values are parameters
+_CONFIRM = f"""
+    UPDATE {_TABLE} SET uid = %s
+    WHERE ({_IDENTITY}) = (%s, %s, %s, %s, %s) AND nonce = %s
+"""  # noqa: S608 - the same
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """As it was read, and written since: nobody else gives it another nonce or uid while the claim is held."""
+
+    key: int
+    item: Item
 
 
 class DatabaseInventory:
@@ -40,10 +64,12 @@ class DatabaseInventory:
         self.revision = revision
         self._check_held = check_held
         self._only = only
+        self._rows: dict[ObjectIdentity, _Row] = {}
 
     def items(self) -> dict[ObjectIdentity, Item]:
-        rows = InventoryItem.objects.filter(deployment=self.deployment).order_by("pk")
-        found = {ref.identity: Item(ref, nonce, uid) for ref, nonce, uid in _known(rows, "nonce", "uid")}
+        rows = _known(InventoryItem.objects.filter(deployment=self.deployment), "pk", "nonce", "uid")
+        self._rows = {ref.identity: _Row(key, Item(ref, nonce, uid)) for ref, key, nonce, uid in rows}
+        found = {identity: row.item for identity, row in self._rows.items()}
         return {identity: item for identity, item in found.items() if self._only is None or identity in self._only}
 
     def intend(self, ref: ObjectRef, nonce: str) -> None:
@@ -52,37 +78,50 @@ class DatabaseInventory:
     @transaction.atomic(durable=True)
     def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
         self._check_held()
-        known = self._locked(ref for ref, _ in intents)
         revision = self.revision and self.revision.pk
-        new, changed = [], []
+        standing, new = [], []
         for ref, nonce in intents:
-            if ref.identity not in known:
-                about = {"version": ref.version, "nonce": nonce, "revision": self.revision, **_identity(ref)}
-                new.append(InventoryItem(deployment=self.deployment, **about))
+            row = self._rows.get(ref.identity)
+            if row and (row.item.ref, row.item.nonce) == (ref, nonce):
+                standing.append(row.key)
                 continue
-            pk, before, uid = known[ref.identity]
-            changed.append((uid if nonce == before else "", ref.version, nonce, revision, pk))
-        InventoryItem.objects.bulk_create(new)
-        _update_each("uid = %s, version = %s, nonce = %s, revision_id = %s", changed)
-
-    def _locked(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, tuple[int, str, str]]:
-        """Key, nonce and uid of our rows of these objects, locked in the order in which everybody locks them."""
-        wanted = {ref.identity: ref for ref in refs}
-        names, kinds = ({getattr(ref, field) for ref in wanted.values()} for field in ("name", "kind"))
-        rows = self.deployment.inventory.select_for_update().filter(kind__in=kinds, name__in=names).order_by("pk")
-        known = {ref.identity: (pk, nonce, uid) for ref, pk, nonce, uid in _known(rows, "pk", "nonce", "uid")}
-        return {identity: found for identity, found in known.items() if identity in wanted}
+            new.append((ref, (self.deployment.pk, *ref.identity, ref.version, nonce, revision)))
+            if row:
+                self._rows[ref.identity] = _Row(row.key, Item(ref, nonce))
+        InventoryItem.objects.filter(pk__in=standing).update(revision=revision)
+        self._for_each(_INTEND, new)
 
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
         self.confirm_many([(ref, nonce, uid)])
 
     @transaction.atomic(durable=True)
     def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
-        known = self._locked(ref for ref, _, _ in made)
-        recorded = ((*known.get(ref.identity, (0, "", "")), nonce, uid) for ref, nonce, uid in made)
-        _update_each(
-            "uid = %s", [(uid, pk) for pk, before, was, nonce, uid in recorded if before == nonce and uid != was]
+        self._for_each(
+            _CONFIRM,
+            [
+                (ref, (uid, self.deployment.pk, *ref.identity, nonce))
+                for ref, nonce, uid in made
+                if not self._says(ref, nonce, uid)
+            ],
         )
+
+    def _says(self, ref: ObjectRef, nonce: str, uid: str) -> bool:
+        row = self._rows.get(ref.identity)
+        return row is not None and (row.item.nonce, row.item.uid) == (nonce, uid)
+
+    def _for_each(self, statement: str, todo: Sequence[tuple[ObjectRef, Sequence[Any]]]) -> None:
+        """In the order in which everybody locks them: by key, and what is new last.
+
+        Models and bulk_update would take longer than the cluster takes for the objects.
+        """
+        if todo:
+            ordered = sorted(todo, key=lambda one: self._key_of(one[0]))
+            with connection.cursor() as cursor:
+                cursor.executemany(statement, [values for _, values in ordered])
+
+    def _key_of(self, ref: ObjectRef) -> float:
+        row = self._rows.get(ref.identity)
+        return row.key if row else math.inf
 
     @transaction.atomic(durable=True)
     def forget(self, ref: ObjectRef, uid: str) -> None:
@@ -102,12 +141,6 @@ def _known(rows: QuerySet[InventoryItem], *fields: str) -> Iterator[tuple[Any, .
     """The object of each row, and these fields of it."""
     for group, version, kind, namespace, name, *rest in rows.values_list(*_REF, *fields):
         yield ObjectRef(group, version, kind, namespace, name), *rest
-
-
-def _update_each(changes: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Rows of other values each, their keys last. bulk_update takes longer than the cluster takes for the objects."""
-    with connection.cursor() as cursor:
-        cursor.executemany(f"UPDATE {InventoryItem._meta.db_table} SET {changes} WHERE id = %s", rows)  # noqa: S608 - table and columns are written here, values are parameters
 
 
 def installer_of(spec: Mapping[str, Any]) -> Identity:

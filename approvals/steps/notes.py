@@ -20,7 +20,7 @@ from approvals.models.request import OBJECT_LENGTH
 from provisioner.values import Outcome as Done
 from provisioner.values import OutcomeState
 
-BATCH = 64
+BATCH = 256
 SECONDS = 1.0
 # How many times a claim is renewed before it would lapse.
 PULSES = 4

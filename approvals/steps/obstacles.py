@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from approvals.models import BundleDeployment, Request
+from approvals.models import BundleDeployment, Finding, Request
 from approvals.selectors import lists
 from approvals.steps.constraints import CODE, unmet_words
 from approvals.steps.inventory import installer_of, owned
@@ -56,7 +56,8 @@ def check_doable(request: Request, api: Api, content: Content, planned: Plan) ->
     refused = [one for one in planned.actions if one.problem]
     is_lacking = any(one.problem_code == Forbidden.code for one in refused)
     # A dry-run does not ask about what only the bundle itself makes possible; the preflight of the report did.
-    is_lacking = is_lacking or request.reports.get(round=request.round).findings.filter(rule=LACKING).exists()
+    found = Finding.objects.filter(report__request=request, report__round=request.round)
+    is_lacking = is_lacking or found.filter(rule=LACKING).exists()
     # Nor is anything tried again that stands as it was reviewed, and rights may have been taken away since.
     if is_lacking or refused_writes(api, installer_of(request.spec), planned.actions):
         _check_rights(request, api, content)

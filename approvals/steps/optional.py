@@ -21,13 +21,13 @@ from approvals.ledger import claims, optionals
 from approvals.ledger.claims import LostClaim
 from approvals.models import OptionalObject, Outcome, Revision
 from approvals.steps.deploy import approved_plan, check_decision, reviewed_report
-from approvals.steps.inventory import DatabaseInventory, installer_of, owned, owner_of, plan_options
+from approvals.steps.inventory import DatabaseInventory, installer_of, owner_of, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.standing import NotNow, check_standing
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.apply import recover
-from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.inventory import ObjectIdentity, uids
 from provisioner.cluster.optional import objection
 from provisioner.cluster.plan import plan_digest
 from provisioner.errors import Forbidden, PratiqueError
@@ -139,8 +139,7 @@ def _sorted_out(case: Case, rows: Rows, content: Content) -> dict[ObjectIdentity
 
 def _mine(case: Case, content: Content) -> dict[ObjectIdentity, str]:
     wanted = {one.ref.identity for one in content.manifests}
-    recover(case.installer, case.inventory(wanted))
-    return {key: uid for key, uid in owned(case.revision.request.deployment).items() if key in wanted}
+    return uids(recover(case.installer, case.inventory(wanted)).values())
 
 
 def _planned(case: Case, content: Content, mine: Mapping[ObjectIdentity, str]) -> tuple[PlannedAction, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -12,6 +13,8 @@ from approvals.ledger.pivots import has_asked
 from approvals.models import Finding, Request, Review
 from provisioner.values import Identity
 
+_PEOPLE = [f"{who}__kubernetes_identities" for who in ("user", "policy__author", "policy__editor")]
+
 
 @dataclass(frozen=True, slots=True)
 class Waived:
@@ -21,12 +24,19 @@ class Waived:
     lost: tuple[str, ...] = ()
 
 
-def waived(request: Request) -> Waived:
-    """The waivers of the present subject whose authors may still decide and `override`, asked of Kubernetes anew."""
-    given = request.reviews.filter(round=request.round, subject_digest=request.subject_digest, decision="Approve")
+def reviews_of(request: Request) -> list[Review]:
+    """The reviews of the present subject, with who gave them and who they are on the clusters, as of now."""
+    given = request.reviews.filter(round=request.round, subject_digest=request.subject_digest)
+    return list(given.select_related("user", "policy").prefetch_related(*_PEOPLE))
+
+
+def waived(request: Request, reviews: Iterable[Review]) -> Waived:
+    """The waivers in `reviews` whose authors may still decide and `override`, asked of Kubernetes anew."""
     accepted: set[str] = set()
     lost = []
-    for review in given.exclude(waives=[]).select_related("user"):
+    for review in reviews:
+        if review.decision != "Approve" or not review.waives:
+            continue
         objection = _objection(review, request)
         if objection:
             lost.append(f"what {review.username} accepted no longer counts: {objection}")

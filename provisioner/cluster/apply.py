@@ -10,7 +10,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -49,7 +49,7 @@ from provisioner.values import (
 TIMEOUT_SECONDS = 600.0
 PARALLEL = 8
 # Recorded ahead at once; the next chunk is written while the outcomes of one are recorded.
-_CHUNK = 32
+_CHUNK = 64
 T = TypeVar("T")
 
 
@@ -92,15 +92,17 @@ def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, 
     it stopped.
     """
     actions = _checked(content, plan)
-    recover(cluster, inventory)
     with ThreadPoolExecutor(max_workers=terms.parallel) as pool:
         yield from _Apply(cluster, actions, inventory, terms, pool).run(content)
 
 
-def recover(cluster: Cluster, inventory: Inventory) -> list[ObjectRef]:
-    """Settle what a crash left open: an object that carries the nonce written ahead for it is ours from now on."""
-    found = []
-    for item in sorted(inventory.items().values(), key=lambda one: one.ref):
+def recover(cluster: Cluster, inventory: Inventory) -> dict[ObjectIdentity, InventoryItem]:
+    """Settle what a crash left open: an object that carries the nonce written ahead for it is ours from now on.
+
+    All items of the inventory, as they are then.
+    """
+    items = inventory.items()
+    for identity, item in sorted(items.items()):
         if item.uid:
             continue
         try:
@@ -108,9 +110,9 @@ def recover(cluster: Cluster, inventory: Inventory) -> list[ObjectRef]:
         except UnknownKind:
             continue
         if live is not None and nonce_of(live) == item.nonce:
+            items[identity] = replace(item, uid=uid_of(live))
             inventory.confirm(item.ref, item.nonce, uid_of(live))
-            found.append(item.ref)
-    return found
+    return items
 
 
 class _Apply:
@@ -127,7 +129,7 @@ class _Apply:
         self._cluster = cluster
         self._actions = actions
         self._inventory = inventory
-        self._items = inventory.items()
+        self._items = recover(cluster, inventory)
         self._terms = terms
         self._pool = pool
         self._patience = Patience(terms.timeout_seconds, terms.while_waiting)
@@ -202,9 +204,11 @@ class _Apply:
         ]
 
     def _ended(self, chunk: list[_UnderWay]) -> list[Outcome]:
-        known = [("", one) if isinstance(one, Outcome) else (one[0], self._patience.result(one[1])) for one in chunk]
-        self._inventory.confirm_many([(one.ref, nonce, one.uid) for nonce, one in known if nonce and one.uid])
-        return [outcome for _, outcome in known]
+        begun = [one for one in chunk if not isinstance(one, Outcome)]
+        written = self._patience.results([future for _, future in begun])
+        made = zip((nonce for nonce, _ in begun), written, strict=True)
+        self._inventory.confirm_many([(one.ref, nonce, one.uid) for nonce, one in made if one.uid])
+        return [one for one in chunk if isinstance(one, Outcome)] + written
 
     def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | Outcome:
         item = self._items.get(manifest.ref.identity)
@@ -259,7 +263,7 @@ class _Apply:
             yield from (_skipped(one, self._stopped) for one in planned)
             return
         self._terms.before_phase(f"delete {going.name}")
-        asked = [self._patience.result(one) for one in [self._pool.submit(self._delete, each) for each in planned]]
+        asked = self._patience.results([self._pool.submit(self._delete, each) for each in planned])
         left = self._until_gone({one.ref: one.uid for one in asked if one.state is OutcomeState.DONE})
         for outcome in asked:
             words = outcome.message or left.get(outcome.ref, "")
@@ -319,7 +323,7 @@ class _Apply:
 
         Where it cannot be seen whether it is ours, the record stays.
         """
-        for identity, item in sorted(self._inventory.items().items()):
+        for identity, item in sorted(self._items.items()):
             if item.uid or identity in wished:
                 continue
             try:

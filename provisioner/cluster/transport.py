@@ -103,19 +103,17 @@ class Transport:
         return Stream(response, call.doing)
 
     def _open(self, call: Call, identity: Identity | None, *, read_seconds: float) -> urllib3.BaseHTTPResponse:
-        headers = HTTPHeaderDict({"Accept": call.accept, "User-Agent": "pratique"})
-        headers.extend(self._authorization())
-        if identity:
-            _impersonate(headers, identity)
+        headers = {"Accept": call.accept, "User-Agent": "pratique", **self._authorization()}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         query = f"?{urlencode(call.query)}" if call.query else ""
         try:
-            response = self._pool.request(
+            # `request` would copy everything several times, and be a tenth of what a write costs us.
+            response = self._pool.urlopen(
                 call.method,
                 f"{self._host}{call.path}{query}",
                 body=None if call.body is None else _encoded(call),
-                headers=headers,
+                headers=_impersonating(headers, identity) if identity else headers,
                 timeout=urllib3.Timeout(connect=min(self._timeout_seconds, 10.0), read=read_seconds),
                 retries=False,
                 redirect=False,
@@ -217,8 +215,8 @@ def _warnings(response: urllib3.BaseHTTPResponse) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _impersonate(headers: HTTPHeaderDict, identity: Identity) -> None:
-    """Add the impersonation headers, and only those that need a right of ours.
+def _impersonating(headers: Mapping[str, str], identity: Identity) -> Mapping[str, str]:
+    """`headers` with those that impersonate, and only those that need a right of ours.
 
     Left out are the uid, which decides nothing, and the groups that the API server adds by itself:
     `system:authenticated` to everybody, and its own ones to a ServiceAccount without any.
@@ -228,9 +226,14 @@ def _impersonate(headers: HTTPHeaderDict, identity: Identity) -> None:
     for value in (identity.username, *identity.groups):
         if not value or value != value.strip() or not (value.isascii() and value.isprintable()):
             raise ClusterError(f"{value!r} cannot be impersonated: expected printable ASCII without blanks at the ends")
-    headers["Impersonate-User"] = identity.username
-    for group in _groups_to_ask_for(identity):
-        headers.add("Impersonate-Group", group)
+    named = {**headers, "Impersonate-User": identity.username}
+    groups = _groups_to_ask_for(identity)
+    if not groups:
+        return named
+    several = HTTPHeaderDict(named)
+    for group in groups:
+        several.add("Impersonate-Group", group)
+    return several
 
 
 def _groups_to_ask_for(identity: Identity) -> tuple[str, ...]:

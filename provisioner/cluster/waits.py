@@ -57,9 +57,14 @@ class Patience:
 
     def result(self, future: Future[T]) -> T:
         """What a thread came to."""
-        while not future.done() and not wait([future], timeout=_PULSE_SECONDS).done:
+        (found,) = self.results([future])
+        return found
+
+    def results(self, futures: Sequence[Future[T]]) -> list[T]:
+        """What threads came to, when all have."""
+        while wait(futures, timeout=_PULSE_SECONDS).not_done:
             self.pulse()
-        return future.result()
+        return [one.result() for one in futures]
 
 
 @dataclass(frozen=True, slots=True)

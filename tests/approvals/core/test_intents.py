@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,6 +11,7 @@ from approvals.ledger import claims
 from approvals.models import InventoryItem, Request
 from approvals.steps import advance
 from approvals.steps.inventory import DatabaseInventory
+from provisioner.values import InventoryItem as InventoryRecord
 from provisioner.values import ObjectRef
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
@@ -46,3 +48,43 @@ def test_who_lost_the_claim_writes_nothing_about_the_request(here: World, monkey
     advance.advance(request.pk)
     after = Request.objects.values().get()
     assert (after["claimed_by"], after["problem"], after["attempts"]) == ("next", before["problem"], 0)
+
+
+@pytest.fixture
+def held(here: World) -> DatabaseInventory:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    request = Request.objects.get()
+    assert claims.claim(request.pk, "worker")
+    return inventory(request, "worker")
+
+
+def test_an_intent_with_the_same_nonce_keeps_the_uid_and_one_with_another_forgets_it(held: DatabaseInventory) -> None:
+    held.intend(CONFIG, "first")
+    held.confirm(CONFIG, "first", "uid-1")
+    held.intend(CONFIG, "first")
+    assert held.items()[CONFIG.identity] == InventoryRecord(CONFIG, "first", "uid-1")
+    held.intend(CONFIG, "first")
+    assert held.items()[CONFIG.identity] == InventoryRecord(CONFIG, "first", "uid-1")
+    held.intend(CONFIG, "second")
+    assert held.items()[CONFIG.identity] == InventoryRecord(CONFIG, "second", "")
+    held.confirm(CONFIG, "first", "uid-1")
+    assert held.items()[CONFIG.identity].uid == ""
+
+
+def test_an_intent_in_another_version_of_the_kind_is_the_same_object(held: DatabaseInventory) -> None:
+    held.intend(CONFIG, "first")
+    held.confirm(CONFIG, "first", "uid-1")
+    assert held.items()
+    later = replace(CONFIG, version="v2")
+    held.intend(later, "first")
+    assert list(held.items().values()) == [InventoryRecord(later, "first", "uid-1")]
+
+
+def test_what_is_known_is_read_again_by_who_comes_next(held: DatabaseInventory) -> None:
+    """What one inventory has read does not outlive the words of another one."""
+    held.intend(CONFIG, "first")
+    held.confirm(CONFIG, "first", "uid-1")
+    assert held.items()
+    InventoryItem.objects.update(nonce="theirs", uid="uid-2")
+    held.confirm_many([(CONFIG, "first", "uid-1")])
+    assert held.items()[CONFIG.identity] == InventoryRecord(CONFIG, "theirs", "uid-2")

@@ -318,8 +318,9 @@ def test_S20_what_a_crash_left_is_found_though_its_version_is_not_served_any_mor
     made = scene.cluster.apply(marked, field_manager=MANAGER).object
     gone = replace(ObjectRef.of(widget), version="v1beta1")
     scene.inventory.intend(gone, nonce)
-    (found,) = recover(scene.cluster, scene.inventory)
-    assert (found, scene.inventory.items()[gone.identity].uid) == (gone, made["metadata"]["uid"])
+    found = recover(scene.cluster, scene.inventory)[gone.identity]
+    assert found == InventoryItem(gone, nonce, made["metadata"]["uid"])
+    assert scene.inventory.items()[gone.identity] == found
 
 
 def test_S20_after_a_crash_only_the_nonce_written_ahead_proves_what_is_ours(scene: Scene):
@@ -330,8 +331,9 @@ def test_S20_after_a_crash_only_the_nonce_written_ahead_proves_what_is_ours(scen
     scene.cluster.apply(with_nonce(mine, "n1"), field_manager=MANAGER)
     scene.cluster.apply(with_nonce(theirs, "another"), field_manager=MANAGER)
     scene.inventory = MemoryInventory(InventoryItem(ObjectRef.of(obj), "n1") for obj in (mine, theirs, absent))
-    assert recover(scene.cluster, scene.inventory) == [ObjectRef.of(mine)]
-    held = {item.ref.name: bool(item.uid) for item in scene.inventory.items().values()}
+    found = recover(scene.cluster, scene.inventory)
+    assert found == scene.inventory.items()
+    held = {item.ref.name: bool(item.uid) for item in found.values()}
     assert held == {"mine": True, "theirs": False, "absent": False}
 
 
