@@ -25,7 +25,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 django.setup()
 
 from approvals.models import Request  # noqa: E402 -- needs the settings above
-from approvals.project import celery  # noqa: E402, F401 -- what a worker process has loaded as well
+from approvals.project import celery  # noqa: E402 -- needs the settings above
 from approvals.steps.advance import advance  # noqa: E402 -- needs the settings above
 from provisioner.cluster.api import Cluster as Api  # noqa: E402 -- needs the settings above
 from tests.controlplane.endpoint import Endpoint  # noqa: E402 -- needs the settings above
@@ -45,6 +45,7 @@ def go(kubeconfig: Path, namespace: str, *urls: str) -> None:
 
 def stand(kubeconfig: Path, namespace: str) -> None:
     station = _station(kubeconfig, namespace)
+    celery.keep_what_is_loaded()
     _say("done")
     for line in sys.stdin:
         match line.split():
@@ -86,6 +87,7 @@ def _step(request: Request, version: int, what: str, state: str) -> None:
 
 def step(request_id: int) -> None:
     """What a worker does when it is woken for this request."""
+    celery.keep_what_is_loaded()
     idle, began = _peak_mib(), time.perf_counter()
     advance(request_id)
     _say(json.dumps({"idle_mib": idle, "peak_mib": _peak_mib(), "seconds": time.perf_counter() - began}))
