@@ -78,7 +78,9 @@ _PHASE_OF = {
     GroupKind(_ADMISSION, "MutatingAdmissionPolicyBinding"): "admission",
 }
 _LEAVING = tuple(name for phase in reversed(PHASES) for name in ((CUSTOM, phase) if phase == "deploy" else (phase,)))
-_BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "extensions"})
+_BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "extensions"}) | (
+    {key.group for key in _PHASE_OF if key.group.endswith(".k8s.io")} - {"autoscaling.k8s.io"}
+)
 _PODS = frozenset({GroupKind("", "Pod"), GroupKind("", "ReplicationController")})
 _DIGITS = re.compile(r"([0-9]+)")
 
@@ -196,8 +198,7 @@ def _leaving_phase(ref: ObjectRef) -> str:
 
 def is_built_in(group: str) -> bool:
     """Whether a group is Kubernetes' own: the old short names, and `*.k8s.io` served by the API server itself."""
-    own = {key.group for key in _PHASE_OF if key.group.endswith(".k8s.io")} - {"autoscaling.k8s.io"}
-    return group in _BUILT_IN_GROUPS or group in own
+    return group in _BUILT_IN_GROUPS
 
 
 def is_workload(obj: JsonObject) -> bool:

@@ -150,13 +150,28 @@ def test_a_flipped_byte_gives_another_digest() -> None:
 @pytest.mark.parametrize(
     "stored",
     [b"{}\n", b"[]\n", b"\n", b"x\n", b'{"file":"a","object":{}}', b'{"object":{},"file":"a"}\n', b"\xff\n",
-     b'{"file":"a","object":{"a":1,"a":1}}\n', b'{"file":"a","object":{"a":1.0}}\n', b"[" * 100_000],
+     b'{"file":"a","object":{"a":1,"a":1}}\n', b'{"file":"a","object":{"a":1.0}}\n', b"[" * 100_000,
+     b'{"file":"a","object":{"a":1E3}}\n', b'{"file":"a","object":{"a":9223372036854775808}}\n', b'["file","object"]\n',
+     b'{"extra":1,"file":"a","object":{}}\n'],
     ids=["no entry", "a list", "empty line", "no JSON", "no line end", "unsorted", "no UTF-8", "twice",
-         "a float", "deep"],
+         "a float", "deep", "an exponent", "past 63 bits", "a list of the names", "one more"],
 )  # fmt: skip
 def test_bytes_in_another_form_are_refused(stored: bytes) -> None:
     with pytest.raises(InvalidManifest, match="stored content, line 1"):
         parse(stored)
+
+
+@given(st.dictionaries(st.text(max_size=3), JSON_VALUES, max_size=5), st.booleans())
+@example({"a": 2**63}, True)
+@example({"a": "1.5", "b": 1.5}, True)
+def test_a_line_is_read_if_it_is_what_would_be_written(value: dict[str, Any], is_sorted: bool) -> None:
+    entry = {"file": "a", "object": value}
+    line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), sort_keys=is_sorted).encode() + b"\n"
+    if canonical_json(entry) + b"\n" == line:
+        assert serialise(parse(line)) == line
+    else:
+        with pytest.raises(InvalidManifest, match="not in canonical form"):
+            parse(line)
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "4711"])
