@@ -23,7 +23,7 @@ from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Report, Request, Review, Revision
 from approvals.policy import Ballot, Decision
-from approvals.steps.evaluate import ballot_of, hold_back, objection_to
+from approvals.steps.evaluate import ballot_of, hold_back, objection_to, reviewed_report
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, owner_of, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
@@ -57,6 +57,8 @@ def run(request: Request, worker: str) -> None:
         if not _pass_gate(request, api, content, plan):
             return
         request = _start(request, worker)
+    else:
+        check_cluster(request, api)
     _apply(request, api, content, without_lifted(plan), worker)
 
 
@@ -132,11 +134,6 @@ def _check_subject(request: Request, content: Content, plan: Plan, account_uid: 
     verdict = request.verdicts.filter(round=request.round, verdict="Approved", subject_digest=found)
     if not verdict.exists():
         raise DigestMismatch(f"there is no Approved verdict for {found} in round {request.round}")
-
-
-def reviewed_report(request: Request) -> Report:
-    """What was reviewed, without its body: that is read when a guard asks for it, and then once."""
-    return request.reports.defer("body").get(round=request.round)
 
 
 def check_decision(request: Request, reviewed: Report) -> None:
@@ -234,7 +231,6 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
 
     The deadline counts the time at work: while somebody pauses it, or the cluster does not answer, it does not run.
     """
-    check_cluster(request, api)
     revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
     reviewed = reviewed_report(request)
     outcomes = pipeline.deploy(

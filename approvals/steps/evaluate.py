@@ -27,15 +27,28 @@ HELD_BACK = "held-back"
 
 
 def run(request: Request, worker: str) -> None:
-    report = request.reports.filter(round=request.round).prefetch_related("findings").get()
+    report = reviewed_report(request)
     held_by = hold_back(request, report, waived(request, reviews_of(request)))
+    _ask_grants(request, report)
+    _settle(request.pk, request.round, held_by)
+
+
+def _ask_grants(request: Request, report: Report) -> None:
+    grants = _policies(request, Policy.Kind.GRANT)
+    if not grants:
+        return
+    prefetch_related_objects([report], "findings")
     facts = facts_of(request, report)
-    for each in _policies(request, Policy.Kind.GRANT):
+    for each in grants:
         result, words = _ask_grant(each, request, report, facts)
         _keep(each, request, result, words)
         if each.mode == Policy.Mode.ENFORCE and result == Result.APPROVES:
             _approve_as(each, request, words)
-    _settle(request.pk, request.round, held_by)
+
+
+def reviewed_report(request: Request) -> Report:
+    """What is reviewed, without its body: that is read when a policy asks for it, and then once."""
+    return request.reports.defer("body").get(round=request.round)
 
 
 def hold_back(request: Request, report: Report, accepted: Waived) -> dict[str, str]:

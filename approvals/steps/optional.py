@@ -20,7 +20,8 @@ from approvals.access.port import connect
 from approvals.ledger import claims, optionals
 from approvals.ledger.claims import LostClaim
 from approvals.models import OptionalObject, Outcome, Revision
-from approvals.steps.deploy import approved_plan, check_decision, reviewed_report
+from approvals.steps.deploy import approved_plan, check_decision
+from approvals.steps.evaluate import reviewed_report
 from approvals.steps.inventory import DatabaseInventory, installer_of, owner_of, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.standing import NotNow, check_standing
