@@ -5,6 +5,7 @@ A name counts on the cluster where it was proved (security.md S01). "Could not a
 
 from approvals.access.identity import (
     are_groups_fresh,
+    fresh_identity_of,
     identity_of,
     is_human,
     is_machine,
@@ -32,6 +33,7 @@ __all__ = [
     "approval_of",
     "are_groups_fresh",
     "ask_for",
+    "fresh_identity_of",
     "identity_of",
     "is_human",
     "is_machine",

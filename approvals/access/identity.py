@@ -18,15 +18,40 @@ POLICY_PREFIX = "pratique:policy:"
 
 def identity_of(user: User, cluster: models.Cluster) -> Identity | None:
     """The identity that was proved or mapped for this cluster; None: the user is nobody there."""
-    row = _proof_of(user, cluster)
-    if row is None or not user.is_active:
+    return _identity_in(_proof_of(user, cluster), user)
+
+
+def fresh_identity_of(user: User, cluster: models.Cluster, *, now: datetime) -> Identity | None:
+    """`identity_of`, read once with how old its groups are: None where that is too old to decide on (S25)."""
+    proof = _proof_of(user, cluster)
+    return _identity_in(proof, user) if _is_fresh(proof, now) else None
+
+
+def are_groups_fresh(user: User, cluster: models.Cluster, *, now: datetime) -> bool:
+    """Whether the user's groups were seen recently enough to decide on (S25); the operator's own word does not age."""
+    return _is_fresh(_proof_of(user, cluster), now)
+
+
+def _proof_of(user: User, cluster: models.Cluster) -> models.KubernetesIdentity | None:
+    return models.KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
+
+
+def _identity_in(proof: models.KubernetesIdentity | None, user: User) -> Identity | None:
+    if proof is None or not user.is_active:
         return None
-    identity = Identity(row.username, tuple(row.groups), row.uid)
+    identity = Identity(proof.username, tuple(proof.groups), proof.uid)
     if identity.username.startswith(POLICY_PREFIX):
         return None
-    if row.authenticator != models.KubernetesIdentity.Authenticator.TOKEN_REVIEW and is_reserved(identity):
+    if proof.authenticator != models.KubernetesIdentity.Authenticator.TOKEN_REVIEW and is_reserved(identity):
         return None
     return identity
+
+
+def _is_fresh(proof: models.KubernetesIdentity | None, now: datetime) -> bool:
+    if proof is None:
+        return False
+    is_mapped = proof.authenticator == models.KubernetesIdentity.Authenticator.MAPPED
+    return is_mapped or now - proof.groups_seen_at <= timedelta(hours=settings.PRATIQUE["GROUPS_HOURS"])
 
 
 def policy_identity(policy: models.Policy) -> Identity:
@@ -46,18 +71,3 @@ def is_machine(identity: Identity) -> bool:
 def is_human(identity: Identity) -> bool:
     """Whether a name may be a person's at all, whatever the operator lets machines do."""
     return not identity.username.startswith(MACHINE_PREFIXES) and MASTERS not in identity.groups
-
-
-def are_groups_fresh(user: User, cluster: models.Cluster, *, now: datetime) -> bool:
-    """Whether the user's groups were seen recently enough to decide on (S25); the operator's own word does not age."""
-    row = _proof_of(user, cluster)
-    patience = timedelta(hours=settings.PRATIQUE["GROUPS_HOURS"])
-    if row is None:
-        return False
-    is_mapped = row.authenticator == models.KubernetesIdentity.Authenticator.MAPPED
-    return is_mapped or now - row.groups_seen_at <= patience
-
-
-def _proof_of(user: User, cluster: models.Cluster) -> models.KubernetesIdentity | None:
-    """Read anew, or once with its user where the reader has it prefetched."""
-    return next((row for row in user.kubernetes_identities.all() if row.cluster_id == cluster.pk), None)

@@ -30,10 +30,13 @@ def due(now: datetime) -> QuerySet[InventoryItem]:
     return InventoryItem.objects.filter(has_time | (is_old & Q(look_at__isnull=True)), deployment__gone_at__isnull=True)
 
 
+@transaction.atomic
 def mark(item_ids: Iterable[int], at: datetime) -> None:
     """Have these compared at `at`; where somebody fights, not before the pause is over. The caller wakes."""
     rests = Q(look_at__gt=at, drift__is_fight=True)
-    InventoryItem.objects.filter(pk__in=list(item_ids)).exclude(rests).update(look_at=at)
+    rows = InventoryItem.objects.filter(pk__in=list(item_ids))
+    list(rows.select_for_update().order_by("pk").values_list("pk"))
+    rows.exclude(rests).update(look_at=at)
 
 
 def postpone(items: Iterable[InventoryItem], at: datetime) -> None:

@@ -170,8 +170,10 @@ def _check_guards(request: Request, reviewed: Report, accepted: Waived) -> None:
 def _ballot(review: Review, request: Request) -> Ballot:
     """What the review weighs today, as to the right to use the ServiceAccount as well (S07)."""
     ballot = ballot_of(review, request, counts=_still_counts(review, request))
-    identity = access.identity_of(review.user, request.deployment.cluster) if review.user else None
-    if request.is_requester_known or identity is None or not ballot.may_use_account:
+    if request.is_requester_known or review.user is None or not ballot.may_use_account:
+        return ballot
+    identity = access.identity_of(review.user, request.deployment.cluster)
+    if identity is None:
         return ballot
     return replace(ballot, may_use_account=access.may_use_account(identity, request).allowed)
 

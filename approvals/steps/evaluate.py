@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import prefetch_related_objects
+from django.db.models import Q, prefetch_related_objects
 from django.utils import timezone
 
 from approvals import access, audit, policy, wake
@@ -111,9 +111,10 @@ def _kind(ref: dict[str, str]) -> str:
 
 
 def _policies(request: Request, kind: str) -> list[Policy]:
-    cluster = request.deployment.cluster
-    active = Policy.objects.filter(is_active=True, kind=kind).prefetch_related("author", "editor", "cluster")
-    return [each for each in active.order_by("name") if each.cluster is None or each.cluster == cluster]
+    here = Q(cluster=None) | Q(cluster=request.deployment.cluster)
+    return list(
+        Policy.objects.filter(here, is_active=True, kind=kind).prefetch_related("author", "editor").order_by("name")
+    )
 
 
 def _ask_guard(each: Policy, request: Request, facts: policy.Facts) -> tuple[str, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from approvals.models import BundleDeployment, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
@@ -20,25 +19,11 @@ from provisioner.values import InventoryItem as Item
 
 MAX_OPTIONAL_KINDS = 100
 _REF = ("group", "version", "kind", "namespace", "name")
-_TABLE = InventoryItem._meta.db_table
-_IDENTITY = 'deployment_id, "group", kind, namespace, name'
-# A uid is the object's that bears the nonce: with another nonce it is not known any more.
-_INTEND = f"""
-    INSERT INTO {_TABLE} ({_IDENTITY}, version, nonce, revision_id, uid, health, health_message, fingerprint)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, '', '', '', '')
-    ON CONFLICT ({_IDENTITY}) DO UPDATE SET
-        uid = CASE WHEN {_TABLE}.nonce = excluded.nonce THEN {_TABLE}.uid ELSE '' END,
-        version = excluded.version, nonce = excluded.nonce, revision_id = excluded.revision_id
-"""  # noqa: S608 - table and columns are written here, values are parameters
-_CONFIRM = f"""
-    UPDATE {_TABLE} SET uid = %s
-    WHERE ({_IDENTITY}) = (%s, %s, %s, %s, %s) AND nonce = %s
-"""  # noqa: S608 - the same
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """As it was read, and written since: nobody else gives it another nonce or uid while the claim is held."""
+    """As it was read or written last."""
 
     key: int
     item: Item
@@ -65,10 +50,10 @@ class DatabaseInventory:
         self._check_held = check_held
         self._only = only
         self._rows: dict[ObjectIdentity, _Row] = {}
+        self._has_read_all = False
 
     def items(self) -> dict[ObjectIdentity, Item]:
-        rows = _known(InventoryItem.objects.filter(deployment=self.deployment), "pk", "nonce", "uid")
-        self._rows = {ref.identity: _Row(key, Item(ref, nonce, uid)) for ref, key, nonce, uid in rows}
+        self._rows, self._has_read_all = _read(self.deployment.inventory.order_by()), True
         found = {identity: row.item for identity, row in self._rows.items()}
         return {identity: item for identity, item in found.items() if self._only is None or identity in self._only}
 
@@ -77,55 +62,64 @@ class DatabaseInventory:
 
     @transaction.atomic(durable=True)
     def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
+        """What its row says already but for the revision, as of most objects of an upgrade, is one write for all."""
         self._check_held()
+        rows = self._locked(ref for ref, _ in intents)
         revision = self.revision and self.revision.pk
-        standing, new = [], []
+        standing, changed, new = [], [], []
         for ref, nonce in intents:
-            row = self._rows.get(ref.identity)
-            if row and (row.item.ref, row.item.nonce) == (ref, nonce):
+            row = rows.get(ref.identity)
+            if row is None:
+                about = {"version": ref.version, "nonce": nonce, "revision_id": revision, **_identity(ref)}
+                new.append(InventoryItem(deployment=self.deployment, **about))
+            elif (row.item.ref, row.item.nonce) == (ref, nonce):
                 standing.append(row.key)
-                continue
-            new.append((ref, (self.deployment.pk, *ref.identity, ref.version, nonce, revision)))
-            if row:
-                self._rows[ref.identity] = _Row(row.key, Item(ref, nonce))
-        InventoryItem.objects.filter(pk__in=standing).update(revision=revision)
-        self._for_each(_INTEND, new)
+            else:
+                uid = row.item.uid if row.item.nonce == nonce else ""
+                changed.append((uid, ref.version, nonce, revision, row.key))
+                self._rows[ref.identity] = _Row(row.key, Item(ref, nonce, uid))
+        InventoryItem.objects.filter(pk__in=standing).update(revision_id=revision)
+        _update_each("uid = %s, version = %s, nonce = %s, revision_id = %s", changed)
+        for made in InventoryItem.objects.bulk_create(new):
+            ref = ref_of(made)
+            self._rows[ref.identity] = _Row(made.pk, Item(ref, made.nonce))
 
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
         self.confirm_many([(ref, nonce, uid)])
 
     @transaction.atomic(durable=True)
     def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
-        self._for_each(
-            _CONFIRM,
-            [
-                (ref, (uid, self.deployment.pk, *ref.identity, nonce))
-                for ref, nonce, uid in made
-                if not self._says(ref, nonce, uid)
-            ],
-        )
+        """What was read of a row when its intent was recorded stays so while the claim is held."""
+        news = [one for one in made if not self._says(*one)]
+        rows = self._locked(ref for ref, _, _ in news) if news else {}
+        confirmed = []
+        for ref, nonce, uid in news:
+            row = rows.get(ref.identity)
+            if row and row.item.nonce == nonce:
+                confirmed.append((uid, row.key))
+                self._rows[ref.identity] = _Row(row.key, replace(row.item, uid=uid))
+        _update_each("uid = %s", confirmed)
 
     def _says(self, ref: ObjectRef, nonce: str, uid: str) -> bool:
         row = self._rows.get(ref.identity)
         return row is not None and (row.item.nonce, row.item.uid) == (nonce, uid)
 
-    def _for_each(self, statement: str, todo: Sequence[tuple[ObjectRef, Sequence[Any]]]) -> None:
-        """In the order in which everybody locks them: by key, and what is new last.
-
-        Models and bulk_update would take longer than the cluster takes for the objects.
-        """
-        if todo:
-            ordered = sorted(todo, key=lambda one: self._key_of(one[0]))
-            with connection.cursor() as cursor:
-                cursor.executemany(statement, [values for _, values in ordered])
-
-    def _key_of(self, ref: ObjectRef) -> float:
-        row = self._rows.get(ref.identity)
-        return row.key if row else math.inf
+    def _locked(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, _Row]:
+        """Our rows of these objects as they are now, locked in the order in which everybody locks them: by key."""
+        wanted = {ref.identity: ref for ref in refs}
+        is_one = Q(pk__in=[self._rows[identity].key for identity in wanted if identity in self._rows])
+        if not self._has_read_all:
+            is_one |= Q(kind__in={ref.kind for ref in wanted.values()}, name__in={ref.name for ref in wanted.values()})
+        found = _read(self.deployment.inventory.select_for_update().filter(is_one).order_by("pk"))
+        rows = {identity: row for identity, row in found.items() if identity in wanted}
+        self._rows.update(rows)
+        return rows
 
     @transaction.atomic(durable=True)
     def forget(self, ref: ObjectRef, uid: str) -> None:
-        InventoryItem.objects.filter(deployment=self.deployment, uid=uid, **_identity(ref)).delete()
+        gone, _ = InventoryItem.objects.filter(deployment=self.deployment, uid=uid, **_identity(ref)).delete()
+        if gone:
+            self._rows.pop(ref.identity, None)
 
 
 def owner_of(revision: Revision) -> Owner:
@@ -141,6 +135,18 @@ def _known(rows: QuerySet[InventoryItem], *fields: str) -> Iterator[tuple[Any, .
     """The object of each row, and these fields of it."""
     for group, version, kind, namespace, name, *rest in rows.values_list(*_REF, *fields):
         yield ObjectRef(group, version, kind, namespace, name), *rest
+
+
+def _read(rows: QuerySet[InventoryItem]) -> dict[ObjectIdentity, _Row]:
+    known = _known(rows, "pk", "nonce", "uid")
+    return {ref.identity: _Row(key, Item(ref, nonce, uid)) for ref, key, nonce, uid in known}
+
+
+def _update_each(changes: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Rows of other values each, their keys last. bulk_update takes longer than the cluster takes for the objects."""
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.executemany(f"UPDATE {InventoryItem._meta.db_table} SET {changes} WHERE id = %s", rows)  # noqa: S608 - table and columns are written here, values are parameters
 
 
 def installer_of(spec: Mapping[str, Any]) -> Identity:

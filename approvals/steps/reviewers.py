@@ -13,8 +13,6 @@ from approvals.ledger.pivots import has_asked
 from approvals.models import Finding, Request, Review
 from provisioner.values import Identity
 
-_PEOPLE = [f"{who}__kubernetes_identities" for who in ("user", "policy__author", "policy__editor")]
-
 
 @dataclass(frozen=True, slots=True)
 class Waived:
@@ -25,9 +23,9 @@ class Waived:
 
 
 def reviews_of(request: Request) -> list[Review]:
-    """The reviews of the present subject, with who gave them and who they are on the clusters, as of now."""
+    """The reviews of the present subject, with who or which policy gave them."""
     given = request.reviews.filter(round=request.round, subject_digest=request.subject_digest)
-    return list(given.select_related("user", "policy").prefetch_related(*_PEOPLE))
+    return list(given.select_related("user").prefetch_related("policy__author", "policy__editor"))
 
 
 def waived(request: Request, reviews: Iterable[Review]) -> Waived:
@@ -57,11 +55,10 @@ def is_still_reviewer(review: Review, request: Request) -> bool:
     deployment = request.deployment
     if review.user is None:
         return False
-    is_fresh = access.are_groups_fresh(review.user, deployment.cluster, now=timezone.now())
-    identity = access.identity_of(review.user, deployment.cluster)
+    identity = access.fresh_identity_of(review.user, deployment.cluster, now=timezone.now())
     if identity is None or not _is_who_reviewed(identity, review) or access.is_machine(identity):
         return False
-    return is_fresh and access.may_approve(review.user, deployment, fresh=True).allowed
+    return access.ask_for(identity, deployment.cluster, access.approval_of(deployment), fresh=True).allowed
 
 
 def _is_who_reviewed(identity: Identity, review: Review) -> bool:

@@ -93,7 +93,12 @@ def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, 
     """
     actions = _checked(content, plan)
     with ThreadPoolExecutor(max_workers=terms.parallel) as pool:
-        yield from _Apply(cluster, actions, inventory, terms, pool).run(content)
+        work = _Apply(cluster, actions, inventory, terms, pool)
+        try:
+            yield from work.run(content)
+        except BaseException:
+            work.stop()
+            raise
 
 
 def recover(cluster: Cluster, inventory: Inventory) -> dict[ObjectIdentity, InventoryItem]:
@@ -133,7 +138,7 @@ class _Apply:
         self._terms = terms
         self._pool = pool
         self._patience = Patience(terms.timeout_seconds, terms.while_waiting)
-        self._writer = Writer(cluster, terms.field_manager, self._patience.end, terms.owner)
+        self._writer = Writer(cluster, terms.field_manager, lambda: self._patience.end, terms.owner)
         asked = Asked(terms.observer or cluster, terms.checks, terms.before_wait)
         self._waits = Waits(cluster, actions, asked, self._patience)
         self._stopped = ""
@@ -152,6 +157,11 @@ class _Apply:
             yield from self._delete_phase(going)
         if not self._stopped:
             self._forget_vain(known)
+
+    def stop(self) -> None:
+        """What has not begun is not to begin, and nothing is tried again: somebody said no, or knows better (S25)."""
+        self._patience.give_up()
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     # Writing
 
@@ -208,7 +218,8 @@ class _Apply:
         written = self._patience.results([future for _, future in begun])
         made = zip((nonce for nonce, _ in begun), written, strict=True)
         self._inventory.confirm_many([(one.ref, nonce, one.uid) for nonce, one in made if one.uid])
-        return [one for one in chunk if isinstance(one, Outcome)] + written
+        rest = iter(written)
+        return [one if isinstance(one, Outcome) else next(rest) for one in chunk]
 
     def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | Outcome:
         item = self._items.get(manifest.ref.identity)

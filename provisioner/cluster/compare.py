@@ -133,7 +133,7 @@ def changes(before: JsonObject | None, after: JsonObject | None) -> dict[tuple[s
 def altered(expected: JsonObject, found: JsonObject, wished: JsonObject) -> list[str]:
     """The paths at which an answer is not what was expected, beside what the server chooses freely (S10)."""
     first, second = (_comparable(one, wished) for one in (expected, found))
-    paths = [*changes(first, second), *(path for path in changes(second, first))]
+    paths = [] if is_same(first, second) else [*changes(first, second), *changes(second, first)]
     wrong = {".".join(path) for path in paths}
     if _is_secret(wished):
         live = found.get("data") or {}

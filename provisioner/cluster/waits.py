@@ -42,6 +42,7 @@ class Patience:
         self.end = time.monotonic() + seconds
         self.ended_by: PratiqueError | None = None
         self._while_waiting = while_waiting
+        self._pulsed_at = time.monotonic()
 
     @property
     def left(self) -> float:
@@ -49,11 +50,16 @@ class Patience:
         return max(self.end - time.monotonic(), 0.0)
 
     def pulse(self) -> None:
+        self._pulsed_at = time.monotonic()
         try:
             self._while_waiting()
         except PratiqueError as exc:
             self.ended_by = exc
             raise
+
+    def give_up(self) -> None:
+        """Have no thread try anything again."""
+        self.end = time.monotonic()
 
     def result(self, future: Future[T]) -> T:
         """What a thread came to."""
@@ -62,6 +68,8 @@ class Patience:
 
     def results(self, futures: Sequence[Future[T]]) -> list[T]:
         """What threads came to, when all have."""
+        if time.monotonic() - self._pulsed_at >= _PULSE_SECONDS:
+            self.pulse()
         while wait(futures, timeout=_PULSE_SECONDS).not_done:
             self.pulse()
         return [one.result() for one in futures]

@@ -89,11 +89,11 @@ class _View:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes as the identity of `cluster` until `end` (time.monotonic); `owner` is named on what is written."""
+    """Writes as the identity of `cluster` until `end()` (time.monotonic); `owner` is named on what is written."""
 
     cluster: Cluster
     field_manager: str
-    end: float
+    end: Callable[[], float]
     owner: Owner | None = None
 
     def write(self, job: Job) -> Outcome:
@@ -134,11 +134,11 @@ class Writer:
                 return call()
             except Unreachable as exc:
                 wait = max(pause, exc.retry_after_seconds)
-                if time.monotonic() + wait > self.end:
+                if time.monotonic() + wait > self.end():
                     raise
             except catching_up:
                 wait = pause
-                if time.monotonic() + wait > min(self.end, began + CATCH_UP_SECONDS):
+                if time.monotonic() + wait > min(self.end(), began + CATCH_UP_SECONDS):
                     raise
             time.sleep(wait)
             pause = min(pause * 2, MAX_PAUSE_SECONDS)

@@ -29,8 +29,8 @@ class Admission:
     """
 
     after: JsonObject
-    pruned: tuple[str, ...]
-    errors: tuple[FieldError, ...]
+    pruned: list[str]
+    errors: list[FieldError]
     embedded: tuple[FieldError, ...] = ()
     refusals: tuple[FieldError, ...] = ()
 
@@ -43,7 +43,7 @@ def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> 
     """
     if is_too_deep(obj) or (old is not None and is_too_deep(old)):
         unjudged = (invalid("", OMITTED, f"nested deeper than {DEEPEST} levels: not judged"),)
-        return Admission(obj, (), unjudged, refusals=unjudged)
+        return Admission(obj, [], list(unjudged), refusals=unjudged)
     after, pruned = prepared(schema, obj)
     before = prepared(schema, old)[0] if old is not None else None
     related = Correlation(after, before, schema) if before is not None else None
@@ -58,4 +58,4 @@ def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> 
         refusals = (*errors, *embedded, *skipped)
     else:
         refusals = (*errors, *embedded, *ruled)
-    return Admission(after, tuple(pruned), (*errors, *ruled), tuple(embedded), refusals)
+    return Admission(after, list(pruned), [*errors, *ruled], tuple(embedded), refusals)

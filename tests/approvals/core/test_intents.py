@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from functools import partial
 
@@ -11,11 +12,13 @@ from approvals.ledger import claims
 from approvals.models import InventoryItem, Request
 from approvals.steps import advance
 from approvals.steps.inventory import DatabaseInventory
+from provisioner.cluster.inventory import MemoryInventory
 from provisioner.values import InventoryItem as InventoryRecord
 from provisioner.values import ObjectRef
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 
+NAMES = ["a", "b", "100%s", 'it\'s "d"']
 CONFIG = ObjectRef("", "v1", "ConfigMap", "harbour", "settings")
 
 
@@ -88,3 +91,41 @@ def test_what_is_known_is_read_again_by_who_comes_next(held: DatabaseInventory) 
     InventoryItem.objects.update(nonce="theirs", uid="uid-2")
     held.confirm_many([(CONFIG, "first", "uid-1")])
     assert held.items()[CONFIG.identity] == InventoryRecord(CONFIG, "theirs", "uid-2")
+
+
+def test_the_record_is_what_the_library_keeps_in_memory(here: World) -> None:
+    """Whatever is intended, confirmed and forgotten in whatever order, read again in between or not."""
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    deployment = Request.objects.get().deployment
+
+    def opened() -> DatabaseInventory:
+        return DatabaseInventory(deployment, None, lambda: None)
+
+    for seed in range(60):
+        chance, known, kept = random.Random(seed), MemoryInventory(), opened()
+        InventoryItem.objects.all().delete()
+        for _ in range(25):
+            step = chance.choice(["intend", "intend", "confirm", "confirm", "forget", "read", "open"])
+            kept = opened() if step == "open" else kept
+            if step == "read":
+                kept.items()
+            else:
+                take(step, chance, known, kept)
+            assert opened().items() == known.items(), seed
+
+
+def take(step: str, chance: random.Random, known: MemoryInventory, kept: DatabaseInventory) -> None:
+    """One step of both; what has another nonce is no news to the record, and confirmed there only."""
+    refs = [replace(CONFIG, name=name, version=chance.choice(["v1", "v2"])) for name in chance.sample(NAMES, 2)]
+    uid = chance.choice(["", "uid-1", "uid-2"])
+    if step == "intend":
+        intents = [(ref, chance.choice("xy")) for ref in refs]
+        known.intend_many(intents)
+        kept.intend_many(intents)
+    elif step == "forget":
+        known.forget(refs[0], uid)
+        kept.forget(refs[0], uid)
+    elif step == "confirm":
+        items = [item for ref in refs if (item := known.items().get(ref.identity))]
+        known.confirm_many([(item.ref, item.nonce, uid) for item in items])
+        kept.confirm_many([*((item.ref, item.nonce, uid) for item in items), *((ref, "z", "uid-3") for ref in refs)])

@@ -143,3 +143,34 @@ def test_who_waits_for_a_lock_holds_none_that_comes_after_it(database_url: str) 
     manage(database_url, "migrate", "-v", "0")
     said = manage(database_url, "shell", "-v", "0", "-c", "\n".join([SETTING, *lines])).splitlines()
     assert said == [f"{name} waits holding nothing" for _, name, *_ in cases]
+
+
+INVENTORY = """
+from functools import partial
+from approvals.ledger import claims
+from approvals.models import InventoryItem
+from approvals.steps.inventory import DatabaseInventory
+from provisioner.values import ObjectRef
+request = begun("an intent", "applying", "applying")
+def opened():
+    found = DatabaseInventory(request.deployment, request.revision, partial(claims.check_held, request.pk, "w"))
+    return found, found.items()
+first, second = (ObjectRef("", "v1", "ConfigMap", "n", name) for name in ("a", "b"))
+opened()[0].intend_many([(first, "n"), (second, "n")])
+keys = list(InventoryItem.objects.order_by("pk").values_list("pk", flat=True))
+# The first row now stands behind the second one in the table.
+InventoryItem.objects.filter(pk=keys[0]).update(look_at=timezone.now())
+def on_first(act):
+    rows = "FROM approvals_inventoryitem WHERE id="
+    return meanwhile(f"SELECT 1 {rows}{keys[0]} FOR UPDATE", f"SELECT true {rows}{keys[1]} FOR UPDATE NOWAIT", act)
+for one in ("n", "another"):
+    found, _ = opened()
+    print(on_first(lambda: found.intend_many([(second, "n"), (first, one)])))
+"""
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_rows_of_the_inventory_are_locked_by_their_key(database_url: str) -> None:
+    manage(database_url, "migrate", "-v", "0")
+    said = manage(database_url, "shell", "-v", "0", "-c", SETTING + INVENTORY).splitlines()
+    assert said == ["waits holding nothing"] * 2

@@ -12,7 +12,7 @@ from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.tracking import NONCE
 from provisioner.errors import PlanChanged, PreconditionFailed
 from provisioner.values import Action, Identity, InventoryItem, ObjectRef, OutcomeState, Plan
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states
+from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures, states
 
 DONE, FAILED, SKIPPED, UNCHANGED = OutcomeState.DONE, OutcomeState.FAILED, OutcomeState.SKIPPED, OutcomeState.UNCHANGED
 
@@ -335,6 +335,31 @@ def test_S20_after_a_crash_only_the_nonce_written_ahead_proves_what_is_ours(scen
     assert found == scene.inventory.items()
     held = {item.ref.name: bool(item.uid) for item in found.values()}
     assert held == {"mine": True, "theirs": False, "absent": False}
+
+
+def test_S25_who_ends_an_apply_has_nothing_more_begun(scene: Scene):
+    """What is recorded ahead and not begun stays unwritten, and carrying on finds all of it."""
+    bundle = [scene.config_map(f"part-{number:03}") for number in range(200)]
+    planned = scene.plan(*bundle)
+    outcomes = apply(scene.cluster, content(bundle), planned, scene.inventory, Terms(MANAGER, timeout_seconds=30.0))
+    next(outcomes)
+    outcomes.close()
+    written, recorded = sum(map(bool, map(scene.live, bundle))), len(scene.inventory.items())
+    assert written < recorded < 200
+    assert failures(scene.apply(planned, *bundle)) == []
+    assert all(map(scene.live, bundle))
+
+
+def test_outcomes_come_in_the_order_of_the_apply(scene: Scene):
+    """Also that of an object which cannot even be prepared."""
+    bundle = [scene.config_map(f"part-{number}") for number in range(4)]
+    assert failures(scene.deploy(*bundle)) == []
+    changed = [{**one, "data": {"version": "2"}} for one in bundle]
+    planned, lost = scene.plan(*changed), ObjectRef.of(bundle[2])
+    scene.inventory.forget(lost, scene.inventory.items()[lost.identity].uid)
+    outcomes = scene.apply(planned, *changed)
+    assert [one.ref.name for one in outcomes] == ["part-0", "part-1", "part-2", "part-3"]
+    assert [one.state for one in outcomes] == [DONE, DONE, FAILED, DONE]
 
 
 def test_S10_what_an_admission_policy_changes_behind_the_dry_run_is_a_failure(real_scene: Scene):

@@ -57,7 +57,7 @@ def test_what_was_admitted_is_admitted_again_as_it_is(case: tuple[JsonDict, Json
     first = admit(schema, obj)
     if not first.errors:
         again = admit(schema, first.after)
-        assert (again.after, again.pruned, again.errors) == (first.after, (), ())
+        assert (again.after, again.pruned, again.errors) == (first.after, [], [])
 
 
 @STEADY
