@@ -5,7 +5,7 @@ Every change that people would ask about has its audit row in the same transacti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -37,6 +37,12 @@ def mark(item_ids: Iterable[int], at: datetime) -> None:
     rows = InventoryItem.objects.filter(pk__in=list(item_ids))
     list(rows.select_for_update().order_by("pk").values_list("pk"))
     rows.exclude(rests).update(look_at=at)
+
+
+def stir(deployment_ids: Collection[int]) -> None:
+    """Something happened to objects of these deployments: their health is read at the next look (steps.observe)."""
+    if deployment_ids:
+        BundleDeployment.objects.filter(pk__in=deployment_ids).update(stirs=F("stirs") + 1)
 
 
 def postpone(items: Iterable[InventoryItem], at: datetime) -> None:

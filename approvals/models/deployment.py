@@ -48,6 +48,10 @@ class BundleDeployment(models.Model):
     health_message = models.TextField(blank=True)
     seen_at = models.DateTimeField()
     looked_after_at = models.DateTimeField(null=True, blank=True)
+    # Counted by whoever watches (ledger.drifts); by number, because clocks differ. Health was read as of the second.
+    stirs = models.PositiveBigIntegerField(default=0)
+    stirs_observed = models.PositiveBigIntegerField(null=True, blank=True)
+    observed_at = models.DateTimeField(null=True, blank=True)
     deletion_requested_at = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
     drift_problem = models.TextField(blank=True, help_text="why nobody can tell whether something drifted")

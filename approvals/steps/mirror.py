@@ -16,7 +16,7 @@ from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, lists
 from approvals.steps import conditions
-from approvals.steps.observe import note_unknown, observe
+from approvals.steps.observe import is_due, note_unknown, observe
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import InvalidObject, PreconditionFailed, TryLater
 from provisioner.values import ObjectRef
@@ -39,7 +39,8 @@ def look_after(deployment_id: int) -> None:
         if live is None or live["metadata"]["uid"] != deployment.uid:
             pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
             return
-        observe(deployment)
+        if is_due(deployment, timezone.now()):
+            observe(deployment)
     except TryLater as exc:
         note_unknown(deployment.pk, str(exc))
         raise

@@ -23,6 +23,8 @@ from provisioner.errors import BadHealthCheck
 from provisioner.probes import HealthCheck, deadline_minutes, health_checks, unused
 from provisioner.values import WORST_FIRST, Health, HealthState, ObjectRef
 
+# What a watch may miss is seen by then.
+LONGEST_UNREAD = timedelta(minutes=10)
 # So many of the worst objects are named in the words about the whole.
 NAMED = 3
 STATE_WORDS = {
@@ -34,13 +36,22 @@ STATE_WORDS = {
 }
 
 
+def is_due(deployment: BundleDeployment, now: datetime) -> bool:
+    """Whether the health may be another than when it was read last: what is watched, well and still costs no calls."""
+    watched_until, observed_at = deployment.cluster.watched_until, deployment.observed_at
+    is_watched = watched_until is not None and watched_until > now
+    is_recent = observed_at is not None and now - observed_at < LONGEST_UNREAD
+    is_still = deployment.health == HealthState.CURRENT and deployment.stirs_observed == deployment.stirs
+    return not (is_watched and is_recent and is_still)
+
+
 def observe(deployment: BundleDeployment) -> None:
     """Read every object of the inventory once, as the installer, and keep its health.
 
     Which account reads, which checks are asked and how long a revision may take is what was approved with the revision
     that runs, whatever the spec says by now. A change of the whole has an audit row.
     """
-    rows = list(deployment.inventory.exclude(uid=""))
+    rows, began = list(deployment.inventory.exclude(uid="")), timezone.now()
     if not rows:
         return
     revision = _observed(deployment)
@@ -57,6 +68,8 @@ def observe(deployment: BundleDeployment) -> None:
     _note(changed)
     problems = [problem] if problem else [f"the health check of {one} selects nothing" for one in unused(checks, found)]
     _keep(deployment.pk, revision, summary(found, problems))
+    same = BundleDeployment.objects.filter(pk=deployment.pk, active_revision=deployment.active_revision_id)
+    same.update(stirs_observed=deployment.stirs, observed_at=began)
 
 
 @transaction.atomic(durable=True)

@@ -2,7 +2,8 @@
 
 A watch costs no list calls while nothing happens; it is carried on from its last bookmark, and only where that is too
 old is the list taken again. What is kept in memory is the name and a fingerprint of each managed object. An event only
-marks the object's row and wakes a worker (steps.correct): whether it means anything is found out there.
+marks the object's row and wakes a worker (steps.correct): whether it means anything is found out there. Any event, also
+one that is no news to the fingerprint, such as another status, stirs the deployment: its health is read again.
 """
 
 from __future__ import annotations
@@ -50,9 +51,13 @@ Name = tuple[str, str]
 
 @dataclass
 class Book:
-    """The managed objects of one scope: by namespace and name the row's id and the fingerprint last seen."""
+    """The managed objects of one scope: by namespace and name the row's id, the fingerprint last seen, the deployment.
 
-    objects: dict[Name, tuple[int, bytes]] = field(default_factory=dict)
+    `stirred` are the deployments whose objects something happened to since that was asked last.
+    """
+
+    objects: dict[Name, tuple[int, bytes, int]] = field(default_factory=dict)
+    stirred: set[int] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self, rows: Iterable[Row]) -> None:
@@ -60,7 +65,7 @@ class Book:
         with self.lock:
             known = self.objects
             self.objects = {
-                name: known.get(name, (row.pk, _short(row.fingerprint) or UNSEEN))
+                name: known.get(name, (row.pk, _short(row.fingerprint) or UNSEEN, row.deployment))
                 for row in rows
                 for name in [(row.namespace, row.name)]
             }
@@ -68,16 +73,25 @@ class Book:
     def doubt(self) -> None:
         """What was noted may not have been told: everything is news again."""
         with self.lock:
-            self.objects = {name: (pk, UNSEEN) for name, (pk, _) in self.objects.items()}
+            self.objects = {name: (pk, UNSEEN, deployment) for name, (pk, _, deployment) in self.objects.items()}
 
     def note(self, name: Name, seen: str) -> int | None:
         """The row to compare where this is news; None where it is not, or not ours. "" is an object that is gone."""
         with self.lock:
             known = self.objects.get(name)
-            if known is None or known[1] == _short(seen):
+            if known is None:
                 return None
-            self.objects[name] = (known[0], _short(seen))
-            return known[0]
+            pk, mark, deployment = known
+            self.stirred.add(deployment)
+            if mark == _short(seen):
+                return None
+            self.objects[name] = (pk, _short(seen), deployment)
+            return pk
+
+    def take_stirred(self) -> set[int]:
+        with self.lock:
+            stirred, self.stirred = self.stirred, set()
+            return stirred
 
     def absent(self, there: set[Name]) -> list[Name]:
         with self.lock:
@@ -204,6 +218,7 @@ class Informers:
             close_old_connections()
             try:
                 self.look(time.monotonic())
+                drifts.stir({one for informer in self.running.values() for one in informer.book.take_stirred()})
                 self._appearances.look(time.monotonic())
             except OperationalError as exc:
                 logger.warning("the database does not answer", extra={"error": str(exc)})
@@ -256,6 +271,7 @@ def mark_and_wake(marked: Iterable[tuple[int, int]]) -> None:
     """Have these objects, by (row, deployment), compared now."""
     rows = dict(marked)
     drifts.mark(rows, timezone.now())
+    drifts.stir(set(rows.values()))
     for deployment in sorted(set(rows.values())):
         wake.drift(deployment)
 

@@ -20,6 +20,7 @@ class Row(NamedTuple):
     """What is kept of one managed object."""
 
     pk: int
+    deployment: int
     namespace: str
     name: str
     fingerprint: str
@@ -70,7 +71,7 @@ def scopes_of(cluster: Cluster, refused: Collection[Scope]) -> dict[Scope, list[
         scope = Scope(group, kind)
         if scope in refused:
             scope = Scope(group, kind, namespace, installers[deployment])
-        found[scope].append(Row(pk, namespace, name, fingerprint))
+        found[scope].append(Row(pk, deployment, namespace, name, fingerprint))
     return dict(found)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from approvals.ledger import drifts
-from approvals.models import BundleDeployment, InventoryItem
+from approvals.models import BundleDeployment, Cluster, InventoryItem
 from approvals.steps.correct import correct
 from approvals.watch import informers, loop
 from approvals.watch.informers import Informer, Informers
@@ -19,6 +21,7 @@ from tests.journeys.running import Running
 from tests.journeys.station import Station
 from tests.services.registry import Registry
 
+PATIENCE_SECONDS = 30.0
 CONFIG_MAPS = Scope("", "ConfigMap")
 
 
@@ -88,9 +91,13 @@ def test_the_watch_sees_what_others_do_and_a_worker_knows_what_it_did_itself(
     assert due(it) == [], "what the worker wrote is no news"
 
 
-def test_a_status_that_is_written_is_no_news(any_station: Station, registry: Registry) -> None:
+def test_a_status_that_is_written_is_no_news_and_has_the_health_read(any_station: Station, registry: Registry) -> None:
     it = Running(any_station, registry)
     informer = listed(informer_of(it, Scope("apps", "Deployment")), it)
+    follow(informer, it)
+    assert informer.book.take_stirred() == {it.deployment.pk}, "what happened before the list is not known"
+    follow(informer, it)
+    assert informer.book.take_stirred() == set()
     live = it.live("Deployment")
     status = {"observedGeneration": 1, "replicas": 1, "conditions": []}
     meta = {"name": it.name, "namespace": any_station.namespace}
@@ -98,6 +105,32 @@ def test_a_status_that_is_written_is_no_news(any_station: Station, registry: Reg
     any_station.api.apply({**about, "status": status}, field_manager="kubelet", subresource="status", force=True)
     follow(informer, it)
     assert due(it) == []
+    assert informer.book.take_stirred() == {it.deployment.pk}
+
+
+def test_the_health_of_what_is_watched_well_and_still_is_not_read(any_station: Station, registry: Registry) -> None:
+    it = Running(any_station, registry)
+    station = any_station
+    end = time.monotonic() + PATIENCE_SECONDS
+    while station.look_after(it.deployment).health != "Current":
+        assert time.monotonic() < end, it.deployment.health_message
+        time.sleep(0.2)
+    read = it.deployment.observed_at
+    assert read
+    assert (unwatched := station.look_after(it.deployment).observed_at) > read, "nobody would tell"
+    Cluster.objects.filter(pk=station.cluster.pk).update(watched_until=timezone.now() + timedelta(hours=1))
+    assert station.look_after(it.deployment).observed_at == unwatched
+    drifts.stir({it.deployment.pk})
+    assert (again := station.look_after(it.deployment).observed_at) > unwatched
+    assert station.look_after(it.deployment).observed_at == again
+    BundleDeployment.objects.filter(pk=it.deployment.pk).update(observed_at=timezone.now() - timedelta(hours=1))
+    assert station.look_after(it.deployment).observed_at > again, "a watch may miss something"
+    any_station.api.delete(it.ref("Deployment"))
+    listed(informer_of(it, Scope("apps", "Deployment")), it)
+    drifts.stir({it.deployment.pk})
+    assert station.look_after(it.deployment).health == "NotFound"
+    first = it.deployment.observed_at
+    assert station.look_after(it.deployment).observed_at > first, "what is ill is looked at each time"
 
 
 def test_a_watch_carries_on_from_its_last_version_without_a_list(any_station: Station, registry: Registry) -> None:
