@@ -553,6 +553,23 @@ def test_rules_count_by_what_they_ask(old: list[str], new: list[str], expected: 
     assert (found - {"SCH-41"} or found) == {expected}
 
 
+@pytest.mark.parametrize("rule", ["self == oldSelf", "self == oldSelf.orValue(self)"])
+@pytest.mark.parametrize("is_added", [True, False])
+def test_a_rule_that_only_runs_at_another_time_is_one_change(rule: str, is_added: bool) -> None:
+    sides = [ruled(rule), ruled(rule, optionalOldSelf=True)]
+    found = changes(*(sides if is_added else reversed(sides)))
+    told = [(it.rule, it.severity) for it in found if it.verdicts["api"] is SAFE]  # a rule that no longer compiles
+    assert told == [("SCH-42", DANGEROUS)]
+
+
+def test_a_rule_of_dynamic_type_that_only_runs_at_another_time_is_one_change() -> None:
+    sides = [
+        {**IDIOM, "x-kubernetes-validations": [{"rule": "self == oldSelf", "optionalOldSelf": it}]}
+        for it in (False, True)
+    ]
+    assert rules(changes(*sides)) == [("SCH-42", DANGEROUS)]
+
+
 def test_the_variable_of_a_macro_has_no_meaning() -> None:
     sides = [
         {**listed({**TEXT, "maxLength": 3}), "maxItems": 3, "x-kubernetes-validations": [{"rule": it}]}
