@@ -56,6 +56,12 @@ def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: 
     """Rules that ask something new, and rules of which something is asked no more."""
     found = []
     for rule in list(come):
+        was = next((it for it in gone if _is_toggled(it, rule)), None)
+        if was is not None:
+            gone.remove(was)
+            come.remove(rule)
+            found += _kept(was, rule, path)
+    for rule in list(come):
         was = next((it for it in gone if _is_successor(it, rule)), None)
         if was is not None:
             gone.remove(was)
@@ -104,6 +110,13 @@ def _meaning(rule: Mapping[str, Any], signature: str) -> str | Node:
         return plain_form(read(compiled.serialized))
     except cel.NotCompiled:
         return cel.normalised(rule["rule"])
+
+
+def _is_toggled(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether only optionalOldSelf changed: the same words compile to another tree then, or not at all."""
+    is_optional = [rule.get("optionalOldSelf") is True for rule in (was, now)]
+    before, after = (cel.normalised(str(rule["rule"])) for rule in (was, now))
+    return is_optional[0] != is_optional[1] and before == after and cel.uses_old(after)
 
 
 def _is_successor(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

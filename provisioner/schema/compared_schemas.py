@@ -9,6 +9,7 @@ from typing import Any
 from provisioner.schema.compared_defaults import reordered_defaults
 from provisioner.schema.compared_lists import LIST_TYPE, MAP_TYPE, compare_topology
 from provisioner.schema.compared_rules import DOCS, RULES, compare_junctors, compare_rules
+from provisioner.schema.counterexamples import exemplified
 from provisioner.schema.deciding import taken_together
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json, is_same, same_json
@@ -69,7 +70,8 @@ def compare_schemas(
     walk.pair(old, new, Place())
     if not walk.changes and is_same(old, new):
         return reordered_defaults(old, new)
-    return walk.changes + walk.typed_fields() + walk.documentation()
+    found = walk.changes + walk.typed_fields() + walk.documentation()
+    return exemplified(found, old, new, preserved)
 
 
 def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[bool, bool]) -> list[Change]:

@@ -553,9 +553,61 @@ def test_rules_count_by_what_they_ask(old: list[str], new: list[str], expected: 
     assert (found - {"SCH-41"} or found) == {expected}
 
 
+@pytest.mark.parametrize("rule", ["self == oldSelf", "self == oldSelf.orValue(self)"])
+@pytest.mark.parametrize("is_added", [True, False])
+def test_a_rule_that_only_runs_at_another_time_is_one_change(rule: str, is_added: bool) -> None:
+    sides = [ruled(rule), ruled(rule, optionalOldSelf=True)]
+    found = changes(*(sides if is_added else reversed(sides)))
+    told = [(it.rule, it.severity) for it in found if it.verdicts["api"] is SAFE]  # a rule that no longer compiles
+    assert told == [("SCH-42", DANGEROUS)]
+
+
+def test_a_rule_of_dynamic_type_that_only_runs_at_another_time_is_one_change() -> None:
+    sides = [
+        {**IDIOM, "x-kubernetes-validations": [{"rule": "self == oldSelf", "optionalOldSelf": it}]}
+        for it in (False, True)
+    ]
+    assert rules(changes(*sides)) == [("SCH-42", DANGEROUS)]
+
+
 def test_the_variable_of_a_macro_has_no_meaning() -> None:
     sides = [
         {**listed({**TEXT, "maxLength": 3}), "maxItems": 3, "x-kubernetes-validations": [{"rule": it}]}
         for it in ("self.all(x, self.exists(y, x != y))", "self.all(y, self.exists(x, y != x))")
     ]
     assert {it.rule for it in changes(*sides)} == {"SCH-41"}
+
+
+def test_a_protected_group_without_approval_is_refused() -> None:
+    approved = {"name": "things.example.k8s.io", "annotations": {"api-approved.kubernetes.io": "https://github.com/a"}}
+    names = {"group": "example.k8s.io"}
+    old = crd(version(schema=root(TEXT)), spec=names, metadata=approved)
+    new = crd(version(schema=root(TEXT)), spec=names, metadata={"name": "things.example.k8s.io"})
+    assert rules(compare(old, new)) == [("CRD-18", BREAKING)]
+
+
+@pytest.mark.parametrize(
+    ("size", "severity"),
+    [
+        pytest.param(200_000, None, id="small"),
+        pytest.param(300_000, DANGEROUS, id="too large for client-side apply"),
+        pytest.param(1_100_000, DANGEROUS, id="large"),
+        pytest.param(1_600_000, BREAKING, id="too large for etcd"),
+    ],
+)
+def test_a_crd_that_grows_large_is_told(size: int, severity: Severity | None) -> None:
+    old, new = (crd_of({**TEXT, "description": "x" * length}) for length in (0, size))
+    found = [it.severity for it in compare(old, new) if it.rule == "CRD-20"]
+    assert found == ([] if severity is None else [severity])
+    assert not [it for it in compare(new, new) if it.rule == "CRD-20"]
+
+
+def test_a_certificate_that_is_none_is_refused() -> None:
+    def with_ca(bundle: str) -> JsonDict:
+        client = {"service": {"name": "s", "namespace": "n"}, "caBundle": bundle}
+        webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
+        return crd(*TWO, spec={"conversion": {"strategy": "Webhook", "webhook": webhook}})
+
+    pem = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
+    assert ("CRD-24", BREAKING) in rules(compare(with_ca(pem), with_ca("AA==")))
+    assert not [it for it in compare(with_ca("AA=="), with_ca("AQ==")) if it.rule == "CRD-24"]
