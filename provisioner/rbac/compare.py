@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provisioner.errors import TooManyRights
@@ -10,8 +11,8 @@ from provisioner.rbac.held import size
 from provisioner.rbac.policy import PolicyRule
 from provisioner.rbac.rules import MAX_ATOMS, compact, covers
 
-# Ten comparisons as large as one may be: some seconds in all, however many accounts a bundle binds.
-MAX_ATOMS_OF_BUNDLE = 10 * MAX_ATOMS
+# Three comparisons as large as one may be: some seconds in all, however many accounts a bundle binds.
+MAX_ATOMS_OF_BUNDLE = 3 * MAX_ATOMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Comparisons:
         """What `diff` says; raises TooManyRights, too, once the atoms of the bundle are used up."""
         if not self.left:
             raise TooManyRights(
-                f"{old.identity}: more than {MAX_ATOMS_OF_BUNDLE} single rights were compared for other accounts, "
+                f"{_largest((old, new))}: more than {MAX_ATOMS_OF_BUNDLE} single rights were compared for other accounts, "
                 f"allowed are {MAX_ATOMS_OF_BUNDLE} for one bundle: look at it in smaller parts",
                 found=MAX_ATOMS_OF_BUNDLE,
             )
@@ -83,11 +84,11 @@ def _beyond(known: EffectiveRules, other: EffectiveRules) -> tuple[list[ScopedRu
         try:
             left[scope] = compact(covers(held, granted).missing)
         except TooManyRights as exc:
-            raise TooManyRights(f"{_largest(other, scope)}: {exc}", found=exc.found) from exc
+            raise TooManyRights(f"{_largest([other])}: {exc}", found=exc.found) from exc
         atoms = sum(size(rule) for rules in left.values() for rule in rules)
         if atoms > MAX_ATOMS:
             raise TooManyRights(
-                f"{_largest(other, scope)}: found {atoms} single rights in {len(left)} places, "
+                f"{_largest([other])}: found {atoms} single rights in {len(left)} places, "
                 f"allowed are {MAX_ATOMS}: grant fewer in one rule, or in fewer places",
                 found=atoms,
             )
@@ -95,14 +96,13 @@ def _beyond(known: EffectiveRules, other: EffectiveRules) -> tuple[list[ScopedRu
     return found, sum(size(one.rule) for one in found)
 
 
-def _largest(effective: EffectiveRules, scope: str) -> str:
-    """The role that grants most at `scope`, with how much."""
+def _largest(sides: Iterable[EffectiveRules]) -> str:
+    """The role that grants most, with how much."""
     total: dict[str, int] = {}
-    for grant in effective.grants:
-        if grant.scope == scope:
-            total[str(grant.origin)] = total.get(str(grant.origin), 0) + size(grant.rule)
-    name = max(sorted(total), key=lambda it: total[it])
-    return f"{name} grants {total[name]} single rights"
+    for grant in dict.fromkeys(grant for side in sides for grant in side.grants):
+        total[str(grant.origin)] = total.get(str(grant.origin), 0) + size(grant.rule)
+    name = max(sorted(total), key=lambda it: total[it], default="no role")
+    return f"{name} grants {total.get(name, 0)} single rights"
 
 
 def _resource_rules(rules: list[PolicyRule]) -> list[PolicyRule]:

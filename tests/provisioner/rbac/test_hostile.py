@@ -203,3 +203,19 @@ def test_the_preflight_says_what_a_big_account_holds_in_excess_or_that_it_could_
     live = (cluster_role("big", big(size)), bound("big", account("robot", "near")))
     found = preflight(PreflightFacts(ROBOT, small_bundle().manifests, roles=live))
     assert any(UNDECIDED in one.message for one in found.findings)
+
+
+def test_accounts_beyond_what_is_compared_for_one_bundle_are_undecided_and_name_the_role() -> None:
+    found = pipeline.permissions(None, big_bundle((50, 50, 4), accounts=6), None)
+    undecided = [one for one in found.accounts if one.is_undecided]
+    assert 0 < len(undecided) < 6
+    assert len(found.problems) == len(undecided)
+    assert all("ClusterRole" in one and "single rights" in one for one in found.problems)
+
+
+def test_a_lost_right_is_shown_with_a_sign_and_no_escape_sequence() -> None:
+    old = content_with(cluster_role("big", rule("get", "pods")), bound("big", account("robot0", "near")))
+    new = content_with(cluster_role("big", rule("get", "nodes")), bound("big", account("robot0", "near")))
+    text = permission_text.as_text(pipeline.permissions(None, new, old), {})
+    assert "  - get pods" in text
+    assert "\\u" not in text
