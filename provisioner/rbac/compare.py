@@ -44,7 +44,7 @@ class Comparisons:
         """What `diff` says; raises TooManyRights, too, once the atoms of the bundle are used up."""
         if not self.left:
             raise TooManyRights(
-                f"{_largest((old, new))}: more than {MAX_ATOMS_OF_BUNDLE} single rights were compared for other accounts, "
+                f"{_largest((old, new))}: more than {MAX_ATOMS_OF_BUNDLE} single rights were compared before, "
                 f"allowed are {MAX_ATOMS_OF_BUNDLE} for one bundle: look at it in smaller parts",
                 found=MAX_ATOMS_OF_BUNDLE,
             )
