@@ -76,6 +76,19 @@ class InvalidManifest(BadBundle):
     code = "invalid-manifest"
 
 
+class TooManyRights(PratiqueError):
+    """RBAC rules that grant more single rights than are compared one by one; the answer is not known, and no yes.
+
+    `found` is how many there are.
+    """
+
+    code = "too-many-rights"
+
+    def __init__(self, message: str = "", *, found: int = 0):
+        super().__init__(message)
+        self.found = found
+
+
 class EmptyBundle(BadBundle):
     """No object at all where nobody asked for the removal of everything."""
 

@@ -1,6 +1,6 @@
 """Kubernetes' role-based access control, pure: rules, covering, effective rights, escalation, risks."""
 
-from provisioner.rbac.compare import PermissionDiff, ScopedRule, diff
+from provisioner.rbac.compare import Comparisons, PermissionDiff, ScopedRule, diff
 from provisioner.rbac.effective import (
     EffectiveRules,
     Grant,
@@ -16,19 +16,24 @@ from provisioner.rbac.effective import (
     written_rules,
 )
 from provisioner.rbac.escalation import EscalationCheck, is_escalation, may_write_binding, may_write_role
+from provisioner.rbac.held import Held, bits_of, remainder, size
+from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, plural_of
 from provisioner.rbac.risks import Risk, risks
-from provisioner.rbac.rules import FULL_AUTHORITY, Coverage, PolicyRule, allows, breakdown, compact, covers, minimal
+from provisioner.rbac.rules import MAX_ATOMS, Coverage, allows, breakdown, compact, covers, holds, minimal
 from provisioner.values import AccessRequest
 
 __all__ = [
     "BUILT_IN_RESOURCES",
     "FULL_AUTHORITY",
+    "MAX_ATOMS",
     "AccessRequest",
+    "Comparisons",
     "Coverage",
     "EffectiveRules",
     "EscalationCheck",
     "Grant",
+    "Held",
     "PermissionDiff",
     "PolicyRule",
     "RbacObjects",
@@ -38,20 +43,24 @@ __all__ = [
     "allows",
     "allows_in",
     "binding_subjects",
+    "bits_of",
     "breakdown",
     "compact",
     "covers",
     "diff",
     "effective_rules",
     "grants",
+    "holds",
     "is_aggregated",
     "is_escalation",
     "may_write_binding",
     "may_write_role",
     "minimal",
     "plural_of",
+    "remainder",
     "risks",
     "role_rules",
+    "size",
     "subjects",
     "written_rules",
 ]

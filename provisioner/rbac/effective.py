@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provisioner.errors import InvalidManifest
-from provisioner.rbac.rules import PolicyRule, allows_by
+from provisioner.rbac.policy import PolicyRule
+from provisioner.rbac.rules import allows_by
 from provisioner.selectors import selects
 from provisioner.values import AccessRequest, Identity, JsonObject, ObjectRef
 

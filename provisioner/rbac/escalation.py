@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from provisioner.errors import InvalidManifest
+from provisioner.errors import InvalidManifest, TooManyRights
 from provisioner.rbac.effective import (
     CLUSTER,
     GROUP,
@@ -16,7 +16,8 @@ from provisioner.rbac.effective import (
     role_rules,
     written_rules,
 )
-from provisioner.rbac.rules import FULL_AUTHORITY, PolicyRule, covers
+from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
+from provisioner.rbac.rules import covers, holds
 from provisioner.values import AccessRequest, JsonObject, ObjectRef
 
 SUPERUSERS = "system:masters"
@@ -24,7 +25,10 @@ SUPERUSERS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class EscalationCheck:
-    """`missing` are the rules the requester would have to hold; `reason` says why, in one sentence."""
+    """`missing` are the rules the requester would have to hold; `reason` says why, in one sentence.
+
+    What is not allowed and has nothing missing could not be told: such rules cannot be read, or are too many.
+    """
 
     allowed: bool
     missing: tuple[PolicyRule, ...] = ()
@@ -47,13 +51,16 @@ def may_write_role(requester: EffectiveRules, role: JsonObject, *, old: JsonObje
         rules = written_rules(role)
     except InvalidManifest as exc:
         return EscalationCheck(False, reason=f"{ref}: {exc}")
-    coverage = covers(requester.rules_in(namespace), rules)
+    try:
+        coverage = covers(requester.rules_in(namespace), rules)
+    except TooManyRights as exc:
+        return EscalationCheck(False, reason=f"{ref}: {exc}")
     if not coverage.covered:
         return EscalationCheck(
             False, coverage.missing, f"{ref} grants what {requester.identity.username} does not hold"
         )
     aggregates = any(_has_selectors(it) for it in (role, old or {}))
-    if aggregates and not covers(requester.rules_in(namespace), FULL_AUTHORITY):
+    if aggregates and not holds(requester.rules_in(namespace), FULL_AUTHORITY):
         return EscalationCheck(
             False, FULL_AUTHORITY, f"{ref}: must have cluster-admin privileges to use the aggregationRule"
         )
@@ -78,7 +85,7 @@ def may_write_binding(
         return EscalationCheck(False, reason=f"{ref} names {kind} {name}, which does not exist")
     try:
         coverage = covers(requester.rules_in(namespace), role_rules(known, role))
-    except InvalidManifest as exc:
+    except (InvalidManifest, TooManyRights) as exc:
         return EscalationCheck(False, reason=f"{ref}: {exc}")
     if coverage.covered:
         return EscalationCheck(True, reason="holds everything that the role grants")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from provisioner.rbac.rules import ANY, PolicyRule
+from provisioner.rbac.policy import ANY, PolicyRule
 
 # Read from the discovery of a 1.36.3 API server. Beside what is served: what only authorizers know (users, signers and
 # the like), and what is off by default.

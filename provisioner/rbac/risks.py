@@ -16,8 +16,8 @@ from provisioner.rbac.catalogue import (
     Power,
 )
 from provisioner.rbac.effective import CLUSTER, EffectiveRules, Grant
+from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, nowhere
-from provisioner.rbac.rules import ANY, PolicyRule
 from provisioner.values import Severity
 
 SENSITIVE_NAMESPACES = frozenset({"kube-system"})

@@ -2,63 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provisioner.errors import InvalidManifest
+from provisioner.errors import TooManyRights
+from provisioner.rbac.held import Held, atoms_of, parts, remainder
+from provisioner.rbac.policy import ANY, FIELDS, PolicyRule
 from provisioner.values import AccessRequest
 
-ANY = "*"
-FIELDS = {
-    "api_groups": "apiGroups",
-    "resources": "resources",
-    "non_resource_urls": "nonResourceURLs",
-    "resource_names": "resourceNames",
-    "verbs": "verbs",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyRule:
-    """One rule of a Role or ClusterRole; an empty tuple means what an absent list means to Kubernetes."""
-
-    verbs: tuple[str, ...] = ()
-    api_groups: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-    resource_names: tuple[str, ...] = ()
-    non_resource_urls: tuple[str, ...] = ()
-
-    @classmethod
-    def from_object(cls, obj: Mapping[str, Any]) -> PolicyRule:
-        """The rule as a manifest writes it.
-
-        Raises InvalidManifest where a list of strings is something else: what such a rule grants cannot be told.
-        """
-        if not isinstance(obj, Mapping):
-            raise InvalidManifest(f"a rule must be an object, found {type(obj).__name__}")
-        return cls(**{name: _strings(obj, key) for name, key in FIELDS.items()})
-
-    def to_object(self) -> dict[str, list[str]]:
-        """The rule as a manifest writes it, empty lists left out but for `verbs`."""
-        lists = {key: list(getattr(self, name)) for name, key in FIELDS.items()}
-        return {key: values for key, values in lists.items() if values or key == "verbs"}
-
-    def __str__(self) -> str:
-        """The form of the API server's escalation messages."""
-        parts = [
-            f"{name}:[{' '.join(json.dumps(value, ensure_ascii=False) for value in values)}]"
-            for name, values in (
-                ("APIGroups", self.api_groups),
-                ("Resources", self.resources),
-                ("NonResourceURLs", self.non_resource_urls),
-                ("ResourceNames", self.resource_names),
-                ("Verbs", self.verbs),
-            )
-            if values
-        ]
-        return "{" + ", ".join(parts) + "}"
+# One atom takes about 40 microseconds to compare, to join and to show; the largest role that Kubernetes itself has is
+# some hundred atoms. What is covered as a whole, or in pieces, does not count.
+MAX_ATOMS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +25,6 @@ class Coverage:
 
     def __bool__(self) -> bool:
         return self.covered
-
-
-FULL_AUTHORITY = (
-    PolicyRule(verbs=(ANY,), api_groups=(ANY,), resources=(ANY,)),
-    PolicyRule(verbs=(ANY,), non_resource_urls=(ANY,)),
-)
 
 
 def breakdown(rule: PolicyRule) -> list[PolicyRule]:
@@ -101,19 +50,26 @@ def covers(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> Covera
     """Whether `owner` holds every right that `servant` grants, by the API server's escalation check.
 
     An atom must be covered by one owner rule alone, and a wildcard only by a wildcard: all verbs listed are not `*`.
+    What a rule covers as a whole is never broken down. Raises TooManyRights where more than MAX_ATOMS are left.
     """
-    by_verb: dict[str, list[PolicyRule]] = {}
-    for rule in owner:
-        for verb in set(rule.verbs):
-            by_verb.setdefault(verb, []).append(rule)
-    everything = by_verb.get(ANY, [])
-    missing = [
-        atom
-        for rule in servant
-        for atom in breakdown(rule)
-        if not any(_covers_atom(held, atom) for held in (*everything, *by_verb.get(atom.verbs[0], ())))
-    ]
+    held, wanted = Held(owner), list(servant)
+    missing = [atom for part in left_over(held, wanted) for atom in breakdown(part) if not held.covering(atom)]
     return Coverage(not missing, tuple(_joined_verbs(missing)))
+
+
+def holds(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> bool:
+    """What `covers` says, without what is missing, so that the number of rights does not count."""
+    return not remainder(Held(owner), servant, is_cut=True)
+
+
+def left_over(held: Held, servant: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """The parts of `servant` that `covers` has to break down; raises TooManyRights past MAX_ATOMS."""
+    wanted = list(servant)
+    left = remainder(held, wanted, is_cut=False)
+    if atoms_of(left) > MAX_ATOMS:
+        left = remainder(held, wanted, is_cut=True)
+    _refuse_too_many(left)
+    return left
 
 
 def allows(rules: Iterable[PolicyRule], request: AccessRequest) -> bool:
@@ -133,16 +89,14 @@ def allows_by(rule: PolicyRule, request: AccessRequest) -> bool:
 
 
 def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """The same rights in few rules: atoms covered by another atom dropped, verbs of one resource joined, sorted."""
-    atoms = sorted({atom for rule in rules for atom in breakdown(rule)}, key=_specificity)
-    kept: list[PolicyRule] = []
-    by_verb: dict[str, list[PolicyRule]] = {}
-    for atom in atoms:
-        verb = atom.verbs[0]
-        if any(_covers_atom(held, atom) for held in (*by_verb.get(ANY, ()), *by_verb.get(verb, ()))):
-            continue
-        kept.append(atom)
-        by_verb.setdefault(verb, []).append(atom)
+    """The same rights in few rules: atoms covered by another atom dropped, verbs of one resource joined, sorted.
+
+    Raises TooManyRights past MAX_ATOMS.
+    """
+    widest = _widest(rules)
+    _refuse_too_many(widest)
+    atoms = sorted({atom for part in widest for atom in breakdown(part)}, key=_specificity)
+    kept = _widest(atoms)
     joined: dict[tuple[Any, ...], list[str]] = {}
     for atom in kept:
         key = (atom.api_groups, atom.resources, atom.resource_names, atom.non_resource_urls)
@@ -154,11 +108,47 @@ def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
 
 
 def minimal(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Exactly the same rights in as few rules as people would write: names, resources, groups and URLs joined, too."""
-    found = compact(rules)
+    """Exactly the same rights in as few rules as people would write: names, resources, groups and URLs joined, too.
+
+    Raises TooManyRights past MAX_ATOMS, but for one rule alone, which needs no breaking down.
+    """
+    widest = _widest(rules)
+    if len(widest) == 1:
+        return [_sorted(widest[0])]
+    found = compact(widest)
     for field in ("resource_names", "resources", "api_groups", "non_resource_urls"):
         found = _joined_by(found, field)
     return sorted(found, key=lambda it: (it.non_resource_urls, it.api_groups, it.resources, it.resource_names))
+
+
+def _widest(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """The parts of `rules` that no other part covers as a whole; of two that cover each other the first."""
+    known = list(dict.fromkeys(part for rule in rules for part in parts(rule)))
+    held = Held(known)
+    left = (1 << len(known)) - 1
+    for place, part in enumerate(known):
+        if held.covering(part) & left & ~(1 << place):
+            left &= ~(1 << place)
+    return list(held.at(left))
+
+
+def _sorted(part: PolicyRule) -> PolicyRule:
+    """`part` with each list sorted, and without the entries that another entry of the list covers."""
+    lists = {}
+    for name in FIELDS:
+        one = {value: _with(part, name, (value,)) for value in getattr(part, name)}
+        lists[name] = tuple(sorted(getattr(rule, name)[0] for rule in _widest(one.values()))) if one else ()
+    return PolicyRule(**lists)
+
+
+def _refuse_too_many(left: list[PolicyRule]) -> None:
+    found = atoms_of(left)
+    if found > MAX_ATOMS:
+        raise TooManyRights(
+            f"found {found} single rights (verb, group, resource and name) to compare one by one, "
+            f"allowed are {MAX_ATOMS}: grant fewer in one rule, or split the role",
+            found=found,
+        )
 
 
 def _joined_by(rules: list[PolicyRule], field: str) -> list[PolicyRule]:
@@ -202,25 +192,6 @@ def _joined_verbs(atoms: list[PolicyRule]) -> list[PolicyRule]:
     return [*(atom for atom in atoms if atom.non_resource_urls), *joined.values()]
 
 
-def _covers_atom(held: PolicyRule, atom: PolicyRule) -> bool:
-    """Whether `held`, whose verb already fits, covers the one-verb rule `atom`."""
-    if atom.non_resource_urls:
-        path = atom.non_resource_urls[0]
-        return not held.resource_names and any(_url_covers(url, path) for url in held.non_resource_urls)
-    if not _has(held.api_groups, atom.api_groups[0]) or not _resource_covers(held, atom.resources[0]):
-        return False
-    if not held.resource_names:
-        return True
-    return bool(atom.resource_names) and atom.resource_names[0] in held.resource_names
-
-
-def _resource_covers(held: PolicyRule, resource: str) -> bool:
-    if _has(held.resources, resource):
-        return True
-    _, slash, subresource = resource.partition("/")
-    return bool(slash) and f"{ANY}/{subresource}" in held.resources
-
-
 def _resource_matches(rule: PolicyRule, request: AccessRequest) -> bool:
     wanted = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
     if _has(rule.resources, wanted):
@@ -234,12 +205,3 @@ def _url_covers(held: str, path: str) -> bool:
 
 def _has(values: tuple[str, ...], wanted: str) -> bool:
     return ANY in values or wanted in values
-
-
-def _strings(obj: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    values = obj.get(key)
-    if values is None:
-        return ()
-    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise InvalidManifest(f"{key} of a rule must be a list of strings, found {values!r}")
-    return tuple(values)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from provisioner import rbac
-from provisioner.errors import InvalidManifest
+from provisioner.errors import InvalidManifest, TooManyRights
 from provisioner.rbac import EffectiveRules, Grant, PermissionDiff, PolicyRule, RbacObjects, Risk, ScopedRule, Subject
 from provisioner.review.facts import Facts, mapping
-from provisioner.review.permission_words import WHOLE_CLUSTER, capability, counted, gives, ref_of, who, words_of
+from provisioner.review.permission_words import (
+    UNDECIDED,
+    WHOLE_CLUSTER,
+    Ways,
+    capability,
+    counted,
+    ref_of,
+    who,
+    words_of,
+)
 from provisioner.review.pods_of import pod_specs
 from provisioner.review.sides import Sides, sides_of
 from provisioner.values import JsonObject, ObjectRef, Severity
@@ -37,7 +46,8 @@ class AccountReport:
 
     `reach` says for a capability and a place whether rights are gained, lost or kept. `wider` are sentences on rights
     that were there and now reach further. `known` are the risks that it had before as well. `used_by` are the objects
-    of the bundle whose pods run as it; `is_own` says whether the account comes with the bundle.
+    of the bundle whose pods run as it; `is_own` says whether the account comes with the bundle. Where `is_undecided`,
+    its rights were too many to compare: `reach`, `added` and `removed` say nothing.
     """
 
     subject: Subject
@@ -50,10 +60,12 @@ class AccountReport:
     known: tuple[Risk, ...]
     used_by: tuple[ObjectRef, ...] = ()
     is_own: bool = False
+    is_undecided: bool = False
 
     @property
     def is_changed(self) -> bool:
-        return bool(self.added or self.removed or self.new)
+        """Whether anything changes, or may."""
+        return self.is_undecided or bool(self.added or self.removed or self.new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +88,25 @@ class PermissionReport:
 def permission_report(facts: Facts) -> PermissionReport:
     """Everybody whose rights the bundle touches, who gains the worst first."""
     sides = sides_of(facts)
-    found, problems = [], []
+    found, problems, comparisons = [], [], rbac.Comparisons()
     for subject in sides.affected():
         old, new = (rbac.effective_rules(subject.identity, side) for side in (sides.before, sides.after))
-        found.append(_account(facts, subject, old, new))
+        try:
+            delta = comparisons.diff(old, new)
+            found.append(_account(facts, subject, (old, new), delta))
+        except TooManyRights as exc:
+            found.append(_undecided(facts, subject, (old, new)))
+            problems.append(f"{who(subject)}: {UNDECIDED}: {exc}")
         problems += [
             f"{who(subject)}: {words}" for words in new.problems if not (sides.is_whole and words.endswith(_ABSENT))
         ]
     accounts = tuple(sorted(found, key=_place))
-    return PermissionReport(accounts, tuple(gained_by_everybody(sides)), tuple(dict.fromkeys(problems)))
+    try:
+        everybody = tuple(gained_by_everybody(sides))
+    except TooManyRights as exc:
+        everybody = ()
+        problems.append(f"everybody with admin, edit or view: {UNDECIDED}: {exc}")
+    return PermissionReport(accounts, everybody, tuple(dict.fromkeys(problems)))
 
 
 def gained_by_everybody(sides: Sides) -> Iterator[tuple[str, tuple[ScopedRule, ...]]]:
@@ -109,19 +131,30 @@ def _collected(side: RbacObjects, targets: tuple[str, ...]) -> list[PolicyRule]:
     return found
 
 
-def _account(facts: Facts, subject: Subject, old: EffectiveRules, new: EffectiveRules) -> AccountReport:
-    delta = rbac.diff(old, new)
+def _undecided(facts: Facts, subject: Subject, sides: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:
+    """The account whose rights are too many to be compared: its risks, which are told without that."""
+    found = _account(facts, subject, sides, PermissionDiff())
+    sentence = f"{found.sentence}; beyond that it {UNDECIDED}" if found.new else f"{who(subject)}: {UNDECIDED}"
+    return replace(found, sentence=sentence, reach={}, is_undecided=True)
+
+
+def _account(
+    facts: Facts, subject: Subject, sides: tuple[EffectiveRules, EffectiveRules], delta: PermissionDiff
+) -> AccountReport:
+    old, new = sides
+    before_ways, after_ways = Ways(old), Ways(new)
     risks, known = (_risks(side, facts.content.install_namespace) for side in (new, old))
-    before = {(risk.id, risk.scope, risk.sentence) for risk in known}
-    fresh = tuple(risk for risk in risks if not _is_known(risk, before))
+    familiar = {(risk.id, risk.scope, risk.sentence) for risk in known}
+    fresh = tuple(risk for risk in risks if not _is_known(risk, familiar))
+    before, after = (_by_place(side) for side in sides)
     own = {ObjectRef.of(obj).identity for obj in facts.state().objects}
     return AccountReport(
         subject,
-        _sentence(subject, delta, fresh, (old, new)),
+        _sentence(subject, delta, fresh, sides),
         _reach(delta, new),
-        tuple(dict.fromkeys(words for one in delta.added for words in _wider(old, one))),
-        tuple(_change(one, new, old) for one in delta.added),
-        tuple(_change(one, old, new) for one in delta.removed),
+        tuple(dict.fromkeys(words for one in delta.added for words in _wider(old, before_ways, one))),
+        tuple(_change(one, after_ways, before) for one in delta.added),
+        tuple(_change(one, before_ways, after) for one in delta.removed),
         fresh,
         tuple(risk for risk in risks if risk not in fresh),
         _used_by(facts, subject),
@@ -187,33 +220,31 @@ def _sign(signs: set[str]) -> str:
     return GAINED if GAINED in signs else LOST if LOST in signs else KEPT
 
 
-def _wider(old: EffectiveRules, right: ScopedRule) -> Iterator[str]:
+def _wider(old: EffectiveRules, ways: Ways, right: ScopedRule) -> Iterator[str]:
     """In which ways a right that was there before reaches further now."""
-    rule, words = right.rule, words_of([right])
-    atoms = rbac.breakdown(rule)
-    narrower = sorted(
-        {one.scope for one in old.grants if one.scope and any(rbac.covers([one.rule], [it]) for it in atoms)}
-    )
-    if not right.scope and narrower:
-        yield f"{words}: in the whole cluster, until now in {', '.join(narrower)} only"
-    names = sorted({name for one in old.grants_in(right.scope) for name in _names(one.rule, atoms)})
-    if not rule.resource_names and names:
-        yield f"{words}: all of them, until now only {', '.join(names)}"
+    rule = right.rule
+    narrower = [scope for scope in old.scopes if scope and not right.scope and ways.at(scope, rule)]
+    if narrower:
+        yield f"{words_of([right])}: in the whole cluster, until now in {', '.join(narrower)} only"
+    names = [] if rule.resource_names else ways.names(right)
+    if names:
+        yield f"{words_of([right])}: all of them, until now only {', '.join(names)}"
     is_wildcard = any("*" in values for values in (rule.verbs, rule.api_groups, rule.resources))
-    if is_wildcard and any(rbac.covers([rule], [one.rule]) for one in old.grants if rbac.breakdown(one.rule)):
-        yield f"{words}: a wildcard, which also holds what is added later"
+    if is_wildcard and any(rbac.size(one.rule) and rbac.holds([rule], [one.rule]) for one in old.grants):
+        yield f"{words_of([right])}: a wildcard, which also holds what is added later"
 
 
-def _names(rule: PolicyRule, atoms: Iterable[PolicyRule]) -> tuple[str, ...]:
-    """The names to which `rule` limits one of `atoms`."""
-    unlimited = PolicyRule(rule.verbs, rule.api_groups, rule.resources)
-    return rule.resource_names if any(rbac.covers([unlimited], [atom]) for atom in atoms) else ()
+def _by_place(side: EffectiveRules) -> dict[tuple[ObjectRef, int], list[PolicyRule]]:
+    found: dict[tuple[ObjectRef, int], list[PolicyRule]] = {}
+    for grant in side.grants:
+        found.setdefault((grant.origin, grant.rule_index), []).append(grant.rule)
+    return found
 
 
-def _change(right: ScopedRule, side: EffectiveRules, other: EffectiveRules) -> Change:
-    grants = tuple(grant for grant in side.grants if gives(grant, right))
-    places = {(grant.origin, grant.rule_index) for grant in grants}
-    before = [grant.rule for grant in other.grants if (grant.origin, grant.rule_index) in places]
+def _change(right: ScopedRule, ways: Ways, other: dict[tuple[ObjectRef, int], list[PolicyRule]]) -> Change:
+    grants = tuple(ways.to(right))
+    places = dict.fromkeys((grant.origin, grant.rule_index) for grant in grants)
+    before = [rule for place in places for rule in other.get(place, ())]
     return Change(right, grants, tuple(dict.fromkeys(before)))
 
 

@@ -58,7 +58,7 @@ def _details(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> Ite
         yield from _wrapped(f"used by {', '.join(map(str, account.used_by))}", "  ")
     for words in account.wider:
         yield from _wrapped(f"wider: {words}", "  ")
-    for sign, changes in (("+", account.added), ("−", account.removed)):
+    for sign, changes in (("+", account.added), ("-", account.removed)):
         for right, ways in _together(changes, files):
             yield from _wrapped(f"{sign} {words_of([right])}", "  ")
             for way in ways:

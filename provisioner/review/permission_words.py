@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from provisioner import rbac
-from provisioner.rbac import EffectiveRules, Grant, PermissionDiff, PolicyRule, ScopedRule, Subject
+from provisioner.rbac import EffectiveRules, Grant, Held, PermissionDiff, PolicyRule, ScopedRule, Subject, bits_of
 from provisioner.review.counting import number
 from provisioner.review.facts import ObjectIdentity
 from provisioner.values import Content, ObjectRef
 
 GROUP = "rbac.authorization.k8s.io"
 MAX_RULES = 60
+MAX_WORDS = 1_000
+UNDECIDED = "could not be found out what changes, for the rights are too many to compare"
 NOWHERE: Mapping[ObjectIdentity, str] = {}
 WHOLE_CLUSTER = "whole cluster"
 _READ, _WRITE, _DELETE = {"get", "list", "watch"}, {"create", "update", "patch"}, {"delete", "deletecollection"}
@@ -61,6 +62,8 @@ def parts_of(rule: PolicyRule) -> tuple[str, str]:
 
 
 def _resource_words(rule: PolicyRule) -> list[str]:
+    if len(rule.api_groups) * len(rule.resources) > MAX_WORDS:
+        return [f"{number(len(rule.resources), 'resource')} of {number(len(rule.api_groups), 'group')}"]
     words = []
     for group in rule.api_groups:
         for resource in rule.resources:
@@ -78,8 +81,9 @@ def ways(
     new: EffectiveRules, added: Iterable[ScopedRule], files: Mapping[ObjectIdentity, str] = NOWHERE
 ) -> list[dict[str, Any]]:
     """By which grants of `new` the rights of `added` come."""
-    wanted = list(added)
-    return ways_of((grant for grant in new.grants if any(gives(grant, one) for one in wanted)), files)
+    known = Ways(new)
+    found = dict.fromkeys(id(grant) for one in added for grant in known.to(one))
+    return ways_of((grant for grant in new.grants if id(grant) in found), files)
 
 
 def ways_of(grants: Iterable[Grant], files: Mapping[ObjectIdentity, str] = NOWHERE) -> list[dict[str, Any]]:
@@ -93,11 +97,37 @@ def ways_of(grants: Iterable[Grant], files: Mapping[ObjectIdentity, str] = NOWHE
     return [found[key] for key in sorted(found)][:MAX_RULES]
 
 
-def gives(grant: Grant, one: ScopedRule) -> bool:
-    """Whether `grant` is a way to a part of `one`."""
-    return grant.scope == one.scope and any(
-        rbac.covers([grant.rule], [atom]).covered for atom in rbac.breakdown(one.rule)
-    )
+class Ways:
+    """The grants of one side, asked which of them are a way to a part of a right."""
+
+    def __init__(self, side: EffectiveRules):
+        self._grants: dict[str, list[Grant]] = {}
+        for grant in side.grants:
+            self._grants.setdefault(grant.scope, []).append(grant)
+        self._held = {scope: Held(one.rule for one in grants) for scope, grants in self._grants.items()}
+        self._named: dict[str, tuple[list[Grant], Held]] = {}
+        for scope, grants in self._grants.items():
+            named = [one for one in grants if one.rule.resource_names]
+            unlimited = Held(PolicyRule(one.rule.verbs, one.rule.api_groups, one.rule.resources) for one in named)
+            self._named[scope] = (named, unlimited)
+
+    def to(self, one: ScopedRule) -> list[Grant]:
+        """The grants at the place of `one` that cover at least one of its atoms."""
+        return self.at(one.scope, one.rule)
+
+    def names(self, one: ScopedRule) -> list[str]:
+        """The names to which grants that count at the place of `one` limit a part of it."""
+        limited = [grant for scope in dict.fromkeys(("", one.scope)) for grant in self._unlimited_at(scope, one.rule)]
+        return sorted({name for grant in limited for name in grant.rule.resource_names})
+
+    def _unlimited_at(self, scope: str, rule: PolicyRule) -> list[Grant]:
+        named = self._named.get(scope)
+        return [named[0][place] for place in bits_of(named[1].sharing(rule))] if named else []
+
+    def at(self, scope: str, rule: PolicyRule) -> list[Grant]:
+        if scope not in self._held:
+            return []
+        return [self._grants[scope][place] for place in bits_of(self._held[scope].sharing(rule))]
 
 
 def table(delta: PermissionDiff) -> dict[str, dict[str, dict[str, int]]]:

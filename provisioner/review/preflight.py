@@ -30,6 +30,8 @@ from provisioner.values import (
 )
 
 RBAC = "rbac.authorization.k8s.io"
+# Each missing rule is supposed to be there from then on, and looked at for every later object.
+MAX_MISSING = 10_000
 _NAMESPACE = GroupKind("", "Namespace")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _NO_VERB = Rule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
@@ -270,6 +272,10 @@ def _of_role(found: Walk, manifest: Manifest, old: JsonObject | None) -> Iterato
         return
     if not check.missing:
         yield _UNKNOWN.at(ref, f"Whether {account} may write {said(ref)} cannot be told: {check.reason}")
+    elif len(found.missing) + len(check.missing) > MAX_MISSING:
+        count = len(found.missing) + len(check.missing)
+        words = f"{count} missing rules were found so far, and no more than {MAX_MISSING} are gone through"
+        yield _UNKNOWN.at(ref, f"Whether {account} may write {said(ref)} cannot be told: {words}")
     elif check.missing == rbac.FULL_AUTHORITY:
         found.lacks(ref.namespace, rule_of(escalate), f"needed to write {said(ref)}, which has an aggregationRule")
         message = (
@@ -304,6 +310,9 @@ def _of_binding(found: Walk, manifest: Manifest) -> Iterator[Finding]:
         words = "which does not exist when it is written" if is_known else "and nobody could say what that grants"
         found.lacks(ref.namespace, rule_of(bind), f"needed to write {said(ref)}, whose role is not there")
         yield rule.at(ref, f"{said(ref)} binds the {named}, {words}", path=("roleRef",), key=named)
+        return
+    if not check.missing:
+        yield _UNKNOWN.at(ref, f"Whether {account} may write {said(ref)} cannot be told: {check.reason}")
         return
     found.lacks(ref.namespace, rule_of(bind), f"needed to write {said(ref)}; or to hold all that the {named} grants")
     message = f"{account} may not bind the {named} by {said(ref)}, nor does it hold what that grants"

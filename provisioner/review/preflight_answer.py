@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from provisioner import rbac
+from provisioner.errors import TooManyRights
 from provisioner.rbac import EffectiveRules, PolicyRule, RbacObjects, ScopedRule, Subject
 from provisioner.review.facts import Rule
 from provisioner.review.preflight import Missing, PreflightFacts, Step, Walk, walk, who
@@ -72,10 +73,26 @@ def preflight(facts: PreflightFacts) -> Preflight:
         words += "the API server was asked about each step" if facts.answers else "no cluster was asked"
         findings.append(_UNKNOWN.at(None, words, key="roles"))
     else:
-        excess = tuple(_excess(found))
-        findings += _of_excess(facts, excess)
-        findings += _of_users(facts, found.roles)
-    return Preflight(facts.account, worst_first(findings), _minimal(found.missing), excess, tuple(found.steps))
+        try:
+            excess = tuple(_excess(found))
+            findings += _of_excess(facts, excess)
+        except TooManyRights as exc:
+            findings.append(_undecided(facts, "holds more than this bundle needs", exc))
+        try:
+            findings += _of_users(facts, found.roles)
+        except TooManyRights as exc:
+            findings.append(_undecided(facts, "can be used by others for what they do not hold", exc))
+    missing: tuple[MissingRule, ...] = ()
+    try:
+        missing = _minimal(found.missing)
+    except TooManyRights as exc:
+        findings.append(_undecided(facts, "lacks rules, and which are the fewest,", exc))
+    return Preflight(facts.account, worst_first(findings), missing, excess, tuple(found.steps))
+
+
+def _undecided(facts: PreflightFacts, what: str, exc: TooManyRights) -> Finding:
+    words = f"Whether {who(facts.account)} {what} could not be found out, for the rights are too many to compare: {exc}"
+    return _UNKNOWN.at(_ref(facts.account), words, key=[what, str(exc)])
 
 
 def _as_known(finding: Finding, facts: PreflightFacts) -> Finding:
@@ -89,18 +106,15 @@ def _minimal(missing: Iterable[Missing]) -> tuple[MissingRule, ...]:
     by_scope: dict[str, list[Missing]] = {}
     for one in missing:
         by_scope.setdefault(one.scope, []).append(one)
-    everywhere = [one.rule for one in by_scope.get("", ())]
+    everywhere = rbac.Held(one.rule for one in by_scope.get("", ()))
     found: list[MissingRule] = []
     for scope in sorted(by_scope):
-        lacking = [one for one in by_scope[scope] if not scope or not rbac.covers(everywhere, [one.rule])]
+        lacking = [one for one in by_scope[scope] if not scope or rbac.remainder(everywhere, [one.rule], is_cut=True)]
         for rule in rbac.minimal(one.rule for one in lacking):
-            reasons = dict.fromkeys(one.reason for one in lacking if _shares(rule, one.rule))
+            held = rbac.Held([rule])
+            reasons = dict.fromkeys(one.reason for one in lacking if held.sharing(one.rule))
             found.append(MissingRule(scope, rule, tuple(reasons)))
     return tuple(found)
-
-
-def _shares(rule: PolicyRule, other: PolicyRule) -> bool:
-    return any(rbac.covers([rule], [atom]) for atom in rbac.breakdown(other))
 
 
 def _excess(found: Walk) -> Iterator[ScopedRule]:
@@ -124,10 +138,8 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
     if not excess:
         return
     held = _by_name(rbac.effective_rules(facts.account.identity, facts.roles or ()), facts.account)
-    unneeded = {(one.scope, atom) for one in excess for atom in rbac.breakdown(one.rule)}
-    grants = tuple(
-        one for one in held.grants if any((one.scope, atom) in unneeded for atom in rbac.breakdown(one.rule))
-    )
+    places = {scope: [one.rule for one in excess if one.scope == scope] for scope in held.scopes}
+    grants = tuple(one for one in held.grants if any(_overlap(one.rule, rule) for rule in places[one.scope]))
     powers = [
         one.sentence
         for one in rbac.risks(replace(held, grants=grants))
@@ -144,6 +156,18 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
     yield rule.at(_ref(facts.account), message, evidence=evidence, key=evidence["rules"])
 
 
+def _overlap(one: PolicyRule, other: PolicyRule) -> bool:
+    """Whether the two name an atom that is literally the same; a wildcard is the same as a wildcard only."""
+    if set(one.verbs).isdisjoint(other.verbs):
+        return False
+    if not set(one.non_resource_urls).isdisjoint(other.non_resource_urls):
+        return True
+    if set(one.api_groups).isdisjoint(other.api_groups) or set(one.resources).isdisjoint(other.resources):
+        return False
+    is_unnamed = not one.resource_names and not other.resource_names
+    return is_unnamed or not set(one.resource_names).isdisjoint(other.resource_names)
+
+
 def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
     """Who can act as the account without holding what it holds: by pods with it, or by its token.
 
@@ -157,7 +181,7 @@ def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
             continue
         other = rbac.effective_rules(subject.identity, roles)
         way = _way(other, account)
-        if way and any(not rbac.covers(other.rules_in(scope), held.at(scope)) for scope in held.scopes):
+        if way and any(not rbac.holds(other.rules_in(scope), held.at(scope)) for scope in held.scopes):
             users[str(subject)] = way
     if users:
         shown = [f"{name} ({way})" for name, way in users.items()]

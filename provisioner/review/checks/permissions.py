@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from provisioner import rbac
+from provisioner.errors import TooManyRights
 from provisioner.rbac import EffectiveRules, PermissionDiff, ScopedRule, Subject
 from provisioner.review.accounts import account_ref, bound_accounts, exposed_accounts, moved_bindings, of_accounts
 from provisioner.review.facts import Check, Facts, ObjectIdentity, Rule, mapping, said
 from provisioner.review.permission_report import gained_by_everybody
 from provisioner.review.permission_words import (
+    UNDECIDED,
     counted,
     files_of,
     ref_of,
@@ -42,15 +44,22 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     sides, files = sides_of(facts), files_of(facts.content)
     missing = list(_of_missing_roles(facts, sides))
     yield from missing
-    widened = list(_of_aggregation(sides))
+    try:
+        widened = list(_of_aggregation(sides))
+    except TooManyRights as exc:
+        widened = [_UNREADABLE.at(None, f"Everybody with admin, edit or view: {UNDECIDED}: {exc}", key="everybody")]
     yield from widened
-    differs = bool(widened or missing)
+    differs, comparisons = bool(widened or missing), rbac.Comparisons()
     for subject in sides.affected():
         old, new = (rbac.effective_rules(subject.identity, side) for side in (sides.before, sides.after))
-        delta = rbac.diff(old, new)
-        differs = differs or not delta.is_empty or bool(new.problems)
         yield from _of_risks(subject, (old, new), facts.content.install_namespace, files)
-        yield from _of_difference(subject, delta, new, files)
+        try:
+            delta = comparisons.diff(old, new)
+            differs = differs or not delta.is_empty or bool(new.problems)
+            yield from _of_difference(subject, delta, new, files)
+        except TooManyRights as exc:
+            differs = True
+            yield _UNREADABLE.at(ref_of(subject), f"{who(subject)}: {UNDECIDED}: {exc}", key=str(exc))
         yield from _of_problems(subject, new)
     if not differs and _touches_roles(facts):
         yield _SAME.at(None, "Roles or bindings are written anew, and nobody may do anything else than before")

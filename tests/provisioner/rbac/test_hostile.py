@@ -5,17 +5,20 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from provisioner import pipeline
-from provisioner.rbac import Subject
+from provisioner.errors import TooManyRights
+from provisioner.rbac import Subject, allows, compact, covers, holds, minimal
 from provisioner.review import permission_text, preflight_text
 from provisioner.review.preflight import PreflightFacts
 from provisioner.review.preflight_answer import preflight
-from provisioner.values import Content
+from provisioner.values import AccessRequest, Content, Severity
 from tests.provisioner.rbac.random_roles import world
+from tests.provisioner.rbac.roles import account, bound, cluster_role, rule, rules
 from tests.provisioner.review.bundles import an_object, content_with
 
 pytestmark = pytest.mark.thorough
@@ -89,3 +92,130 @@ def test_the_preflight_says_something_of_everything(seed: int) -> None:
         found = preflight(PreflightFacts(ROBOT, broken.manifests, roles=roles, namespaces=frozenset({"near"})))
         assert preflight_text.as_text(found)
         assert preflight_text.to_record(found)
+
+
+SIZES = ((100, 100, 20), (200, 200, 20), (600, 600, 40))
+UNDECIDED = "too many to compare"
+
+
+def big(size: tuple[int, int, int], *, more_verbs: int = 0) -> dict[str, Any]:
+    """A rule of a few kilobytes that grants as many rights as its three lists have combinations."""
+    groups, resources, verbs = size
+    return {
+        "apiGroups": [f"g{number}.io" for number in range(groups)],
+        "resources": [f"r{number}" for number in range(resources)],
+        "verbs": [f"v{number}" for number in range(verbs + more_verbs)],
+    }
+
+
+def big_bundle(size: tuple[int, int, int], *, accounts: int = 1) -> Content:
+    named = [account(f"robot{number}", "near") for number in range(accounts)]
+    return content_with(cluster_role("big", big(size)), bound("big", *named))
+
+
+def small_bundle() -> Content:
+    return content_with(cluster_role("big", rule("get")), bound("big", account("robot0", "near")))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_big_rule_is_covered_by_itself_and_by_wider_ones(size: tuple[int, int, int]) -> None:
+    (wanted,) = rules(big(size))
+    assert covers([wanted], [wanted]).covered
+    assert covers(rules(rule("*", "*", group="*")), [wanted]).covered
+    assert allows([wanted], AccessRequest("v3", "g3.io", "r3"))
+    assert not allows([wanted], AccessRequest("get", "g3.io", "r3"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_big_rule_that_is_not_held_is_an_error_in_words_and_never_a_yes(size: tuple[int, int, int]) -> None:
+    wanted = rules(big(size))
+    assert not holds([], wanted)
+    with pytest.raises(TooManyRights, match=f"found {size[0] * size[1] * size[2]} single rights .* allowed are"):
+        covers([], wanted)
+
+
+def test_of_a_big_rule_only_what_is_not_held_counts() -> None:
+    held, wanted = rules(big((100, 90, 20))), rules(big((100, 90, 20), more_verbs=1))
+    assert [one.verbs for one in covers(held, wanted).missing] == [("v20",)] * 9000
+    assert holds(wanted, held)
+    assert not holds(held, wanted)
+
+
+def test_a_big_rule_held_in_halves_is_held() -> None:
+    (wanted,) = rules(big((600, 600, 40)))
+    halves = [replace(wanted, api_groups=wanted.api_groups[part::2]) for part in (0, 1)]
+    assert covers(halves, [wanted]).covered
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_big_rule_is_minimal_without_being_broken_down(size: tuple[int, int, int]) -> None:
+    (wanted,) = rules(big(size))
+    (found,) = minimal([wanted, wanted])
+    assert found == replace(
+        wanted,
+        verbs=tuple(sorted(wanted.verbs)),
+        api_groups=tuple(sorted(wanted.api_groups)),
+        resources=tuple(sorted(wanted.resources)),
+    )
+    with pytest.raises(TooManyRights):
+        compact([wanted])
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("is_new", [True, False], ids=["gained", "lost"])
+def test_the_reports_say_that_too_many_rights_are_undecided(size: tuple[int, int, int], is_new: bool) -> None:
+    sides = (big_bundle(size), small_bundle())
+    new, old = sides if is_new else reversed(sides)
+    found = pipeline.permissions(None, new, old)
+    text = permission_text.as_text(found, {})
+    assert permission_text.to_record(found, {})["worst"] in {"unknown", "dangerous"}
+    assert UNDECIDED in " ".join(text.split())
+    assert "no effective change" not in text
+    assert "ClusterRole" in found.problems[0]
+    assert str(size[0] * size[1] * size[2]) in found.problems[0]
+    unknown = [one for one in pipeline.look_offline(new, old).findings if UNDECIDED in one.message]
+    assert [(str(one.severity), one.rule) for one in unknown] == [("unknown", "RB-00")]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_big_role_that_stays_is_no_change(size: tuple[int, int, int]) -> None:
+    found = pipeline.permissions(None, big_bundle(size), big_bundle(size))
+    assert [(one.is_changed, found.problems) for one in found.accounts] == [(False, ())]
+
+
+def test_many_accounts_with_a_big_role_are_each_undecided() -> None:
+    found = pipeline.permissions(None, big_bundle((600, 600, 40), accounts=200), None)
+    assert [one.is_undecided for one in found.accounts] == [True] * 200
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("is_live", [True, False])
+def test_the_preflight_of_a_big_role_is_unknown(size: tuple[int, int, int], is_live: bool) -> None:
+    roles = tuple(one.body for one in small_bundle().manifests) if is_live else None
+    found = preflight(PreflightFacts(ROBOT, big_bundle(size).manifests, roles=roles))
+    words = [one.message for one in found.findings if one.rule == "PRE-12"]
+    assert any("single rights" in one and "cannot be told" in one for one in words)
+    assert found.verdict is not Severity.SAFE
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_the_preflight_says_what_a_big_account_holds_in_excess_or_that_it_could_not(size: tuple[int, int, int]) -> None:
+    live = (cluster_role("big", big(size)), bound("big", account("robot", "near")))
+    found = preflight(PreflightFacts(ROBOT, small_bundle().manifests, roles=live))
+    assert any(UNDECIDED in one.message for one in found.findings)
+
+
+def test_accounts_beyond_what_is_compared_for_one_bundle_are_undecided_and_name_the_role() -> None:
+    found = pipeline.permissions(None, big_bundle((50, 50, 4), accounts=6), None)
+    undecided = [one for one in found.accounts if one.is_undecided]
+    assert 0 < len(undecided) < 6
+    assert len(found.problems) == len(undecided)
+    assert all("ClusterRole" in one and "single rights" in one for one in found.problems)
+
+
+def test_a_lost_right_is_shown_with_a_sign_and_no_escape_sequence() -> None:
+    old = content_with(cluster_role("big", rule("get", "pods")), bound("big", account("robot0", "near")))
+    new = content_with(cluster_role("big", rule("get", "nodes")), bound("big", account("robot0", "near")))
+    text = permission_text.as_text(pipeline.permissions(None, new, old), {})
+    assert "  - get pods" in text
+    assert "\\u" not in text
