@@ -57,7 +57,7 @@ def test_what_is_narrower_shows_a_value_that_is_lost(rule: str, old: JsonDict, n
     (found,) = [it for it in compare(crd_of(old), crd_of(new)) if it.rule == rule]
     shown = thing(found.evidence["counterexample"])
     before, after = admit(root(old), shown), admit(root(new), shown)
-    assert (before.errors, before.pruned, before.after) == ((), (), shown)
+    assert (before.errors, before.pruned, before.after) == ([], [], shown)
     assert after.refusals
 
 

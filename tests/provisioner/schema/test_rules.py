@@ -183,7 +183,7 @@ def test_rules_are_not_run_over_an_object_that_is_invalid_anyway() -> None:
 
 def test_a_rule_at_the_root_sees_the_name() -> None:
     schema = ruled(root(TEXT), "self.metadata.name == 'a' && self.kind == 'Thing'")
-    assert admit(schema, thing("x")).errors == ()
+    assert admit(schema, thing("x")).errors == []
     assert len(admit(schema, {**thing("x"), "metadata": {"name": "b"}}).errors) == 1
 
 
