@@ -7,6 +7,7 @@ stands in the way of one object becomes part of the plan; only a server that doe
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -50,8 +51,10 @@ from provisioner.values import (
     PlannedAction,
 )
 
-# An object that somebody changes between our read and our dry-run is looked at again, so often.
+# An object that somebody changes between our read and our dry-run is looked at again, so often, and each time later: a
+# workload that is being rolled out has many writers for a moment.
 ATTEMPTS = 5
+PAUSE_SECONDS = 0.1
 
 _NAMESPACE, _SECRET = GroupKind("", "Namespace"), GroupKind("", "Secret")
 _DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -151,6 +154,7 @@ def _action(scene: Scene, manifest: Manifest) -> PlannedAction:
         except (PreconditionFailed, AlreadyExists):
             if attempt == ATTEMPTS - 1:
                 raise TryLater(f"{ref} changes faster than it can be planned") from None
+            time.sleep(PAUSE_SECONDS * (attempt + 1))
     raise AssertionError("unreachable")
 
 
