@@ -1,5 +1,7 @@
 """Deciding: who may, on what, once."""
 
+from typing import Any
+
 import pytest
 from django.db import DatabaseError, transaction
 
@@ -15,6 +17,8 @@ from approvals.errors import (
     Unacknowledged,
 )
 from approvals.models import KubernetesIdentity, Request, Review
+from approvals.steps import deploy
+from approvals.steps.obstacles import Waiting
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 
@@ -162,3 +166,27 @@ def test_a_requester_may_withdraw_and_others_may_not(here: World, request_: Requ
     with pytest.raises(NotAllowed):
         services.withdraw(by=here.ada, request_id=request_.pk, reason="", via="browser")
     assert services.withdraw(by=here.rita, request_id=request_.pk, reason="wrong", via="browser").state == "withdrawn"
+
+
+def test_S25_a_reviewer_who_stops_being_one_while_another_is_asked_about_counts_no_more(
+    here: World, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    carl = world.user("carl", here.cluster, "platform")
+    here.kubernetes.allow("carl", "approve")
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    request = world.in_review(Request.objects.get())
+    for person in (here.ada, carl):
+        approve(request, person)
+    request = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
+    deploy.check_reviewers(request)
+    ask = here.kubernetes.ask
+
+    def meanwhile(cluster: Any, identity: Any, question: Any) -> Any:
+        other = {"ada": "carl", "carl": "ada"}[identity.username]
+        KubernetesIdentity.objects.filter(username=other).delete()
+        return ask(cluster, identity, question)
+
+    monkeypatch.setattr(here.kubernetes, "ask", meanwhile)
+    with pytest.raises(Waiting, match="1 of 2 approvals"):
+        deploy.check_reviewers(request)
