@@ -32,7 +32,10 @@ def due(now: datetime) -> QuerySet[InventoryItem]:
 
 @transaction.atomic
 def mark(item_ids: Iterable[int], at: datetime) -> None:
-    """Have these compared at `at`; where somebody fights, not before the pause is over. The caller wakes."""
+    """Have these compared at `at`; where somebody fights, not before the pause is over. The caller wakes.
+
+    Locked by key first, as an apply does, which may be at the same rows.
+    """
     rests = Q(look_at__gt=at, drift__is_fight=True)
     rows = InventoryItem.objects.filter(pk__in=list(item_ids))
     list(rows.select_for_update().order_by("pk").values_list("pk"))
