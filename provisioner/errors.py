@@ -157,6 +157,10 @@ class PreconditionFailed(ClusterError):
     code = "precondition-failed"
 
 
+class Overtaken(PreconditionFailed):
+    """A later revision has written the object since this apply began: what is older leaves it."""
+
+
 class InvalidObject(ClusterError):
     """The API server will not accept the object as written (400, 422, undeclared fields)."""
 

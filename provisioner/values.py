@@ -7,8 +7,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from provisioner.errors import InvalidManifest
+
 # A Kubernetes object as JSON has it. Values that hold one never change it; who needs another object copies it.
 JsonObject = Mapping[str, Any]
+
+
+_WORDS: dict[type, str] = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list"}
+
+
+def object_in(value: object, name: str) -> JsonObject:
+    """`value` if it is a JSON object. Raises InvalidManifest, which calls it `name`, for what else it is."""
+    if isinstance(value, Mapping):
+        return value
+    found = "nothing" if value is None else _WORDS.get(type(value), type(value).__name__)
+    raise InvalidManifest(f"{name}: expected an object, found {found}")
 
 
 class Severity(StrEnum):
@@ -72,11 +85,15 @@ class ObjectRef:
 
     @classmethod
     def of(cls, obj: JsonObject) -> ObjectRef:
-        """The reference of a Kubernetes object; absent parts become ""."""
-        group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
-        meta = obj.get("metadata") or {}
-        namespace, name = str(meta.get("namespace") or ""), str(meta.get("name", ""))
-        return cls(group, version, str(obj.get("kind", "")), namespace, name)
+        """The reference of a Kubernetes object; absent parts become "". Raises InvalidManifest for what is none."""
+        try:
+            group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+            meta = obj.get("metadata") or {}
+            namespace, name = str(meta.get("namespace") or ""), str(meta.get("name", ""))
+            return cls(group, version, str(obj.get("kind", "")), namespace, name)
+        except AttributeError:  # asked afterwards: this is done for every object, many times
+            object_in(object_in(obj, "the object").get("metadata"), "metadata")
+            raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 
@@ -19,21 +20,29 @@ COMMANDS: tuple[Command, ...] = (*REVIEWS, *PERMISSIONS, *EXPLANATIONS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status. Errors are one sentence on stderr, never a traceback."""
+    """Run one command; returns the exit status. Errors are one sentence on stderr, never a traceback.
+
+    With `-o json` what could not be found out is said on stdout too, in the shape that the command always has.
+    """
     options = _parser().parse_args(argv)
     try:
         return int(options.run(options))
     except (PratiqueError, Usage) as exc:
-        code = f" [{exc.code}]" if isinstance(exc, PratiqueError) else ""
-        print(f"pratique {options.command}: {visible(str(exc), keep_newlines=True)}{code}", file=sys.stderr)
+        _complain(options, str(exc), exc.code if isinstance(exc, PratiqueError) else "")
+    except BrokenPipeError:  # whoever read stdout is gone
+        print(f"pratique {options.command}: nobody reads the answer", file=sys.stderr)
     except OSError as exc:
-        print(
-            f"pratique {options.command}: {visible(exc.strerror or 'failed')}: {visible(str(exc.filename or ''))}",
-            file=sys.stderr,
-        )
+        _complain(options, f"{exc.strerror or 'failed'}: {exc.filename or ''}", "")
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
     return UNKNOWN
+
+
+def _complain(options: argparse.Namespace, words: str, code: str) -> None:
+    shown = visible(words, keep_newlines=True)
+    print(f"pratique {options.command}: {shown}{f' [{code}]' if code else ''}", file=sys.stderr)
+    if options.output == "json" and options.unanswered is not None:
+        sys.stdout.write(json.dumps(options.unanswered(options, shown, code), indent=2, sort_keys=True) + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,5 +59,5 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add(sub)
-        sub.set_defaults(run=command.run)
+        sub.set_defaults(run=command.run, unanswered=command.unanswered)
     return parser

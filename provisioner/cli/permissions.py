@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from provisioner import pipeline
+from provisioner.cli import unanswered
 from provisioner.cli.review import (
     DEFAULT_NAMESPACE,
     FINDINGS,
@@ -33,7 +34,7 @@ all that it would need.
 exit status
   0  the account may install the bundle
   1  something is missing or stands in the way
-  2  could not find out
+  2  could not find out; with -o json an error is an answer, too, that says so
 """
 
 
@@ -41,7 +42,8 @@ _RBAC_EPILOG = """\
 exit status
   0  nobody gains anything dangerous
   1  somebody does
-  2  could not find out: an error, or a role that nobody here knows
+  2  could not find out: an error, or a role that nobody here knows;
+     with -o json an error is a report, too, with one problem
 """
 
 
@@ -89,10 +91,11 @@ def _add_preflight(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", choices=("text", "json", "yaml"), default="text", help="yaml: the missing rules only"
     )
+    parser.set_defaults(account=Subject("ServiceAccount", ""))
 
 
 def _run_preflight(options: argparse.Namespace) -> int:
-    account = _account(options.service_account)
+    options.account = account = _account(options.service_account)
     options.install_namespace = options.install_namespace or account.namespace
     options.service_account = account.name
     cluster = cluster_of(options)
@@ -123,6 +126,7 @@ COMMANDS: tuple[Command, ...] = (
         _add_rbac,
         _run_rbac,
         _RBAC_EPILOG,
+        unanswered.rbac,
     ),
     Command(
         "preflight",
@@ -130,5 +134,6 @@ COMMANDS: tuple[Command, ...] = (
         _add_preflight,
         _run_preflight,
         _PREFLIGHT_EPILOG,
+        unanswered.preflight,
     ),
 )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provisioner import pipeline
+from provisioner.cli import unanswered
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import ObjectIdentity
@@ -24,7 +25,15 @@ from provisioner.errors import ClusterError
 from provisioner.render import BUILT_IN, IsNamespaced, format_names, load_all
 from provisioner.review.as_html import as_html
 from provisioner.review.as_text import as_text, crds_as_text
-from provisioner.review.crd_diff import CrdDifference, crdify_differences, crds_of, differences, objects_of, strangers
+from provisioner.review.crd_diff import (
+    CrdDifference,
+    crdify_differences,
+    crds_of,
+    differences,
+    kinds_told,
+    objects_of,
+    strangers,
+)
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.explanations.shown import as_text as explained
 from provisioner.review.explanations.shown import rules_of
@@ -53,13 +62,17 @@ class Usage(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One subcommand: `add` declares its arguments, `run` answers with the exit status."""
+    """One subcommand: `add` declares its arguments, `run` answers with the exit status.
+
+    `unanswered` makes the JSON that it prints where it could not find out, of its options, the reason and its code.
+    """
 
     name: str
     help: str
     add: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     epilog: str
+    unanswered: Callable[[argparse.Namespace, str, str], object] | None = None
 
 
 _REVIEW_EPILOG = """\
@@ -79,13 +92,24 @@ private registries
 exit status
   0  nothing at or above --fail-on
   1  there is
-  2  could not find out: an error, or an unknown finding and nothing worse
+  2  could not find out: an error, or an unknown finding and nothing worse;
+     with -o json an error is a report, too, with one unknown finding
 """
 _CRD_EPILOG = """\
+stored objects
+  --objects FILE holds all that is stored, as `kubectl get KIND -A -o yaml`
+  prints it: lists or single objects, of several kinds too. They settle what two
+  schemas leave open. A change that refuses or prunes one of them is breaking.
+  Where all of them pass, what is stored is safe, and the change is dangerous
+  still: those who write may be refused. It is the same where none is stored.
+  Of a kind that FILE does not hold nothing is settled, unless it holds an empty
+  list, of that kind or as kubectl prints it for none found.
+
 exit status
   0  every CRD is safe
   1  one is dangerous or breaking
-  2  could not find out: an error, or one is unknown and none is breaking
+  2  could not find out: an error, or one is unknown and none is breaking;
+     with -o json an error is an element, too: an unknown one without a name
 """
 
 
@@ -303,7 +327,7 @@ def _add_crd_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", type=Path, help="a file with one or more CRDs: what runs now")
     parser.add_argument("new", metavar="NEW", type=Path, help="a file with one or more CRDs: what shall run")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
-    parser.add_argument("--objects", metavar="FILE", type=Path, help="all objects stored of them: they settle the rest")
+    parser.add_argument("--objects", metavar="FILE", type=Path, help="all objects stored of them; see below")
     parser.add_argument(
         "--profile", choices=("pratique", "crdify"), default="pratique", help="whose rules; default: %(default)s"
     )
@@ -333,10 +357,11 @@ def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
         return crdify_differences(old, new, CrdifyConfig.of(given))
     if options.objects is None:
         return differences(old, new)
-    objects = objects_of(_documents(options.objects))
+    documents = _documents(options.objects)
+    objects = objects_of(documents)
     for kind, count in strangers(old.values(), objects).items():
         sys.stderr.write(f"pratique: {options.objects}: {count:,} {visible(kind)} passed over: no CRD here is theirs\n")
-    return differences(old, new, objects)
+    return differences(old, new, objects, kinds_told(documents))
 
 
 def _documents(file: Path) -> list[object]:
@@ -350,6 +375,7 @@ COMMANDS: tuple[Command, ...] = (
         _add_review,
         _run_review,
         _REVIEW_EPILOG,
+        unanswered.review,
     ),
     Command(
         "crd-diff",
@@ -357,5 +383,6 @@ COMMANDS: tuple[Command, ...] = (
         _add_crd_diff,
         _run_crd_diff,
         _CRD_EPILOG,
+        unanswered.crd_diff,
     ),
 )

@@ -10,7 +10,7 @@ from provisioner.errors import InvalidManifest
 from provisioner.rbac.policy import PolicyRule
 from provisioner.rbac.rules import allows_by
 from provisioner.selectors import selects
-from provisioner.values import AccessRequest, Identity, JsonObject, ObjectRef
+from provisioner.values import AccessRequest, Identity, JsonObject, ObjectRef, object_in
 
 CLUSTER = ""
 GROUP = "rbac.authorization.k8s.io"
@@ -107,9 +107,14 @@ class RbacObjects:
 
     @classmethod
     def of(cls, objects: Iterable[JsonObject] | RbacObjects) -> RbacObjects:
-        """Sort out the RBAC objects among `objects`; everything else is ignored."""
+        """Sort out the RBAC objects among `objects`; other kinds are ignored.
+
+        Raises InvalidManifest for what is no object with metadata: what it grants cannot be told.
+        """
         if isinstance(objects, RbacObjects):
             return objects
+        if not isinstance(objects, Iterable):
+            raise InvalidManifest(f"roles and bindings: expected a list of objects, found {type(objects).__name__}")
         found = cls()
         for obj in objects:
             ref = ObjectRef.of(obj)
@@ -167,7 +172,7 @@ def subjects(objects: Iterable[JsonObject] | RbacObjects) -> list[Subject]:
 
 def binding_subjects(binding: JsonObject) -> list[Subject]:
     """The subjects of a binding; a ServiceAccount without a namespace is one of the RoleBinding's namespace."""
-    is_cluster_wide = binding.get("kind") == "ClusterRoleBinding"
+    is_cluster_wide = object_in(binding, "the binding").get("kind") == "ClusterRoleBinding"
     own = CLUSTER if is_cluster_wide else ObjectRef.of(binding).namespace
     listed = binding.get("subjects")
     named = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list | tuple) else []
@@ -201,7 +206,7 @@ def written_rules(role: JsonObject) -> list[PolicyRule]:
 
 def role_ref(binding: JsonObject) -> tuple[str, str]:
     """The kind and the name of the role that `binding` names, "" where it names none."""
-    wanted = _mapping(binding.get("roleRef"))
+    wanted = _mapping(object_in(binding, "the binding").get("roleRef"))
     return str(wanted.get("kind", "")), str(wanted.get("name", ""))
 
 
@@ -216,7 +221,7 @@ def grants(effective: EffectiveRules, request: AccessRequest) -> list[Grant]:
 
 
 def is_aggregated(role: JsonObject) -> bool:
-    return role.get("aggregationRule") is not None
+    return object_in(role, "the role").get("aggregationRule") is not None
 
 
 def _that_count(effective: EffectiveRules, request: AccessRequest) -> list[Grant]:

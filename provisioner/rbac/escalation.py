@@ -18,7 +18,7 @@ from provisioner.rbac.effective import (
 )
 from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
 from provisioner.rbac.rules import covers, holds
-from provisioner.values import AccessRequest, JsonObject, ObjectRef
+from provisioner.values import AccessRequest, JsonObject, ObjectRef, object_in
 
 SUPERUSERS = "system:masters"
 
@@ -41,6 +41,7 @@ class EscalationCheck:
 def may_write_role(requester: EffectiveRules, role: JsonObject, *, old: JsonObject | None = None) -> EscalationCheck:
     """The escalation check on creating `role`, or on updating it where `old` is what is there now."""
     ref = ObjectRef.of(role)
+    before = {} if old is None else object_in(old, "the role as it is")
     if SUPERUSERS in requester.identity.groups:
         return EscalationCheck(True, reason=f"{SUPERUSERS} may grant everything")
     resource = "clusterroles" if ref.kind == "ClusterRole" else "roles"
@@ -59,7 +60,7 @@ def may_write_role(requester: EffectiveRules, role: JsonObject, *, old: JsonObje
         return EscalationCheck(
             False, coverage.missing, f"{ref} grants what {requester.identity.username} does not hold"
         )
-    aggregates = any(_has_selectors(it) for it in (role, old or {}))
+    aggregates = any(_has_selectors(it) for it in (role, before))
     if aggregates and not holds(requester.rules_in(namespace), FULL_AUTHORITY):
         return EscalationCheck(
             False, FULL_AUTHORITY, f"{ref}: must have cluster-admin privileges to use the aggregationRule"
@@ -94,7 +95,7 @@ def may_write_binding(
 
 def is_escalation(requester: EffectiveRules, obj: JsonObject, objects: Iterable[JsonObject] | RbacObjects = ()) -> bool:
     """Whether the API server would refuse `requester` to write `obj`, a role or a binding, as an escalation."""
-    if str(obj.get("kind", "")).endswith("Binding"):
+    if ObjectRef.of(obj).kind.endswith("Binding"):
         return not may_write_binding(requester, obj, objects).allowed
     return not may_write_role(requester, obj).allowed
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.errors import InvalidManifest
+from provisioner.values import object_in
 
 ANY = "*"
 FIELDS = {
@@ -35,9 +36,8 @@ class PolicyRule:
 
         Raises InvalidManifest where a list of strings is something else: what such a rule grants cannot be told.
         """
-        if not isinstance(obj, Mapping):
-            raise InvalidManifest(f"a rule must be an object, found {type(obj).__name__}")
-        return cls(**{name: _strings(obj, key) for name, key in FIELDS.items()})
+        rule = object_in(obj, "a rule")
+        return cls(**{name: _strings(rule, key) for name, key in FIELDS.items()})
 
     def to_object(self) -> dict[str, list[str]]:
         """The rule as a manifest writes it, empty lists left out but for `verbs`."""

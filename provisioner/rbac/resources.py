@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from provisioner.errors import InvalidManifest
 from provisioner.rbac.policy import ANY, PolicyRule
 
 # Read from the discovery of a 1.36.3 API server. Beside what is served: what only authorizers know (users, signers and
@@ -55,7 +56,12 @@ CLUSTER_SCOPED = frozenset(_CLUSTER_SCOPED.split())
 
 
 def plural_of(kind: str) -> str:
-    """The resource of a built-in kind; for other kinds a guess, as Kubernetes' own tools make it."""
+    """The resource of a built-in kind; for other kinds a guess, as Kubernetes' own tools make it.
+
+    Raises InvalidManifest for a kind that is no text.
+    """
+    if not isinstance(kind, str):
+        raise InvalidManifest(f"a kind: expected a text, found {kind!r}")
     word = kind.lower()
     if word.endswith("endpoints"):
         return word

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -11,9 +12,11 @@ from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.difference import diff_lines
 from provisioner.review.preflight_findings import yaml_of
 from provisioner.review.text import visible
+from provisioner.schema.verdicts import ITEMS, VALUES
 from provisioner.values import Action, Finding, PlannedAction, Report, Section, Severity
 
 WIDTH = 80
+MAX_EXAMPLE = 200
 Paint = Callable[[str, str], str]
 SHAPES = {
     Severity.CRITICAL: "◆",
@@ -36,7 +39,7 @@ _CHANGING = (Action.UPDATE, Action.REPLACE)
 
 
 def as_text(report: Report, *, title: str = "", colours: bool = False, with_diff: bool = False) -> str:
-    """The report in lines of at most 80 columns, longer only where a name is; `colours` by ANSI codes."""
+    """The report in lines of at most 80 columns, longer only for a name or a command; `colours` by ANSI codes."""
     paint = _paint if colours else _plain
     lines = [visible(title), ""] if title else []
     for sentence in report.headline:
@@ -90,15 +93,26 @@ def _finding(finding: Finding, paint: Paint) -> Iterator[str]:
     yield from _wrapped(visible(finding.message), "      ")
     if finding.path:
         yield from _wrapped(f"at {visible(path_text(finding.path))}", "      ")
+    yield from (f"      {visible(str(step))}" for step in finding.evidence.get("steps") or ())  # whole, to be copied
+    if "counterexample" in finding.evidence:
+        yield from _wrapped(f"no longer accepted: {visible(_short(finding.evidence['counterexample']))}", "      ")
     if yaml_of(finding):  # from the first column on: what is copied from there is YAML
         yield from ("", *(visible(line) for line in yaml_of(finding).splitlines()), "")
 
 
+def _short(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return text if len(text) <= MAX_EXAMPLE else f"{text[:MAX_EXAMPLE]}…"
+
+
 def path_text(path: Iterable[str | int]) -> str:
-    """A path as people write it: spec.containers[0].image."""
+    """A path as people write it: spec.containers[0].image, or of a schema spec.containers[].image and spec.labels{}."""
     words = ""
     for part in path:
-        words += f"[{part}]" if isinstance(part, int) else f".{part}" if words else str(part)
+        if isinstance(part, int):
+            words += f"[{part}]"
+        else:
+            words += f".{part}" if words and part not in (ITEMS, VALUES) else str(part)
     return words
 
 

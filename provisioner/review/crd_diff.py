@@ -9,18 +9,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.errors import InvalidManifest
-from provisioner.review.checks.crds import CRD, created, deleted
+from provisioner.review.checks.crds import CRD, created, deleted, unused
+from provisioner.review.counting import number
 from provisioner.review.crd_owners import owned_by_others, twice_taken
-from provisioner.review.facts import mapping, maps
+from provisioner.review.facts import Rule, mapping, maps
 from provisioner.review.live_findings import live_findings
 from provisioner.review.live_scene import scene_of
 from provisioner.review.record import plain
 from provisioner.review.settling import settled
 from provisioner.schema import CrdifyConfig, compare, crdify_triples
 from provisioner.schema.crd import Crd
+from provisioner.schema.verdicts import HARMLESS
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity, worst_first
 
 Objects = Iterable[JsonObject]
+
+# The severities of the schemas stand, as without objects.
+_NOTHING_SAID = Rule("LIV-07", Section.CRDS, Severity.NOTABLE, HARMLESS.as_mapping())
 
 # What a CRD's findings come to; the severities of the other checks do not occur here.
 _VERDICTS = {
@@ -60,10 +65,16 @@ def crds_of(documents: Iterable[Any], *, name: str) -> dict[str, JsonObject]:
 
 
 def differences(
-    old: Mapping[str, JsonObject], new: Mapping[str, JsonObject], objects: Objects | None = None
+    old: Mapping[str, JsonObject],
+    new: Mapping[str, JsonObject],
+    objects: Objects | None = None,
+    kinds: frozenset[GroupKind] | None = None,
 ) -> list[CrdDifference]:
-    """One difference per CRD of either side, by name; with `objects`, all that is stored, judged by them."""
-    stored = None if objects is None else list(objects)
+    """One difference per CRD of either side, by name; with `objects` judged by them.
+
+    `objects` are all that is stored of `kinds`, by default of every kind; the others are judged by their schemas alone.
+    """
+    stored = None if objects is None else _Stored(list(objects), kinds)
     taken = list(twice_taken(new.values()))
     before = {one.fingerprint for one in twice_taken(old.values())}
     found = {name: _findings(old.get(name), new.get(name), stored) for name in sorted({**old, **new})}
@@ -92,26 +103,52 @@ def to_record(difference: CrdDifference) -> dict[str, Any]:
     return found
 
 
-def _findings(old: JsonObject | None, new: JsonObject | None, objects: list[JsonObject] | None) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    objects: list[JsonObject]
+    kinds: frozenset[GroupKind] | None
+
+    def tells_of(self, kind: GroupKind) -> bool:
+        return self.kinds is None or kind in self.kinds
+
+
+def _findings(old: JsonObject | None, new: JsonObject | None, stored: _Stored | None) -> list[Finding]:
     if old is not None and new is not None:
         found = [*compare(old, new), *owned_by_others(old, new)]
-        return found if objects is None else _by_objects(old, new, found, objects)
+        return found if stored is None else _by_objects(old, new, found, stored)
     if new is not None:
         return list(created(ObjectRef.of(new), new))
-    return [deleted(ObjectRef.of(old or {}), old)]
+    return [_deleted(old or {}, stored)]
 
 
-def _by_objects(old: JsonObject, new: JsonObject, found: list[Finding], objects: list[JsonObject]) -> list[Finding]:
-    scene = scene_of(old, new, objects)
+def _deleted(old: JsonObject, stored: _Stored | None) -> Finding:
+    found, kind = deleted(ObjectRef.of(old), old), _kind_of(old)
+    if stored is None or not stored.tells_of(kind):
+        return found
+    count = len({ref.identity for ref in map(ObjectRef.of, stored.objects) if ref.group_kind == kind})
+    words = f"{found.message}: {number(count, f'{kind.kind} object') if count else 'none is stored'}"
+    counted = replace(found, message=words, evidence={**found.evidence, "counts": {kind.kind: count}})
+    return counted if count else unused(counted)
+
+
+def _by_objects(old: JsonObject, new: JsonObject, found: list[Finding], stored: _Stored) -> list[Finding]:
+    kind = _kind_of(old)
+    if not stored.tells_of(kind):
+        words = f"No {kind} is among the objects, and no empty list says that none is stored: they settle nothing here"
+        return [*found, _NOTHING_SAID.at(ObjectRef.of(new), words, evidence={"checked": 0, "total": None})]
+    scene = scene_of(old, new, stored.objects)
     is_needed = any(one.evidence.get("live") for one in found)
     return [*(settled(one, scene) for one in found), *map(_of_now, live_findings(scene, is_needed=is_needed))]
 
 
+def _kind_of(crd: JsonObject) -> GroupKind:
+    described = Crd(crd)
+    return GroupKind(described.group, str(described.names.get("kind") or ""))
+
+
 def _of_now(finding: Finding) -> Finding:
     """Whether there is a way back is a verdict of its own: it makes no change a dangerous one."""
-    if finding.rule != "LIV-06":
-        return finding
-    return replace(finding, severity=Severity.SAFE, verdicts={"rollback": finding.severity})
+    return replace(finding, severity=Severity.SAFE) if finding.rule == "LIV-06" else finding
 
 
 def _in_crdify(name: str, old: JsonObject | None, new: JsonObject | None, config: CrdifyConfig | None) -> CrdDifference:
@@ -151,7 +188,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
 
 def strangers(crds: Iterable[JsonObject], objects: Objects) -> dict[str, int]:
     """How many of `objects` are of none of the CRDs, by kind and group: they are passed over."""
-    known = {GroupKind(one.group, str(one.names.get("kind") or "")) for one in map(Crd, crds)}
+    known = set(map(_kind_of, crds))
     kinds = Counter(ObjectRef.of(one).group_kind for one in objects)
     return {str(kind): count for kind, count in sorted(kinds.items(), key=str) if kind not in known}
 
@@ -161,10 +198,34 @@ def objects_of(documents: Iterable[Any]) -> list[JsonObject]:
     return list(_flattened(documents))
 
 
+def kinds_told(documents: Iterable[Any]) -> frozenset[GroupKind] | None:
+    """The kinds of which a file says what is stored: those of its objects, and those of its empty lists.
+
+    None for every kind: an empty List, which is what kubectl prints where it finds nothing, says so of whatever was
+    asked for. A file without one may as well be the wrong file.
+    """
+    found: set[GroupKind] = set()
+    for body in map(mapping, documents):
+        ref = ObjectRef.of(body)
+        if not _is_list(body):
+            found.add(ref.group_kind)
+        elif body.get("items"):
+            found.update(ObjectRef.of(one).group_kind for one in _flattened([body]))
+        elif ref.kind == "List":
+            return None
+        else:
+            found.add(GroupKind(ref.group, ref.kind.removesuffix("List")))
+    return frozenset(found)
+
+
 def _flattened(documents: Iterable[Any]) -> Iterator[JsonObject]:
     for document in documents:
         body = mapping(document)
-        if str(body.get("kind", "")).endswith("List") and "items" in body:
+        if _is_list(body):
             yield from _flattened(maps(body.get("items")))
         elif body:
             yield body
+
+
+def _is_list(body: Mapping[str, Any]) -> bool:
+    return str(body.get("kind", "")).endswith("List") and "items" in body

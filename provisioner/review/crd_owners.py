@@ -9,10 +9,12 @@ from typing import Any
 from provisioner.review.facts import Kind, Rule, items, mapping, maps, said
 from provisioner.review.writers import owners_of
 from provisioner.schema.crd import Crd
+from provisioner.schema.verdicts import GONE, D, Verdict
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
-_TAKEN = Rule("CRD-07", Section.CRDS, Severity.BREAKING)
-_OWNED = Rule("CRD-09", Section.CRDS, Severity.DANGEROUS)
+_TAKEN = Rule("CRD-07", Section.CRDS, Severity.BREAKING, GONE.as_mapping())
+# Each owner's apply is refused where the other holds a field, or taken back afterwards.
+_OWNED = Rule("CRD-09", Section.CRDS, Severity.DANGEROUS, Verdict(api=D, rollback=D).as_mapping())
 # Labels and annotations by which tools say whose an object is.
 _MARKS = (
     "app.kubernetes.io/managed-by",

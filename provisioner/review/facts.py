@@ -251,11 +251,15 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of the catalogue: makes findings that have its id, place and severity, and a fingerprint."""
+    """A rule of the catalogue: makes findings that have its id, place and severity, and a fingerprint.
+
+    Rules about CRDs have `verdicts` too: what each says to all five questions (`Verdict.as_mapping`).
+    """
 
     id: str
     section: Section
     severity: Severity
+    verdicts: Mapping[str, Severity] = field(default_factory=dict)
 
     def at(
         self,
@@ -276,6 +280,7 @@ class Rule:
             ref,
             path,
             dict(evidence or {}),
+            dict(self.verdicts),
             fingerprint=fingerprint(self.id, ref, path, key),
         )
 

@@ -12,23 +12,38 @@ from provisioner.review.live_scene import Scene
 from provisioner.review.stored import Fate, general, masked, shape, value_at
 from provisioner.review.writers import counted
 from provisioner.schema import compare
+from provisioner.schema.verdicts import (
+    BEHAVIOUR,
+    DATA_LOST,
+    FOR_WRITERS,
+    HARMLESS,
+    NARROWED,
+    WIDENED,
+    B,
+    D,
+    S,
+    U,
+    Verdict,
+)
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
 MAX_EXAMPLES = 20
 MAX_PATHS = 50
 
-_REFUSED = Rule("LIV-01", Section.CRDS, Severity.BREAKING)
-_NOT_JUDGED = Rule("LIV-01", Section.CRDS, Severity.UNKNOWN)
-_ALL_VALID = Rule("LIV-01", Section.CRDS, Severity.SAFE)
-_LOST = Rule("LIV-02", Section.CRDS, Severity.BREAKING)
-_FLIPPED = Rule("LIV-03", Section.CRDS, Severity.DANGEROUS)
-_WRITERS = Rule("LIV-04", Section.CRDS, Severity.DANGEROUS)
-_NO_WAY_BACK = Rule("LIV-06", Section.CRDS, Severity.DANGEROUS)
-_WAY_BACK = Rule("LIV-06", Section.CRDS, Severity.SAFE)
-_CHECKED = Rule("LIV-07", Section.CRDS, Severity.SAFE)
-_SAMPLED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE)
-_NOT_NEEDED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE)
-_NOT_CHECKED = Rule("LIV-07", Section.CRDS, Severity.UNKNOWN)
+_REFUSED = Rule("LIV-01", Section.CRDS, B, NARROWED.as_mapping())
+_NOT_JUDGED = Rule("LIV-01", Section.CRDS, U, Verdict(stored=U, writers=U).as_mapping())
+_ALL_VALID = Rule("LIV-01", Section.CRDS, S, HARMLESS.as_mapping())
+_LOST = Rule("LIV-02", Section.CRDS, B, DATA_LOST.as_mapping())
+_FLIPPED = Rule("LIV-03", Section.CRDS, D, BEHAVIOUR.as_mapping())
+_WRITERS = Rule("LIV-04", Section.CRDS, D, FOR_WRITERS.as_mapping())
+# A report warns of a way back that is closed or loses something, though nothing is lost by going forth.
+_NO_WAY_BACK = Rule("LIV-06", Section.CRDS, D, Verdict(rollback=B).as_mapping())
+_LOSSY_WAY_BACK = Rule("LIV-06", Section.CRDS, D, WIDENED.as_mapping())
+_WAY_BACK = Rule("LIV-06", Section.CRDS, S, HARMLESS.as_mapping())
+_CHECKED = Rule("LIV-07", Section.CRDS, S, HARMLESS.as_mapping())
+_SAMPLED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE, Verdict(stored=U).as_mapping())
+_NOT_NEEDED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE, HARMLESS.as_mapping())
+_NOT_CHECKED = Rule("LIV-07", Section.CRDS, U, Verdict(stored=U).as_mapping())
 
 
 def live_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
@@ -169,7 +184,7 @@ def _of_way_back(scene: Scene) -> Iterator[Finding]:
     elif losing:
         fields = ", ".join(losing[:3]) + (f" and {len(losing) - 3} more" if len(losing) > 3 else "")
         message = f"{said(scene.ref)}: going back loses what is written until then into {fields}"
-        yield _NO_WAY_BACK.at(scene.ref, message, evidence={"fields": losing[:MAX_PATHS]}, key=losing)
+        yield _LOSSY_WAY_BACK.at(scene.ref, message, evidence={"fields": losing[:MAX_PATHS]}, key=losing)
     else:
         yield _WAY_BACK.at(scene.ref, f"{said(scene.ref)}: the way back is open, and loses no field", key="open")
 

@@ -13,6 +13,7 @@ from provisioner.review.stored import Fate, fates, triable_versions
 from provisioner.review.writers import managers_by_version
 from provisioner.schema.crd import Crd
 from provisioner.schema.fields import same_json
+from provisioner.schema.forms import is_crd
 from provisioner.schema.pruning import copied
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, PlannedAction
 
@@ -106,7 +107,8 @@ def scenes(facts: Facts) -> Iterator[Scene]:
     for planned, before, after in changed(facts):
         old, new = Crd(before), Crd(after)
         first, *others = listings_of(old, new)
-        read = {one.version: _listed(facts, one) for one in (first, *others)}
+        unread = _untriable(before, after)
+        read = {one.version: unread or _listed(facts, one) for one in (first, *others)}
         yield Scene(planned.ref, old, new, first.version, read)
 
 
@@ -124,8 +126,16 @@ def scene_of(before: JsonObject, after: JsonObject, objects: Iterable[JsonObject
         held = {name: [one for one in own if ObjectRef.of(one).version == name] for name in sorted(written)}
     else:
         held = {first.version: own}
-    read = {name: Listed(tuple(_once(several)), total) for name, several in held.items()}
+    unread = _untriable(before, after)
+    read = {name: unread or Listed(tuple(_once(several)), total) for name, several in held.items()}
     return Scene(ObjectRef.of(after), old, new, first.version, read)
+
+
+def _untriable(before: JsonObject, after: JsonObject) -> Listed | None:
+    """A list that says why no object can be tried, where one of the two CRDs has not the form of one."""
+    if is_crd(before) and is_crd(after):
+        return None
+    return Listed(total=None, problem="the CRD cannot be read as one")
 
 
 def _once(objects: Iterable[JsonObject]) -> Iterable[JsonObject]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from provisioner.errors import InvalidManifest
 from provisioner.review.facts import SECRET, Facts, mapping, maps
 from provisioner.schema import admit
 from provisioner.values import Action, GroupKind, ObjectRef, PlannedAction
@@ -58,7 +59,10 @@ def try_offline(facts: Facts, ref: ObjectRef) -> Answer:
 
 def _answer(facts: Facts, ref: ObjectRef, schema: Mapping[str, Any]) -> Answer:
     body = next(one.body for one in facts.content.manifests if one.ref == ref)
-    admission = admit(schema, body)
+    try:
+        admission = admit(schema, body)
+    except InvalidManifest as exc:
+        return Answer(False, why=f"the schema of its kind cannot be read: {exc}")
     is_secret = ref.group_kind == SECRET
     errors = tuple(f"{one.path}: {'…' if is_secret else one.message}" for one in admission.refusals)
     return Answer(True, errors, tuple(admission.pruned))

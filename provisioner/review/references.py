@@ -12,6 +12,7 @@ from provisioner.review.counting import number, some, verb
 from provisioner.review.facts import Facts, Listing, Rule, items, mapping, maps, said
 from provisioner.review.live_scene import CRD, Scene
 from provisioner.schema.crd import Crd
+from provisioner.schema.verdicts import D, U, Verdict
 from provisioner.values import Action, Finding, JsonObject, ObjectRef, Section, Severity
 
 _ADMISSION = "admissionregistration.k8s.io"
@@ -27,8 +28,8 @@ SEEKERS = (
 DEPENDENTS = (*AUTOSCALERS, *SEEKERS, BUDGETS, *OWNED)
 MAX_NAMES = 20
 
-_COUNTS_ON_VERSION = Rule("LIV-05", Section.CRDS, Severity.DANGEROUS)
-_NOT_LOOKED = Rule("LIV-05", Section.CRDS, Severity.UNKNOWN)
+_COUNTS_ON_VERSION = Rule("LIV-05", Section.CRDS, Severity.DANGEROUS, Verdict(writers=D, readers=D).as_mapping())
+_NOT_LOOKED = Rule("LIV-05", Section.CRDS, Severity.UNKNOWN, Verdict(writers=U, readers=U).as_mapping())
 
 
 def of_references(scene: Scene, facts: Facts) -> Iterator[Finding]:

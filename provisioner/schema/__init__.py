@@ -1,13 +1,11 @@
 """Structural schemas of custom resources, pure: prune, default, validate, and what changes between two CRDs."""
 
 from provisioner.schema.admitting import Admission, admit
+from provisioner.schema.checked import default, drop_nulls, embedded_errors, prune, validate
 from provisioner.schema.comparing import compare
 from provisioner.schema.crdify import CrdifyConfig, crdify_triples
 from provisioner.schema.crdrules import accepts_update, validate_crd
-from provisioner.schema.embedded import embedded_errors
 from provisioner.schema.fields import FieldError
-from provisioner.schema.pruning import default, drop_nulls, prune
-from provisioner.schema.validating import validate
 
 __all__ = [
     "Admission",

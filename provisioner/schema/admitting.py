@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from provisioner.schema.correlation import Correlation
 from provisioner.schema.embedded import embedded_errors
 from provisioner.schema.fields import DEEPEST, OMITTED, FieldError, invalid, is_too_deep
+from provisioner.schema.forms import readable
 from provisioner.schema.lists import list_errors
 from provisioner.schema.pruning import Schema, prepared
 from provisioner.schema.rules import has_rules, rule_errors
@@ -39,8 +40,10 @@ def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> 
     """Prune, default and validate `obj` by `schema`, an openAPIV3Schema, as API server 1.36 does.
 
     With `old`, the object as it is stored now, `obj` is an update of it and `errors` are those that remain after
-    ratcheting. Nothing given is changed. A CEL rule that cannot be evaluated here is an error that says so.
+    ratcheting. Nothing given is changed. A CEL rule that cannot be evaluated here is an error that says so. Raises
+    InvalidManifest for a schema that has not the form of one.
     """
+    readable(schema)
     if is_too_deep(obj) or (old is not None and is_too_deep(old)):
         unjudged = (invalid("", OMITTED, f"nested deeper than {DEEPEST} levels: not judged"),)
         return Admission(obj, [], list(unjudged), refusals=unjudged)
@@ -52,10 +55,12 @@ def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> 
         errors += list_errors(schema, after)
     embedded = embedded_errors(schema, after)
     is_stopped = any(error.stops_rules for error in errors)
-    skipped = [invalid("", None, RULES_SKIPPED)] if has_rules(schema) else []
-    ruled = skipped if is_stopped else rule_errors(schema, after, before, related)
-    if any(error.stops_rules for error in embedded):
-        refusals = (*errors, *embedded, *skipped)
-    else:
-        refusals = (*errors, *embedded, *ruled)
+    ruled = _skipped(schema) if is_stopped else rule_errors(schema, after, before, related)
+    is_stopped_inside = any(error.stops_rules for error in embedded)
+    refusals = (*errors, *embedded, *(_skipped(schema) if is_stopped_inside else ruled))
     return Admission(after, list(pruned), [*errors, *ruled], tuple(embedded), refusals)
+
+
+def _skipped(schema: Schema) -> list[FieldError]:
+    """What is said of rules that are not run; whether there are any takes a look at the whole schema."""
+    return [invalid("", None, RULES_SKIPPED)] if has_rules(schema) else []

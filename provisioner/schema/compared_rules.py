@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
 from provisioner.schema import cel
-from provisioner.schema.celast import Node, read
+from provisioner.schema.celast import Kind, Node, read
 from provisioner.schema.celforms import conjuncts, disjuncts, plain_form
 from provisioner.schema.celvalues import type_signature
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json, is_same
-from provisioner.schema.presence import Answer, inclusion
-from provisioner.schema.pruning import Schema
+from provisioner.schema.monotone import takes_all
+from provisioner.schema.presence import PRESERVE, Answer, inclusion
+from provisioner.schema.pruning import Schema, default, properties_of
+from provisioner.schema.rules import rule_errors
 from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
     HARMLESS,
+    NARROWED,
     NOT_DECIDED,
     Change,
     D,
@@ -31,14 +35,18 @@ from provisioner.schema.verdicts import (
 )
 
 RULES = "x-kubernetes-validations"
+NOT_JUDGED = ("could not be evaluated", "compile error")
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ALIKE, MAX_COMPARED = 0.7, 400
 Demand = tuple[str | Node, bool, bool]  # with whether it looks at oldSelf, and whether that is optional
 JUNCTOR_RULES = {"allOf": "SCH-55", "anyOf": "SCH-56", "oneOf": "SCH-57"}
 
 
-def compare_rules(old: Schema, new: Schema, path: Path) -> list[Change]:
-    """The CEL rules at one node. Rules with the same meaning are the same, however they are written or divided."""
+def compare_rules(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[Change]:
+    """The CEL rules at one node. Rules with the same meaning are the same, however they are written or divided.
+
+    `keeps_unknown` says that the old schema prunes nothing.
+    """
     if old.get(RULES) == new.get(RULES):
         return []
     before, after = _by_meaning(old), _by_meaning(new)
@@ -48,8 +56,46 @@ def compare_rules(old: Schema, new: Schema, path: Path) -> list[Change]:
     come = {meaning: rule for meaning, rule in after.items() if meaning not in before}
     gone = [it for meaning, it in before.items() if meaning not in after and not _covered({meaning: it}, still)]
     repeated = [meaning for meaning, rule in come.items() if _covered({meaning: rule}, asked)]
-    found += [harmless("SCH-41", path, f"rule {come.pop(it)['rule']!r} asks what was asked before") for it in repeated]
+    found += [
+        harmless("SCH-41", path, f"rule {_quoted(come.pop(it)['rule'])} asks what was asked before") for it in repeated
+    ]
+    moved = [meaning for meaning in come if not isinstance(meaning, str) and _is_pattern(meaning, old.get("pattern"))]
+    found += [
+        harmless("SCH-38", path, f"rule {_quoted(come.pop(it)['rule'])} asks what the pattern asked") for it in moved
+    ]
+    if not keeps_unknown:
+        fresh = [meaning for meaning, rule in come.items() if _is_about_new_fields(meaning, rule, old, new)]
+        words = "it looks at new fields only, and what has none of them passes"
+        found += [harmless("SCH-38", path, f"rule {_quoted(come.pop(it)['rule'])} added: {words}") for it in fresh]
     return found + _others(list(come.values()), gone, path)
+
+
+def _quoted(rule: object) -> str:
+    """The text of a rule as it was written, backslashes too, in one line."""
+    text = " ".join(str(rule).split("\n"))
+    quote = '"' if "'" in text and '"' not in text else "'"
+    return f"{quote}{text}{quote}"
+
+
+def _is_pattern(meaning: Node, pattern: Any) -> bool:
+    """Whether a rule is `self.matches` of this pattern, which both take from RE2 and look for anywhere in a text."""
+    is_call = meaning.kind is Kind.CALL and meaning.name == "matches" and meaning.target == Node(Kind.IDENT, "self")
+    return is_call and isinstance(pattern, str) and meaning.parts == (Node(Kind.CONST, value=pattern),)
+
+
+def _is_about_new_fields(meaning: str | Node, rule: Mapping[str, Any], old: Schema, new: Schema) -> bool:
+    """Whether a rule reads nothing of an object but fields that the old schema pruned, and takes their absence."""
+    if isinstance(meaning, str) or old.get("type") != "object" or new.get("type") != "object":
+        return False
+    if cel.uses_old(str(rule["rule"])) or old.get(PRESERVE) is True or old.get("additionalProperties"):
+        return False
+    come = {name: it for name, it in properties_of(new).items() if name not in properties_of(old)}
+    uses = [node for node in meaning.walk() if node.kind is Kind.IDENT and node.name == "self"]
+    reads = [node for node in meaning.walk() if node.kind is Kind.SELECT and node.target in uses and node.name in come]
+    if not uses or len(reads) != len(uses):
+        return False
+    alone: Schema = {"type": "object", "properties": come, RULES: [{"rule": rule["rule"]}]}
+    return not rule_errors(alone, default(alone, {}), None, None)
 
 
 def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: Path) -> list[Change]:
@@ -66,10 +112,10 @@ def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: 
         if was is not None:
             gone.remove(was)
             come.remove(rule)
-            words = f"rule {was['rule']!r} became {rule['rule']!r}"
+            words = f"rule {_quoted(was['rule'])} became {_quoted(rule['rule'])}"
             found.append(undecided("SCH-39", path, words, old=was["rule"], new=rule["rule"]))
     found += [_added(rule, path) for rule in come]
-    return found + [widened("SCH-40", path, f"rule {rule['rule']!r} removed", old=rule["rule"]) for rule in gone]
+    return found + [widened("SCH-40", path, f"rule {_quoted(rule['rule'])} removed", old=rule["rule"]) for rule in gone]
 
 
 def _covered(rules: Mapping[str | Node, Mapping[str, Any]], by: set[Demand]) -> bool:
@@ -134,18 +180,38 @@ def _likeness(was: str, now: str) -> float:
 def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Change]:
     if bool(was.get("optionalOldSelf")) != bool(now.get("optionalOldSelf")):
         verdict = Verdict(writers=D)
-        return [Change("SCH-42", path, f"when rule {now['rule']!r} runs changed (optionalOldSelf)", verdict)]
+        return [Change("SCH-42", path, f"when rule {_quoted(now['rule'])} runs changed (optionalOldSelf)", verdict)]
     if {**was, "rule": ""} != {**now, "rule": ""} or was["rule"] != now["rule"]:
-        return [harmless("SCH-41", path, f"only the words of rule {now['rule']!r} changed")]
+        return [harmless("SCH-41", path, f"only the words of rule {_quoted(now['rule'])} changed")]
     return []
 
 
 def _added(rule: Mapping[str, Any], path: Path) -> Change:
     text = str(rule["rule"])
     if cel.uses_old(text):
-        words = f"rule {text!r} added: it refuses edits, and unchanged parts are not spared"
+        words = f"rule {_quoted(text)} added: it refuses edits, and unchanged parts are not spared"
         return Change("SCH-38t", path, words, FOR_WRITERS, is_live=True, facts={"new": text})
-    return narrowed("SCH-38", path, f"rule {text!r} added", new=text)
+    return narrowed("SCH-38", path, f"rule {_quoted(text)} added", new=text)
+
+
+def mindful_of_rules(changes: list[Change], old: Schema) -> list[Change]:
+    """The changes of one node without the examples that a rule of `old` refused all along."""
+    listed = old.get(RULES)
+    read = [it for it in listed if isinstance(it, Mapping)] if isinstance(listed, list) else []
+    rules = [it for it in read if not cel.uses_old(str(it.get("rule")))]
+    holder: Schema = {"type": "object", "properties": {"value": {**old, RULES: rules}}}
+    return [_mindful(change, holder) for change in changes] if rules else changes
+
+
+def _mindful(change: Change, holder: Schema) -> Change:
+    if change.verdict != NARROWED or "counterexample" not in change.facts or change.rule == "SCH-38":
+        return change
+    found = rule_errors(holder, {"value": change.facts["counterexample"]}, None, None)
+    if not any(it.path == "value" for it in found) or any(word in str(it) for it in found for word in NOT_JUDGED):
+        return change
+    if change.rule == "SCH-25" and change.message.startswith("minLength") and change.facts["new"] == 1:
+        return harmless("SCH-25n", change.path, f"{change.message}: without effect, a rule refuses the empty text")
+    return replace(change, facts={name: it for name, it in change.facts.items() if name != "counterexample"})
 
 
 def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[Change]:
@@ -164,7 +230,7 @@ def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: boo
         return found
     answer = inclusion(old, new, keeps_unknown=keeps_unknown)
     if answer.holds is None:
-        return [_by_branch(change, old, new) for change in found]
+        return [_by_reading(_by_branch(change, old, new), old, new) for change in found]
     return [change for change in found if change.verdict == HARMLESS] + [_decided(answer, old, new, open_ones[0])]
 
 
@@ -183,6 +249,32 @@ def _by_branch(change: Change, old: Schema, new: Schema) -> Change:
     if all(it.verdict.severity is S for it in found):
         return widened(change.rule, change.path, f"{change.message}: all that fitted still does")
     return change
+
+
+def _by_reading(change: Change, old: Schema, new: Schema) -> Change:
+    """A change of branches that each became wider, or each narrower, part by part; of `not` it is the other way."""
+    if change.verdict != NOT_DECIDED:
+        return change
+    if change.rule == "SCH-58":
+        gone, come = [plain(new["not"])], [plain(old["not"])]
+    elif change.rule in ("SCH-55", "SCH-56"):
+        junctor = "allOf" if change.rule == "SCH-55" else "anyOf"
+        before, after = ([plain(it) for it in side.get(junctor) or ()] for side in (old, new))
+        gone, come = ([it for it in one if it not in other] for one, other in ((before, after), (after, before)))
+    else:
+        return change
+    if _are_within(gone, come, old, is_any=change.rule != "SCH-55"):
+        return widened(change.rule, change.path, f"{change.message}: all that fitted still does")
+    if _are_within(come, gone, old, is_any=change.rule != "SCH-55"):
+        return narrowed(change.rule, change.path, f"{change.message}: some values fit no more")
+    return change
+
+
+def _are_within(inner: list[Any], outer: list[Any], base: Schema, *, is_any: bool) -> bool:
+    """Whether branches take no more than others do, as alternatives (`is_any`) or all together."""
+    if is_any:
+        return all(any(takes_all(it, other, base) for other in outer) for it in inner)
+    return all(any(takes_all(it, other, base) for it in inner) for other in outer)
 
 
 def _unions(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.schema.compared_defaults import reordered_defaults
-from provisioner.schema.compared_lists import LIST_TYPE, MAP_TYPE, compare_topology
-from provisioner.schema.compared_rules import DOCS, RULES, compare_junctors, compare_rules
+from provisioner.schema.compared_keywords import EMBEDDED, PRESERVE, compare_keywords
+from provisioner.schema.compared_lists import compare_topology
+from provisioner.schema.compared_rules import DOCS, RULES, compare_junctors, compare_rules, mindful_of_rules
 from provisioner.schema.counterexamples import exemplified
 from provisioner.schema.deciding import taken_together
-from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
+from provisioner.schema.facets import compare_scalars
 from provisioner.schema.fields import go_json, is_same, same_json
 from provisioner.schema.nodes import (
     Place,
@@ -38,22 +39,15 @@ from provisioner.schema.verdicts import (
     D,
     Path,
     Verdict,
+    few,
     harmless,
     narrowed,
     shown,
-    undecided,
     widened,
 )
 
-PRESERVE = "x-kubernetes-preserve-unknown-fields"
-EMBEDDED = "x-kubernetes-embedded-resource"
-SIZES = frozenset({"minItems", "maxItems", "minProperties", "maxProperties"})
-STRUCTURE = frozenset({"properties", "additionalProperties", "items", "required", "default", "nullable", "uniqueItems"})
-JUNCTORS = frozenset({"allOf", "anyOf", "oneOf", "not"})
-EXTENSIONS = frozenset({PRESERVE, EMBEDDED, LIST_TYPE, MAP_TYPE, "x-kubernetes-list-map-keys", RULES})
 CHILDREN = frozenset({"properties", "items", "additionalProperties"})
-KNOWN = SCALAR_KEYWORDS | SIZES | STRUCTURE | JUNCTORS | EXTENSIONS | DOCS
-MANY_PATHS = 20
+MANY_PATHS, FEW_PATHS = 20, 6
 MANY_SIBLINGS = 5  # from so many on, fields removed from one node are one finding
 
 
@@ -108,8 +102,12 @@ class _Walk:
         if not self.typed:
             return []
         paths = [shown(path) for path in self.typed]
-        words = f"{len(paths)} fields added; what objects hold under those names already is typed now"
-        path = self.typed[0] if len(paths) == 1 else ()
+        holding = "what objects hold under those names already is typed now"
+        words = f"{len(paths)} fields added ({few(paths, FEW_PATHS)}); {holding}"
+        path: Path = ()
+        if len(paths) == 1:
+            path = self.typed[0]
+            words = f"field {paths[0]} added; what objects hold under that name already is typed now"
         return [narrowed("SCH-07", path, words, count=len(paths), paths=paths[:MANY_PATHS])]
 
     def documentation(self) -> list[Change]:
@@ -147,7 +145,8 @@ class _Walk:
             if before != after and not self._types(before, after, old, new, place):
                 return
             self._own(old, new, place)
-            self.changes[known:] = taken_together(self.changes[known:], old, new, keeps_unknown=self.preserved[0])
+            together = taken_together(self.changes[known:], old, new, keeps_unknown=self.preserved[0])
+            self.changes[known:] = mindful_of_rules(together, old)
         self._below(old, new, place)
 
     def _own(self, old: Schema, new: Schema, place: Place) -> None:
@@ -156,7 +155,7 @@ class _Walk:
         self._values(old, new, place)
         self._extensions(old, new, place)
         self._required(old, new, place)
-        self._unknown_keywords(old, new, place)
+        self.changes += compare_keywords(old, new, place.path)
 
     def _metadata(self, old: Schema, new: Schema, place: Place) -> None:
         """The API server takes restrictions of name and generateName only; a removed one lifts a limit."""
@@ -201,7 +200,7 @@ class _Walk:
         self.changes += compare_junctors(old, new, place.path, keeps_unknown=self.preserved[0])
         signature_changed = types(old) != types(new)
         if not signature_changed or old.get(RULES) != new.get(RULES):
-            self.changes += compare_rules(old, new, place.path)
+            self.changes += compare_rules(old, new, place.path, keeps_unknown=self.preserved[0])
         self._nullable(old, new, place)
         self._default(old, new, place)
         if bool(new.get("uniqueItems")) and not old.get("uniqueItems"):
@@ -300,7 +299,7 @@ class _Walk:
         if not named:
             if old.get(PRESERVE) is True and new.get(PRESERVE) is not True:
                 return
-            keeps = old.get(PRESERVE) is True
+            keeps = old.get(PRESERVE) is True or (self.preserved[0] and not _takes_anything(after))
             change = narrowed if keeps else widened
             rule = "SCH-07" if keeps else "SCH-52"
             self.changes.append(change(rule, (*place.path, VALUES), "any key is a field now"))
@@ -379,7 +378,7 @@ class _Walk:
     def _emptied(self, before: Mapping[str, Schema], new: Schema, place: Place) -> Change:
         """Many fields of a node removed, as the one change that it is."""
         change = self._removed({"properties": before}, new, place)
-        words = f"{len(before)} fields of {shown(place.path)} removed: {', '.join(sorted(before)[:MANY_PATHS])}"
+        words = f"{len(before)} fields of {shown(place.path)} removed: {few(sorted(before), MANY_PATHS)}"
         return replace(change, message=words, facts={**change.facts, "fields": sorted(before)[:MANY_PATHS]})
 
     def _removed(self, was: Schema, parent: Schema, place: Place) -> Change:
@@ -419,12 +418,10 @@ class _Walk:
             words = f"{name} need not be there any more"
             self.changes.append(Change("SCH-12", (*place.path, name), words, replace(READERS_ONLY, rollback=D)))
 
-    def _unknown_keywords(self, old: Schema, new: Schema, place: Place) -> None:
-        for name in sorted(old.keys() | new.keys()):
-            if name not in KNOWN and not is_same(old.get(name), new.get(name)):
-                self.changes.append(
-                    undecided("SCH-60", place.path, f"{name} changed, and what it asks of values is not known")
-                )
+
+def _takes_anything(values: object) -> bool:
+    """Whether the values of a map may be of any type and hold anything."""
+    return not isinstance(values, Mapping) or values.keys() <= DOCS | {PRESERVE, "nullable"}
 
 
 def _needed(old: Schema, new: Schema, name: str, place: Place) -> Change:

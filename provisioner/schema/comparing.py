@@ -15,6 +15,7 @@ from provisioner.schema.crdrules import update_errors
 from provisioner.schema.fields import DEEPEST, FieldError, is_too_deep, same_json
 from provisioner.schema.forms import form_errors, is_plain
 from provisioner.schema.kubeversions import kube_order
+from provisioner.schema.migrating import migration_steps
 from provisioner.schema.pruning import copied
 from provisioner.schema.served import compare_served
 from provisioner.schema.verdicts import (
@@ -31,7 +32,7 @@ from provisioner.schema.verdicts import (
     harmless,
     undecided,
 )
-from provisioner.values import Finding, JsonObject, ObjectRef, worst_first
+from provisioner.values import Finding, JsonObject, ObjectRef, object_in, worst_first
 
 SAID_ELSEWHERE = ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural", "status.storedVersions")
 HTTPS = 443
@@ -46,8 +47,10 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
 
     The CRDs may be v1 or v1beta1 and may lack schemas. `evidence["version"]` names the version concerned ("" for all);
     `evidence["live"]` is True where the stored objects decide whether a breaking change breaks anything. What cannot be
-    decided is a finding of severity UNKNOWN.
+    decided is a finding of severity UNKNOWN. Raises InvalidManifest where one of the two is no object at all.
     """
+    object_in(old_crd, "the old CRD")
+    object_in(new_crd, "the new CRD")
     unread = [] if is_plain(old_crd) and is_plain(new_crd) else list(_unread(old_crd, new_crd))
     if unread:
         return [change.finding(_named(new_crd), "") for change in unread]
@@ -149,10 +152,14 @@ def _versions(old: Crd, new: Crd) -> Iterator[Change]:
         yield Change("CRD-14", path, "no version is served any more: every request gets 404", GONE)
     before, after = old.storage_version, new.storage_version
     if before is not None and after is not None and before.name != after.name:
-        is_new = old.version(after.name) is None
-        words = f"objects are stored as {after.name} from now on, not as {before.name}: no way back to the old CRD"
-        verdict = Verdict(stored=D, rollback=B)
-        yield Change("CRD-13b" if is_new else "CRD-13", path, words, verdict)
+        words = f"objects are stored as {after.name} from now on, not as {before.name}"
+        # By then both are in status.storedVersions, and the API server takes back what still has both.
+        if old.version(after.name) is None:
+            words = f"{words}: no way back to the old CRD, which does not know {after.name}"
+            yield Change("CRD-13b", path, words, Verdict(stored=D, rollback=B))
+        else:
+            words = f"{words}: back goes only what has both, as the old CRD does"
+            yield Change("CRD-13", path, words, Verdict(stored=D, rollback=D))
     preferred = _preferred(old), _preferred(new)
     if all(preferred) and preferred[0] != preferred[1]:
         words = f"the preferred version is {preferred[1]} now, not {preferred[0]}: kubectl and discovery show that one"
@@ -224,7 +231,7 @@ def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
     for version in old.versions:
         now = new.version(version.name)
         if now is None:
-            yield version.name, _removed_version(old, version)
+            yield version.name, _removed_version(old, new, version)
             continue
         for change in _same_version(version, now):
             yield version.name, change
@@ -245,11 +252,12 @@ def _lost_versions(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
             yield name, Change("CRD-10", ("spec", "versions", name), words, REJECTED)
 
 
-def _removed_version(old: Crd, version: CrdVersion) -> Change:
+def _removed_version(old: Crd, new: Crd, version: CrdVersion) -> Change:
     path = ("spec", "versions", version.name)
     if version.name in old.stored_versions:
         words = f"version {version.name} removed, though objects may still be stored in it: the API server refuses it"
-        return Change("CRD-10", path, words, Verdict(api=B, stored=B, writers=B, readers=B, rollback=B))
+        verdict = Verdict(api=B, stored=B, writers=B, readers=B, rollback=B)
+        return Change("CRD-10", path, words, verdict, facts={"steps": migration_steps(old, new)})
     if version.is_served:
         words = f"version {version.name} removed: its clients get 404, and its managedFields break server-side apply"
         return Change("CRD-11", path, words, GONE)

@@ -7,7 +7,7 @@ Where none is proved, none is shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -32,6 +32,7 @@ RESOURCE = {"apiVersion": "example.com/v1", "kind": "Example", "metadata": {"nam
 FIELD = "value"  # under which a value that is no whole resource is judged
 HOLDERS = frozenset({"SCH-08", "SCH-11"})  # their path ends with what is missing: the object around it is shown
 BY_PRUNING = frozenset({"SCH-07", "SCH-19", "SCH-51", "SCH-53"})
+BY_RULE = "SCH-38"
 NOT_JUDGED = ("could not be evaluated", "compile error")
 JUNCTORS = ("allOf", "anyOf", "oneOf")
 MAX_CHANGES, MAX_TRIES, MAX_CANDIDATES = 200, 1_000, 36
@@ -39,6 +40,9 @@ MAX_LEVELS, MAX_FIELDS, MAX_BELOW, MAX_BRANCHES, MAX_SIZE = 3, 8, 6, 6, 64
 MAX_BYTES, MAX_LITERALS = 2_000, 8
 WORK = 40_000
 LITERAL = re.compile(r"'([^'\\]*)'|\"([^\"\\]*)\"|(?<![\w.])(\d{1,15}(?:\.\d{1,9})?)")
+
+Judged = tuple[Any, list[FieldError], list[str]]
+Judge = Callable[[Schema, Any], Judged]
 
 
 def exemplified(changes: list[Change], old: Schema, new: Schema, preserved: tuple[bool, bool]) -> list[Change]:
@@ -74,7 +78,7 @@ def _shown(change: Change, pair: _Pair | None, tries: _Tries) -> Change:
             lost = pair.lost(value)
             if lost is not None and lost.is_own:
                 return replace(change, facts={**change.facts, "counterexample": lost.value})
-            second += [lost.value] if lost is not None else []
+            second += [lost.value] if lost is not None and change.rule != BY_RULE else []
     return replace(change, facts={**change.facts, "counterexample": second[0]}) if second else change
 
 
@@ -105,6 +109,7 @@ class _Pair:
     is_root: bool
     may_prune: bool
     keeps_all: bool
+    is_rule: bool
 
     @classmethod
     def of(cls, change: Change, old: Schema, new: Schema, preserved: tuple[bool, bool]) -> _Pair | None:
@@ -116,14 +121,17 @@ class _Pair:
         before, after = _node(old, path, keeps=preserved[0]), _node(new, path, keeps=preserved[1])
         if before is None or after is None:
             return None
+        is_rule = change.rule == BY_RULE
+        if is_rule:
+            after = {**after, RULES: [{"rule": change.facts["new"]}]}
         may_prune = change.rule in BY_PRUNING and not preserved[1]
-        return cls(before, after, missing, not path, may_prune, preserved[1])
+        return cls(before, after, missing, not path, may_prune, preserved[1], is_rule)
 
     def lost(self, value: Any) -> _Lost | None:
         stored, errors, pruned = self._judged(self.old, value)
         if errors or pruned:
             return None
-        _, errors, pruned = self._judged(self.new, stored)
+        _, errors, pruned = self._judged(self.new, stored, _by_rules if self.is_rule else _judged)
         if self.missing:
             at = self.missing if self.is_root else child(FIELD, self.missing)
             return _Lost(stored, is_own=True) if any(it.path == at and it.stops_rules for it in errors) else None
@@ -134,21 +142,27 @@ class _Pair:
             return _Lost(stored, is_own=any(it.path in own for it in errors))
         return _Lost(stored, is_own=True) if pruned and self.may_prune else None
 
-    def _judged(self, schema: Schema, value: Any) -> tuple[Any, list[FieldError], list[str]]:
+    def _judged(self, schema: Schema, value: Any, judge: Judge | None = None) -> Judged:
         """The value as it would be stored, its errors, and what was pruned of it."""
         if self.is_root:
             if not isinstance(value, dict):
                 return value, [], [FIELD]
-            after, errors, pruned = _judged(schema, {**RESOURCE, **value})
+            after, errors, pruned = (judge or _judged)(schema, {**RESOURCE, **value})
             return {name: it for name, it in after.items() if name not in TYPE_META or name in value}, errors, pruned
         holder = {"type": "object", "properties": {FIELD: schema}}
-        after, errors, pruned = _judged(holder, {FIELD: value})
+        after, errors, pruned = (judge or _judged)(holder, {FIELD: value})
         if FIELD not in after or (after[FIELD] is None) != (value is None):
             return value, errors, [FIELD]
         return after[FIELD], errors, pruned
 
 
-def _judged(schema: Schema, obj: Any) -> tuple[Any, list[FieldError], list[str]]:
+def _by_rules(schema: Schema, obj: Any) -> Judged:
+    """By the rules alone: a value that something else refuses says nothing of a rule."""
+    after, pruned = prepared(schema, obj)
+    return after, rule_errors(schema, after, None, None), pruned
+
+
+def _judged(schema: Schema, obj: Any) -> Judged:
     """As `admit` does, which would look for rules in all of a large schema first."""
     after, pruned = prepared(schema, obj)
     errors = validate(schema, after)

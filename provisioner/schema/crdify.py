@@ -14,6 +14,7 @@ from typing import Any
 
 from provisioner.errors import InvalidManifest
 from provisioner.schema.crd import Crd, CrdVersion
+from provisioner.schema.forms import read_crd
 from provisioner.schema.kubeversions import kube_order
 from provisioner.values import JsonObject
 
@@ -81,7 +82,10 @@ def crdify_triples(old_crd: JsonObject, new_crd: JsonObject, config: CrdifyConfi
     """The sorted triples (version, property, check) that crdify reports; the first two are "" for the whole CRD.
 
     Of served pairs the version is "v1 -> v2". A version without a schema, on which crdify crashes, is not compared.
+    Raises InvalidManifest for a CRD that has not the form of one: crdify reads none of these either.
     """
+    read_crd(old_crd, "the old CRD")
+    read_crd(new_crd, "the new CRD")
     settings = config or CrdifyConfig()
     old, new = Crd(old_crd), Crd(new_crd)
     found = {("", "", check) for check in _of_crd(old, new)}
@@ -241,7 +245,7 @@ def _node(given: object) -> Node:
         if name not in KNOWN or value is None or (name not in KEPT and not value):
             continue
         if name in NESTED and isinstance(value, Mapping):
-            found[name] = {key: _node(it) if isinstance(it, Mapping) else it for key, it in value.items()}
+            found[name] = {key: _node(it) if it is None or isinstance(it, Mapping) else it for key, it in value.items()}
         elif name in ("allOf", "anyOf", "oneOf") or (name == "items" and isinstance(value, list)):
             found[name] = [_node(it) for it in value]
         elif name in ("not", "items", "additionalProperties", "additionalItems") and isinstance(value, Mapping):

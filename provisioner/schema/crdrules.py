@@ -37,7 +37,7 @@ from provisioner.schema.structural import (
     structural_errors,
 )
 from provisioner.schema.thinning import thinned
-from provisioner.values import JsonObject
+from provisioner.values import JsonObject, object_in
 
 IMMUTABLE = "field is immutable"
 MISSING_STORED = (
@@ -87,7 +87,8 @@ class _Rules:
 
 
 def validate_crd(crd: JsonObject) -> list[FieldError]:
-    """Why the API server would not create this CRD; empty if it would."""
+    """Why the API server would not create this CRD; empty if it would. Raises InvalidManifest for what is no object."""
+    object_in(crd, "the CRD")
     if is_too_deep(crd):
         return [_too_deep()]
     unread = form_errors(crd)
@@ -110,7 +111,10 @@ def accepts_update(old_crd: JsonObject, new_crd: JsonObject) -> list[FieldError]
 
     `old_crd` is what the cluster holds, with its status where known: without one it counts as established, with its
     storage version as the only stored one. What the old CRD already had wrong is not held against the new one.
+    Raises InvalidManifest where one of the two is no object.
     """
+    object_in(old_crd, "the old CRD")
+    object_in(new_crd, "the new CRD")
     if is_too_deep(old_crd) or is_too_deep(new_crd):
         return [_too_deep()]
     unread = form_errors(new_crd) or form_errors(old_crd)

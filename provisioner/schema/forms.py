@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from provisioner.errors import InvalidManifest
 from provisioner.schema.fields import DEEPEST, FieldError, child, index, invalid, is_too_deep, key
-from provisioner.values import JsonObject
+from provisioner.schema.pruning import Schema
+from provisioner.values import JsonObject, object_in
 
 FLAT = 20  # how deep the parts of a CRD are that are not schemas
 Errors = Iterator[FieldError]
@@ -16,6 +18,37 @@ Form = Callable[[Any, str], Errors]
 def form_errors(crd: JsonObject) -> list[FieldError]:
     """Where a CRD, nested no deeper than anything here follows, holds a value of another type than there may be."""
     return list(_CRD(crd, ""))
+
+
+def readable(schema: Schema, name: str = "the schema") -> Schema:
+    """`schema` if it has the form of one. Raises InvalidManifest, which calls it `name`, if it has not."""
+    if type(schema) is dict and _is_plain_schema(schema, 0):
+        return schema
+    object_in(schema, name)
+    if is_too_deep(schema):
+        raise InvalidManifest(f"{name}: nested deeper than {DEEPEST} levels")
+    error = next(_schema(schema, ""), None)
+    if error is not None:
+        raise InvalidManifest(f"{name}: {error}")
+    return schema
+
+
+def read_crd(crd: JsonObject, name: str) -> JsonObject:
+    """`crd` if it has the form of one. Raises InvalidManifest, which calls it `name`, if it has not."""
+    object_in(crd, name)
+    if is_plain(crd):
+        return crd
+    if is_too_deep(crd):
+        raise InvalidManifest(f"{name}: nested deeper than {DEEPEST} levels")
+    error = next(iter(form_errors(crd)), None)
+    if error is not None:
+        raise InvalidManifest(f"{name}: {error}")
+    return crd
+
+
+def is_crd(crd: JsonObject) -> bool:
+    """Whether `read_crd` takes it."""
+    return is_plain(crd) or not (is_too_deep(crd) or form_errors(crd))
 
 
 def is_plain(crd: JsonObject) -> bool:

@@ -297,6 +297,136 @@ def test_crd_diff_is_settled_by_the_stored_objects(
     assert (status, found["verdict"], {one["rule"] for one in found["findings"]}) == (1, verdict, rules)
 
 
+QUESTIONS = {"api", "stored", "writers", "readers", "rollback"}
+
+
+def stored(folder: Path, *specs: dict[str, object], **more: object) -> tuple[str, str]:
+    """Orders of these specs in a List, as `kubectl get -o json` writes them."""
+    names = {"apiVersion": "shop.example.com/v1", "kind": "Order"}
+    found = [{**names, "metadata": {"name": f"o{at}"}, "spec": spec} for at, spec in enumerate(specs)]
+    (folder / "objects.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": found, **more}))
+    return "--objects", str(folder / "objects.json")
+
+
+def tightened(folder: Path) -> tuple[str, str]:
+    """Files with a CRD whose spec.size, and one whose spec.size up to 5, is accepted."""
+    old = Path(files("crd-field-removed")[1]).read_text()
+    new = old.replace("size: {type: integer}", "size: {type: integer, maximum: 5}")
+    assert new != old
+    (folder / "a.yaml").write_text(old)
+    (folder / "b.yaml").write_text(new)
+    return str(folder / "a.yaml"), str(folder / "b.yaml")
+
+
+@pytest.mark.parametrize(
+    ("rule", "spec", "verdicts"),
+    [
+        pytest.param("LIV-01", {"size": 9}, {"stored": "breaking", "writers": "breaking"}, id="refused"),
+        pytest.param("LIV-01", {"size": 1}, {}, id="valid"),
+        pytest.param("LIV-06", {"size": 1}, {}, id="the way back is open"),
+        pytest.param("LIV-07", {"size": 1}, {}, id="all were checked"),
+    ],
+)
+def test_what_objects_tell_has_all_five_verdicts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, rule: str, spec: dict[str, object], verdicts: dict[str, str]
+) -> None:
+    _, out, _ = crd_diff(capsys, *tightened(tmp_path), *stored(tmp_path, spec), "-o", "json")
+    (found,) = json.loads(out)
+    jsonschema.validate([found], CRD_SCHEMA)
+    assert [one["verdicts"] for one in found["findings"] if one["rule"] == rule] == [
+        dict.fromkeys(QUESTIONS, "safe") | verdicts
+    ]
+
+
+def test_going_back_is_breaking_where_the_server_would_refuse_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    old = Path(files("crd-field-removed")[1]).read_text()
+    assert old.count("name: v1") == 1
+    (tmp_path / "a.yaml").write_text(old)
+    (tmp_path / "b.yaml").write_text(old.replace("name: v1", "name: v2"))
+    words = (str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml"))
+    _, out, _ = crd_diff(capsys, *words, *stored(tmp_path, {"size": 1}), "-o", "json")
+    (back,) = [one for one in json.loads(out)[0]["findings"] if one["rule"] == "LIV-06"]
+    assert (back["severity"], back["verdicts"]["rollback"]) == ("safe", "breaking")
+
+
+def test_the_published_schema_misses_a_verdict_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = crd_diff(capsys, *files("crd-field-removed"), "-o", "json")
+    for verdicts in ({}, {"api": "safe"}):
+        found = json.loads(out)
+        found[0]["findings"][0]["verdicts"] = verdicts
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(found, CRD_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "verdict", "answers"),
+    [
+        pytest.param(None, "breaking", ("breaking", "breaking"), id="nobody looked"),
+        pytest.param([], "dangerous", ("safe", "dangerous"), id="none is stored"),
+        pytest.param([1, 5], "dangerous", ("safe", "dangerous"), id="all are valid"),
+        pytest.param([1, 6], "breaking", ("breaking", "breaking"), id="one is not"),
+    ],
+)
+def test_objects_that_are_all_valid_leave_the_writers(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    sizes: list[int] | None,
+    verdict: str,
+    answers: tuple[str, str],
+) -> None:
+    objects = () if sizes is None else stored(tmp_path, *({"size": one} for one in sizes))
+    _, out, _ = crd_diff(capsys, *tightened(tmp_path), *objects, "-o", "json")
+    (found,) = json.loads(out)
+    (bound,) = [one["verdicts"] for one in found["findings"] if one["rule"] == "SCH-25"]
+    assert (found["verdict"], (bound["stored"], bound["writers"])) == (verdict, answers)
+
+
+OTHER = "kind: Other\napiVersion: other.example.com/v1\nmetadata: {name: one}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        pytest.param("", "breaking", id="an empty file"),
+        pytest.param(OTHER, "breaking", id="another kind"),
+        pytest.param("{kind: OtherList, apiVersion: other.example.com/v1, items: []}", "breaking", id="a list of it"),
+        pytest.param("{kind: OrderList, apiVersion: shop.example.com/v1, items: []}", "dangerous", id="an empty list"),
+        pytest.param(f"{OTHER}---\nkind: List\napiVersion: v1\nitems: []\n", "dangerous", id="as kubectl says none"),
+    ],
+)
+def test_a_file_that_says_nothing_of_a_kind_settles_nothing_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, verdict: str
+) -> None:
+    (tmp_path / "objects.yaml").write_text(text)
+    words = (*tightened(tmp_path), "--objects", str(tmp_path / "objects.yaml"), "-o", "json")
+    _, out, _ = crd_diff(capsys, *words)
+    (found,) = json.loads(out)
+    jsonschema.validate([found], CRD_SCHEMA)
+    (quality,) = [one["message"] for one in found["findings"] if one["rule"] == "LIV-07"]
+    assert (found["verdict"], "settle nothing" in quality) == (verdict, verdict == "breaking")
+
+
+@pytest.mark.parametrize(
+    ("specs", "verdict", "words"),
+    [
+        pytest.param([{"size": 1}, {"size": 2}], "breaking", "2 Order objects", id="some are stored"),
+        pytest.param([], "dangerous", "none is stored", id="none is stored"),
+    ],
+)
+def test_a_crd_that_goes_counts_what_it_takes_along(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, specs: list[dict[str, object]], verdict: str, words: str
+) -> None:
+    old, _ = files("crd-field-removed")
+    (tmp_path / "new.yaml").write_text(Path(old).read_text().replace("orders.shop", "others.shop"))
+    _, out, _ = crd_diff(capsys, old, str(tmp_path / "new.yaml"), *stored(tmp_path, *specs), "-o", "json")
+    found = next(one for one in json.loads(out) if one["crd"] == "orders.shop.example.com")
+    jsonschema.validate([found], CRD_SCHEMA)
+    assert found["verdict"] == verdict
+    assert words in found["findings"][0]["message"]
+
+
 def test_crd_diff_says_which_objects_are_of_no_crd(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     stored = {"apiVersion": "other.example.com/v1", "kind": "Or\x1bder", "metadata": {"name": "one"}, "spec": {}}
     (tmp_path / "objects.yaml").write_text(json.dumps(stored))

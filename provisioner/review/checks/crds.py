@@ -8,6 +8,7 @@ from dataclasses import replace
 from provisioner.review.crd_owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
 from provisioner.review.facts import Check, Facts, Rule, mapping, said
 from provisioner.schema import compare, validate_crd
+from provisioner.schema.verdicts import GONE_UNUSED, GONE_WITH_ALL, NOTHING_KNOWN, REJECTED
 from provisioner.values import (
     Action,
     Content,
@@ -21,9 +22,9 @@ from provisioner.values import (
     Severity,
 )
 
-_GONE = Rule("CRD-08", Section.CRDS, Severity.BREAKING)
-_INVALID = Rule("CRD-19", Section.CRDS, Severity.BREAKING)
-_NOT_COMPARED = Rule("CRD-00", Section.CRDS, Severity.UNKNOWN)
+_GONE = Rule("CRD-08", Section.CRDS, Severity.BREAKING, GONE_WITH_ALL.as_mapping())
+_INVALID = Rule("CRD-19", Section.CRDS, Severity.BREAKING, REJECTED.as_mapping())
+_NOT_COMPARED = Rule("CRD-00", Section.CRDS, Severity.UNKNOWN, NOTHING_KNOWN.as_mapping())
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
@@ -59,6 +60,11 @@ def deleted(ref: ObjectRef, old: JsonObject | None) -> Finding:
     stored = [str(one) for one in mapping((old or {}).get("status")).get("storedVersions") or []]
     message = f"Deletes {said(ref)}, and with it every {kind} in the cluster"
     return _GONE.at(ref, message, evidence={"kind": str(kind), "storedVersions": stored})
+
+
+def unused(finding: Finding) -> Finding:
+    """A finding about a CRD that goes, where no object of it exists: no data goes along."""
+    return replace(finding, severity=GONE_UNUSED.severity, verdicts=GONE_UNUSED.as_mapping())
 
 
 def created(ref: ObjectRef, new: JsonObject) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.review import volumes
+from provisioner.review.checks.crds import unused
 from provisioner.review.counting import number
 from provisioner.review.facts import Check, Facts, Listed, Listing
 from provisioner.review.live_scene import CRD, objects_of
@@ -125,8 +126,8 @@ def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts:
     words = _words({kind: count for kind, count in counts.items() if count}, held, is_crd=is_crd)
     message = f"{finding.message}: {words} at present" + (f"; not counted: {', '.join(missing)}" if missing else "")
     is_empty = not any(counts.values()) and not missing and finding.rule in {"DEL-01", "CRD-08"}
-    severity = Severity.DANGEROUS if is_empty and is_crd else finding.severity
-    return replace(finding, message=message, evidence=evidence, severity=severity)
+    found = replace(finding, message=message, evidence=evidence)
+    return unused(found) if is_empty and is_crd else found
 
 
 def _claims(read: list[tuple[Listing, Listed | None]]) -> list[JsonObject]:

@@ -74,7 +74,8 @@ DEFINITIONS: dict[str, Explanation] = {
     "CRD-10": Explanation(
         "A version goes in which objects are still stored, by status.storedVersions.",
         "The API server refuses the update.",
-        "Rewrite all objects in a version that stays, then take the old one out of status.storedVersions.",
+        "Follow the steps of the finding: apply a version of the bundle that stores another version, write all objects"
+        " again, take the old one out of status.storedVersions. A storage version changed by hand is drift.",
         f"{_VERSIONS}, upgrade existing objects to a new stored version",
     ),
     "CRD-11": Explanation(
@@ -92,7 +93,7 @@ DEFINITIONS: dict[str, Explanation] = {
     "CRD-13": Explanation(
         "Objects will be stored in another version from now on.",
         "Stored ones stay as they are until written. Going back to a definition without that version is refused.",
-        "Agree when you need no way back, or keep the old definition's versions complete.",
+        "Keep both versions in the definition for as long as you may want to go back.",
         _VERSIONS,
     ),
     "CRD-13b": Explanation(

@@ -213,8 +213,9 @@ SCHEMAS: dict[str, Explanation] = {
         _DEFAULT,
     ),
     "SCH-36": Explanation(
-        "null is no longer a value.",
-        "It is dropped or replaced by the default; in lists, in maps and for required fields the object is refused.",
+        "null is no longer a value, or, where the finding says that it is accepted, becomes one (SCH-36a).",
+        "Where it no longer is one, it is dropped or replaced by the default; in lists, in maps and for required fields"
+        " the object is refused.",
         _MEND,
         f"{_CRD}, defaulting and nullable",
     ),
@@ -352,8 +353,8 @@ SCHEMAS: dict[str, Explanation] = {
     ),
     "SCH-60": Explanation(
         "The schema has a word that is not known here.",
-        "What it makes the API server do cannot be said.",
-        "See what your version of Kubernetes makes of it.",
+        "The API server drops what it does not know and says nothing; what is named x-kubernetes- a newer may know.",
+        "Ask the author what was meant: often a word is misspelt. Else see what your version of Kubernetes does.",
         _CRD,
     ),
 }

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from provisioner.review.explanations import Explanation, explanation
+from provisioner.review.explanations import Explanation, explanation, rows_of
 from provisioner.values import Finding
 
 _WIDTH = 80
@@ -14,8 +14,8 @@ _PARTS = (("What it means", "means"), ("Why it matters", "matters"), ("What to d
 
 
 def rules_of(findings: Iterable[Finding]) -> dict[str, Explanation]:
-    """The explanations of what was found, by rule, in the order of the ids."""
-    known = {one.rule: explanation(one.rule) for one in findings}
+    """The explanations of what was found, by rule, in the order of the ids; by variant too, where a finding is one."""
+    known = {rule: explanation(rule) for one in findings for rule in rows_of(one.rule, one.evidence)}
     return {rule: words for rule, words in sorted(known.items()) if words is not None}
 
 

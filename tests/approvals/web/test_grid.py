@@ -51,8 +51,8 @@ def test_a_cell_is_a_sign_and_words(cell: Cell, sign: str) -> None:
 
 @pytest.mark.parametrize("rule", ["RB-11", "RB-49", "SCH-21", "IMG-08", "GAP"])
 def test_a_rule_is_explained(rule: str) -> None:
-    assert explanation(rule).endswith(".")
+    assert explanation(rule, {}).endswith(".")
 
 
 def test_a_rule_of_somebody_elses_check_is_not_explained() -> None:
-    assert explanation("<b>-1") == explanation("") == ""
+    assert explanation("<b>-1", {}) == explanation("", {}) == ""

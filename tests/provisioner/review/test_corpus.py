@@ -1,12 +1,9 @@
-"""Real bundles, pair by pair: every pair gives a report, quickly, in which nothing crashed."""
+"""Real bundles, version after version: every pair gives a report, quickly, in which nothing crashed or stays open."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,55 +13,59 @@ import pytest
 import provisioner.review
 from provisioner.pipeline import look_offline, permissions, preflight
 from provisioner.rbac import Subject
-from provisioner.render import BUILT_IN, Rendering, render_content
 from provisioner.review import permission_text, preflight_text
 from provisioner.review.permission_words import files_of
 from provisioner.review.record import to_record
-from provisioner.values import Content, GroupKind, Severity, Tree
+from provisioner.values import Content, Severity
+from tests.conftest import CORPUS
+from tests.provisioner.review.corpus import Bundle, content_of, named, pairs
 
-ROOT = Path(__file__).resolve().parents[3]
-CORPUS = Path(os.environ.get("PRATIQUE_CORPUS", ROOT.parent / "shared" / "corpus")) / "plain"
-FAMILIES = ("strimzi-kafka-operator", "ingress-nginx", "gateway-api-standard", "operator-controller")
 pytestmark = pytest.mark.corpus
+PAIRS = pairs()
+EACH = pytest.mark.parametrize(("old", "new"), PAIRS, ids=[named(pair) for pair in PAIRS])
+FEWEST = {"plain": 45, "bundles": 65, "fbc": 40}
+MOST_SECONDS = 20.0
+# What nobody can decide by the bundles alone, with the reason. A finding that is unknown and does not stand here could
+# have been decided, and one that stands here and is not unknown any more is to be taken out.
+UNKNOWN = {
+    ("bundles/opentelemetry-operator v0.88.0 v0.158.0-community", "SRV-06"): (
+        "a webhook converts between the served versions: what its code keeps shows only in a cluster that runs it"
+    ),
+}
 
 
-def versions(family: str) -> list[Path]:
-    def key(path: Path) -> list[int]:
-        return [int(number) for number in re.findall(r"\d+", path.name)]
-
-    return sorted((CORPUS / family).iterdir(), key=key) if (CORPUS / family).is_dir() else []
+def of(family: str, version: str) -> Content:
+    return next(content_of(one) for pair in PAIRS for one in pair if (one.family, one.version) == (family, version))
 
 
-PAIRS = [pair for family in FAMILIES for pair in pairwise(versions(family))]
+def test_every_kind_of_bundle_of_the_corpus_is_among_the_pairs() -> None:
+    for root, fewest in FEWEST.items():
+        found = {old.family for old, _ in PAIRS if old.family.startswith(f"{root}/")}
+        several = {it.name for it in (CORPUS / root).iterdir() if len(list(it.iterdir())) > 1}
+        assert sum(old.family.startswith(f"{root}/") for old, _ in PAIRS) >= fewest
+        assert several <= {part for family in found for part in family.split("/")}
 
 
-def is_namespaced(kind: GroupKind) -> bool | None:
-    return BUILT_IN.get(kind, True)
+def test_every_unknown_finding_that_is_excused_belongs_to_a_pair() -> None:
+    assert {pair for pair, _ in UNKNOWN} <= {named(pair) for pair in PAIRS}
 
 
-def content_of(folder: Path) -> Content:
-    """Of several variants of the same manifests one."""
-    variants = [folder / "standard.yaml", folder / "provider" / "cloud" / "deploy.yaml"]
-    chosen = [path for path in variants if path.exists()][:1] or sorted(folder.glob("*.yaml"))
-    files = {path.name: path.read_bytes() for path in chosen}
-    return render_content(Tree(files), Rendering("plain", "default", "installer", is_namespaced), pins=())
-
-
-@pytest.mark.parametrize(("old", "new"), PAIRS, ids=[f"{old.parent.name} {old.name} {new.name}" for old, new in PAIRS])
-@pytest.mark.thorough
-def test_a_pair_of_real_bundles_gives_a_report_in_which_nothing_crashed(old: Path, new: Path) -> None:
+@EACH
+def test_a_pair_of_real_bundles_gives_a_report_in_which_nothing_crashed_or_stays_open(old: Bundle, new: Bundle) -> None:
     before, after = content_of(old), content_of(new)
     began = time.process_time()
     report = look_offline(after, before)
-    assert time.process_time() - began < 20.0
+    assert time.process_time() - began < MOST_SECONDS
     assert not [one.message for one in report.findings if one.rule == "CRASHED"]
-    assert 1 < len(report.headline) <= 5
+    open_questions = sorted({one.rule for one in report.findings if one.severity is Severity.UNKNOWN})
+    assert open_questions == sorted(rule for pair, rule in UNKNOWN if pair == named((old, new)))
+    assert (1 if report.worst is Severity.SAFE else 2) <= len(report.headline) <= 5
     assert json.loads(json.dumps(to_record(report)))["totals"]
 
 
 def test_strimzi_1_0_0_drops_served_versions_and_says_so_first() -> None:
-    folder = CORPUS / "strimzi-kafka-operator"
-    report = look_offline(content_of(folder / "1.0.0"), content_of(folder / "0.51.0"))
+    family = "plain/strimzi-kafka-operator"
+    report = look_offline(of(family, "1.0.0"), of(family, "0.51.0"))
     assert report.worst.is_at_least(Severity.BREAKING)
     dropped = [
         one.rule for one in report.findings if one.ref and "kafkas." in one.ref.name and "v1beta2" in one.message
@@ -74,7 +75,7 @@ def test_strimzi_1_0_0_drops_served_versions_and_says_so_first() -> None:
 
 
 def test_the_same_real_bundle_twice_changes_nothing() -> None:
-    content = content_of(versions("ingress-nginx")[0])
+    content = next(content_of(old) for old, _ in PAIRS if "ingress-nginx" in old.family)
     report = look_offline(content, content)
     assert not [one for one in report.findings if one.is_new]
 
@@ -86,9 +87,9 @@ def fits(record: dict[str, Any], schema: str) -> None:
     jsonschema.Draft202012Validator(json.loads((SCHEMAS / schema).read_text())).validate(json.loads(json.dumps(record)))
 
 
-@pytest.mark.parametrize(("old", "new"), PAIRS, ids=[f"{old.parent.name} {old.name} {new.name}" for old, new in PAIRS])
+@EACH
 @pytest.mark.thorough
-def test_permissions_and_preflight_of_a_real_bundle_fit_their_published_schemas(old: Path, new: Path) -> None:
+def test_permissions_and_preflight_of_a_real_bundle_fit_their_published_schemas(old: Bundle, new: Bundle) -> None:
     before, after = content_of(old), content_of(new)
     rights = permissions(None, after, before)
     fits(permission_text.to_record(rights, files_of(after)), "permissions.schema.json")

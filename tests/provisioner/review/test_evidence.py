@@ -106,6 +106,15 @@ def test_S09_crd_diff_and_the_report_say_the_same_and_repeat_no_value(old: JsonD
     assert "Pl4nted" not in repr(told(judged))
 
 
+@pytest.mark.parametrize("specs", [[], [{"a": 5}], [{"a": 5}, {"a": 6}]], ids=["none is stored", "valid", "one is not"])
+def test_a_file_and_a_cluster_that_hold_the_same_objects_settle_a_bound_alike(specs: list[Any]) -> None:
+    objects = [{**thing(spec), "metadata": {"name": f"o{at}"}} for at, spec in enumerate(specs)]
+    given = crd_of(obj(a=WHOLE)), crd_of(obj(a={**WHOLE, "maximum": 5})), objects
+    (of_file,), (of_cluster,) = ([one for one in judge(*given) if one.rule == "SCH-25"] for judge in (judged, reported))
+    assert (of_file.severity, of_file.verdicts) == (of_cluster.severity, of_cluster.verdicts)
+    assert of_file.severity is (BREAKING if {"a": 6} in specs else DANGEROUS)
+
+
 def test_an_error_that_an_object_had_before_is_no_news() -> None:
     found = settled(obj(a={**WHOLE, "maximum": 5}, b=TEXT), obj(a={**WHOLE, "maximum": 5}), {"a": 9})
     assert found["LIV-01"].severity is SAFE

@@ -17,6 +17,7 @@ from provisioner.pipeline import look_offline
 from provisioner.review.as_html import as_html
 from provisioner.review.explanations import EXPLANATIONS, explanation
 from tests.provisioner.review.bundles import content_of
+from tests.provisioner.schema.shapes import crd_of
 
 ROOT = Path(provisioner.__file__).parent
 CASE = Path(__file__).parent / "cases" / "account-reads-every-secret" / "new"
@@ -98,6 +99,26 @@ def test_json_explains_every_rule_that_was_met(capsys: pytest.CaptureFixture[str
     found = json.loads(capsys.readouterr().out)
     assert sorted(found["rules"]) == sorted({one["rule"] for one in found["findings"]})
     assert found["rules"]["RB-11"]["do"] == EXPLANATIONS["RB-11"].do
+
+
+def nullable(folder: Path, is_nullable: bool) -> str:
+    spec = {"type": "object", "properties": {"size": {"type": "integer", "nullable": is_nullable}}}
+    body = crd_of(spec)
+    folder.mkdir()
+    (folder / "crd.json").write_text(json.dumps(body))
+    return str(folder)
+
+
+@pytest.mark.parametrize(("before", "has_variant"), [(False, True), (True, False)], ids=["becomes", "ceases"])
+def test_null_that_becomes_a_value_is_explained_apart(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, before: bool, has_variant: bool
+) -> None:
+    old, new = nullable(tmp_path / "old", before), nullable(tmp_path / "new", not before)
+    main(["review", new, "--old", old, "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert "SCH-36" in {one["rule"] for one in found["findings"]}
+    assert ("SCH-36a" in found["rules"]) is has_variant
+    assert found["rules"]["SCH-36"]["means"] == EXPLANATIONS["SCH-36"].means
 
 
 class Reader(HTMLParser):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from provisioner.pipeline import look_offline
 from provisioner.review.as_html import Fact, as_html, facts_of
-from provisioner.review.as_text import as_text
+from provisioner.review.as_text import as_text, path_text
 from provisioner.review.facts import Rule
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 from tests.provisioner.review.bundles import content_of
@@ -155,6 +156,17 @@ def test_what_was_there_before_is_folded_apart_but_never_what_is_critical_or_unk
     assert "known dangerous" in folded
 
 
+def test_S24_steps_are_lines_that_can_be_copied_whole_in_every_output() -> None:
+    command = f"2. kubectl get {'x' * 50} -A -o json | kubectl replace -f -"
+    rule = Rule("BAD-01", Section.CRDS, Severity.BREAKING)
+    found = rule.at(None, "a version goes", evidence={"steps": [command, f"3. {HOSTILE}"]})
+    report = Report((), (found,), Plan((), ""))
+    text = as_text(report)
+    assert f"      {command}" in text.splitlines()
+    assert not [one for one in text if not one.isprintable() and one != "\n"]
+    assert command in as_html(report, title="a")
+
+
 def test_of_a_hidden_object_the_page_says_only_that_it_exists() -> None:
     ref = ObjectRef("", "v1", "Secret", "shop", "key")
     planned = PlannedAction(ref, Action.UPDATE, "u", "1", {"data": {"a": "old"}}, {"data": {"a": "new"}})
@@ -163,3 +175,29 @@ def test_of_a_hidden_object_the_page_says_only_that_it_exists() -> None:
     assert "Secret shop/key: exists, hidden from you" in html
     assert "update" not in html
     assert "update Secret shop/key" in as_html(report, title="a")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ((), ""),
+        (("spec", "containers", 0, "image"), "spec.containers[0].image"),
+        (("spec", "list", "[]", "name"), "spec.list[].name"),
+        (("spec", "map", "{}", "[]"), "spec.map{}[]"),
+    ],
+    ids=["nowhere", "of an object", "of the items of a schema", "of the values of a map"],
+)
+def test_a_path_is_written_as_people_write_it(path: tuple[str | int, ...], words: str) -> None:
+    assert path_text(path) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("x\x1b", '"x\\u001b"'), (None, "null"), ("y" * 500, "y" * 199 + "…")],
+    ids=["text", "null", "long"],
+)
+def test_a_terminal_shows_a_value_that_is_no_longer_accepted(value: object, shown: str) -> None:
+    found = Rule("SCH-30", Section.CRDS, Severity.BREAKING).at(None, "words", evidence={"counterexample": value})
+    text = " ".join(as_text(Report((), (found,), Plan((), ""))).split())
+    assert f"no longer accepted: {'' if shown[0] != 'y' else chr(34)}{shown}" in text
+    assert "no longer accepted" not in as_text(Report((), (replace(found, evidence={}),), Plan((), "")))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from provisioner.errors import InvalidManifest
 from provisioner.schema import admit, default, drop_nulls, prune, validate
 from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
 
@@ -342,14 +343,31 @@ def test_the_steps_can_be_taken_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        pytest.param({"properties": None, "items": 1, "required": None}, "items", id="a number for a keyword"),
+        pytest.param({"type": ["string"], "enum": "a", "anyOf": {}, "not": []}, "type", id="wrong shapes"),
+        pytest.param(
+            {"properties": {"spec": True}, "additionalProperties": "yes"}, "properties[spec]", id="a field that is none"
+        ),
+        pytest.param(
+            {"x-kubernetes-validations": [{}, {"rule": None}, 1, {"rule": 3}], "allOf": [1]},
+            "x-kubernetes-validations[2]",
+            id="rules that are none",
+        ),
+    ],
+)
+def test_a_schema_that_no_server_would_read_is_refused_by_its_first_wrong_place(schema: JsonDict, place: str) -> None:
+    for spec in ("x", {"a": [1]}, None, 1.5):
+        with pytest.raises(InvalidManifest) as refused:
+            admit(schema, thing(spec), old=thing({"a": 1}))
+        assert str(refused.value).startswith(f"the schema: {place}: Invalid value: ")
+
+
+@pytest.mark.parametrize(
     "schema",
     [
-        pytest.param({"properties": None, "items": 1, "required": None}, id="nulls and numbers for keywords"),
-        pytest.param({"type": ["string"], "enum": "a", "anyOf": {}, "not": []}, id="wrong shapes"),
-        pytest.param({"properties": {"spec": True}, "additionalProperties": "yes"}, id="a field that is no schema"),
-        pytest.param(
-            {"x-kubernetes-validations": [1, {}, {"rule": None}, {"rule": 3}], "allOf": [1]}, id="rules that are none"
-        ),
+        pytest.param({"properties": None, "items": None, "required": None}, id="nulls for keywords"),
         pytest.param({"properties": {"spec": {"type": "string", "pattern": "("}}}, id="a pattern that is none"),
     ],
 )

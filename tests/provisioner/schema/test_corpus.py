@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,12 @@ from provisioner.values import Severity
 from tests.conftest import CORPUS
 
 PAIRS = sorted(path.parent.name for path in CORPUS.glob("crd-pairs/*/new.yaml"))
-PENDING = frozenset({"SCH-60", "SRV-06"})
+# What nobody can decide by two CRDs alone, forth or back, with the reason; every other finding is decided.
+UNKNOWN = {
+    ("cert-manager__orders__v1.5.0__v1.6.0", "back", "SRV-06"): (
+        "more versions would be served again, and what the code of the webhook keeps between them is not in a CRD"
+    ),
+}
 
 
 class Loader(yaml.CSafeLoader):
@@ -31,6 +37,21 @@ def read(path: Path) -> Any:
 
 
 @pytest.mark.corpus
+def test_every_pair_of_the_corpus_is_compared() -> None:
+    assert len(PAIRS) == len(json.loads((CORPUS / "crd-pairs" / "PAIRS.json").read_text()))
+    assert {pair for pair, _, _ in UNKNOWN} <= set(PAIRS)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("pair", PAIRS)
+def test_no_finding_about_a_real_pair_stays_open(pair: str) -> None:
+    old, new = (read(CORPUS / "crd-pairs" / pair / file) for file in ("old.yaml", "new.yaml"))
+    for way, before, after in (("forth", old, new), ("back", new, old)):
+        found = sorted({one.rule for one in compare(before, after) if one.severity is Severity.UNKNOWN})
+        assert found == sorted(rule for name, its, rule in UNKNOWN if (name, its) == (pair, way))
+
+
+@pytest.mark.corpus
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.thorough
 def test_a_real_pair_is_compared_both_ways_without_a_crash_or_a_change(pair: str) -> None:
@@ -38,7 +59,6 @@ def test_a_real_pair_is_compared_both_ways_without_a_crash_or_a_change(pair: str
     kept = copy.deepcopy((old, new))
     for before, after in ((old, new), (new, old)):
         found = compare(before, after)
-        assert {it.rule for it in found if it.severity is Severity.UNKNOWN} <= PENDING
         assert compare(before, after) == found
     assert compare(old, old) == [it for it in compare(old, old) if it.rule == "SRV-05"]
     assert (old, new) == kept

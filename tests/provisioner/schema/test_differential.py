@@ -114,10 +114,13 @@ class Server:
         self._connection = http.client.HTTPSConnection(
             str(address.hostname), address.port or 443, context=context, timeout=30
         )
-        self._headers = {"Authorization": f"Bearer {endpoint.tokens['admin']}", "Content-Type": "application/json"}
+        self._headers = {"Authorization": f"Bearer {endpoint.tokens['admin']}"}
 
-    def ask(self, method: str, path: str, given: JsonDict | None = None) -> tuple[int, JsonDict]:
-        self._connection.request(method, path, json.dumps(given) if given else None, self._headers)
+    def ask(
+        self, method: str, path: str, given: JsonDict | None = None, content_type: str = "application/json"
+    ) -> tuple[int, JsonDict]:
+        headers = {**self._headers, "Content-Type": content_type}
+        self._connection.request(method, path, json.dumps(given) if given else None, headers)
         answer = self._connection.getresponse()
         text = answer.read()
         return answer.status, json.loads(text) if text[:1] == b"{" else {}

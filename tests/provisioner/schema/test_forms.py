@@ -111,3 +111,20 @@ def test_the_command_does_not_crash_on_it(tmp_path: Path, file: str) -> None:
         made = with_odd((*FIELD, "enum"), True) if name == file else WHOLE_CRD
         (tmp_path / f"{name}.json").write_text(json.dumps(made))
     assert main(["crd-diff", str(tmp_path / "old.json"), str(tmp_path / "new.json")]) == (1 if file == "new" else 2)
+
+
+@pytest.mark.parametrize(("file", "status"), [("old", 2), ("new", 1)])
+def test_objects_do_not_crash_on_it_either(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, status: int
+) -> None:
+    for name in ("old", "new"):
+        made = with_odd((*FIELD, "enum"), True) if name == file else WHOLE_CRD
+        (tmp_path / f"{name}.json").write_text(json.dumps(made))
+    stored = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"a": "a"}}
+    (tmp_path / "objects.json").write_text(json.dumps(stored))
+    words = [str(tmp_path / f"{name}.json") for name in ("old", "new")]
+    assert main(["crd-diff", *words, "--objects", str(tmp_path / "objects.json"), "-o", "json"]) == status
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == {"old": "unknown", "new": "breaking"}[file]
+    (quality,) = [one["message"] for one in found["findings"] if one["rule"] == "LIV-07"]
+    assert "cannot be read" in quality

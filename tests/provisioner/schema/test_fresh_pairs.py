@@ -32,6 +32,10 @@ def keyed(*keys: str) -> JsonDict:
     )
 
 
+def future(value: Any) -> JsonDict:
+    return text(**{"x-kubernetes-future": value})
+
+
 def bounded(**limits: Any) -> JsonDict:
     return obj(x=WHOLE, more={"allOf": [{"properties": {"x": limits}}]})
 
@@ -59,7 +63,7 @@ PAIRS: dict[str, tuple[JsonDict, JsonDict, Severity]] = {
         {**OPEN, "enum": [{"a": 1}]},
         BREAKING,
     ),
-    "an unknown keyword of 1 that becomes true": ({**TEXT, "x-future": 1}, {**TEXT, "x-future": True}, UNKNOWN),
+    "an unknown keyword of 1 that becomes true": (future(1), future(True), UNKNOWN),
     "map keys in another order": (keyed("k", "j"), keyed("j", "k"), SAFE),
     "one map key less": (keyed("k", "j"), keyed("k"), BREAKING),
     "a map of objects that may hold anything": (mapped(obj(x=TEXT)), mapped(True), BREAKING),

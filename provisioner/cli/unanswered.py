@@ -1,0 +1,55 @@
+"""What a command says as JSON where it could not find out: a document of its usual shape whose verdict is unknown.
+
+So a script reads standard output by one schema whatever the exit status; the sentence also goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from provisioner.review import permission_text, preflight_text
+from provisioner.review.crd_diff import CrdDifference
+from provisioner.review.crd_diff import to_record as crd_record
+from provisioner.review.explanations.shown import rules_of
+from provisioner.review.explanations.shown import to_record as explained_record
+from provisioner.review.facts import Rule
+from provisioner.review.permission_report import PermissionReport
+from provisioner.review.preflight_answer import Preflight
+from provisioner.review.record import to_record
+from provisioner.schema.verdicts import NOTHING_KNOWN
+from provisioner.values import Plan, Report, Section, Severity
+
+_GAP = Rule("GAP", Section.CONTENT, Severity.UNKNOWN)
+_NOT_COMPARED = Rule("CRD-00", Section.CRDS, Severity.UNKNOWN, NOTHING_KNOWN.as_mapping())
+_NOT_READ = Rule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
+
+
+def review(_: argparse.Namespace, words: str, code: str) -> dict[str, Any]:
+    """A report without a plan: report.schema.json."""
+    message = f"Could not find out what the bundle would do: {words}"
+    found = (_GAP.at(None, message, evidence=_evidence(code), key=words),)
+    return {**to_record(Report((message,), found, Plan((), ""))), "rules": explained_record(rules_of(found))}
+
+
+def crd_diff(options: argparse.Namespace, words: str, code: str) -> list[dict[str, Any]]:
+    """One element, which names no CRD: crd-diff.schema.json."""
+    found = _NOT_COMPARED.at(None, f"Could not be compared: {words}", evidence=_evidence(code), key=words)
+    triples = () if options.profile == "crdify" else None
+    return [crd_record(CrdDifference("", (found,), triples))]
+
+
+def rbac(_: argparse.Namespace, words: str, __: str) -> dict[str, Any]:
+    """Nobody's rights, and one problem: permissions.schema.json."""
+    return permission_text.to_record(PermissionReport((), (), (words,)), {})
+
+
+def preflight(options: argparse.Namespace, words: str, code: str) -> dict[str, Any]:
+    """No step, and the account as far as it was understood: preflight.schema.json."""
+    message = f"Could not find out what the installation takes: {words}"
+    found = _NOT_READ.at(None, message, evidence=_evidence(code), key=words)
+    return preflight_text.to_record(Preflight(options.account, (found,), (), (), ()))
+
+
+def _evidence(code: str) -> dict[str, str]:
+    return {"code": code} if code else {}

@@ -1,0 +1,112 @@
+"""A script that asks for JSON gets JSON of the published shape where nothing could be found out, too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import provisioner.review
+from provisioner.cli import main
+
+SCHEMAS = Path(provisioner.review.__file__).parent
+COMMANDS = {
+    "review": ("report.schema.json", ()),
+    "rbac": ("permissions.schema.json", ()),
+    "preflight": ("preflight.schema.json", ("--service-account", "shop/robot")),
+    "crd-diff": ("crd-diff.schema.json", ()),
+    "crd-diff crdify": ("crd-diff.schema.json", ("--profile", "crdify")),
+}
+
+
+def words_of(command: str, file: str) -> list[str]:
+    files = [file, file] if command.startswith("crd-diff") else [file]
+    return [command.partition(" ")[0], *files, *COMMANDS[command][1]]
+
+
+def asked(capsys: pytest.CaptureFixture[str], command: str, file: str) -> tuple[int, Any, str]:
+    status = main([*words_of(command, file), "-o", "json"])
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    schema = json.loads((SCHEMAS / COMMANDS[command][0]).read_text())
+    jsonschema.Draft202012Validator(schema).validate(found)
+    return status, found, captured.err
+
+
+def verdict(found: Any) -> str:
+    if isinstance(found, list):
+        (one,) = found
+        return str(one["verdict"])
+    return str(found.get("verdict") or found["worst"])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        pytest.param(None, "nowhere", id="no such file"),
+        pytest.param(b"a: [", "bad.yaml", id="broken YAML"),
+        pytest.param(b"\xff\xfe\x00", "bad.yaml", id="no text"),
+    ],
+)
+def test_what_could_not_be_read_is_unknown_in_the_published_shape(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str, content: bytes | None, reason: str
+) -> None:
+    file = tmp_path / "nowhere"
+    if content is not None:
+        file = tmp_path / "bad.yaml"
+        file.write_bytes(content)
+    status, found, err = asked(capsys, command, str(file))
+    assert (status, verdict(found)) == (2, "unknown")
+    assert reason in err
+    assert reason in json.dumps(found)
+    assert ('"code": "invalid-manifest"' in json.dumps(found)) == (content is not None and command != "rbac")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_text_says_it_on_standard_error_only(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert main(words_of(command, "nowhere")) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "nowhere" in captured.err
+
+
+def test_of_what_was_not_compared_every_verdict_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    _, (one,), _ = asked(capsys, "crd-diff", "nowhere")
+    (finding,) = one["findings"]
+    assert (one["crd"], finding["rule"]) == ("", "CRD-00")
+    assert set(finding["verdicts"].values()) == {"unknown"}
+    assert "triples" not in one
+
+
+def test_crdify_has_found_no_triple(capsys: pytest.CaptureFixture[str]) -> None:
+    _, found, _ = asked(capsys, "crd-diff crdify", "nowhere")
+    assert found[0]["triples"] == []
+
+
+def test_a_preflight_names_the_account_as_far_as_it_was_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    _, found, _ = asked(capsys, "preflight", "nowhere")
+    assert found["account"] == {"namespace": "shop", "name": "robot"}
+    main(["preflight", ".", "--service-account", "robot", "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["account"] == {"namespace": "", "name": ""}
+    assert "NAMESPACE/NAME" in found["findings"][0]["message"]
+
+
+def test_nothing_is_added_to_an_answer_that_nobody_reads(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "all.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    written: list[str] = []
+
+    def write(text: str) -> int:
+        written.append(text)
+        raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout.write", write)
+    assert main(["rbac", str(tmp_path), "-o", "json"]) == 2
+    assert len(written) == 1
+    assert "nobody reads" in capsys.readouterr().err
