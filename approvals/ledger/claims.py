@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from approvals.ledger.locks import for_change
 from approvals.lifecycle import WORKABLE
 from approvals.models import BundleDeployment, Cluster, Request
 from provisioner.errors import TryLater
@@ -82,7 +83,7 @@ def hold_off_drift(deployment_id: int) -> None:
     Else nobody takes it before the commit, and then they see the apply; a holder whose claim lapsed has lost it. So an
     apply and a correction of one deployment exclude each other, and those of several go on side by side.
     """
-    row = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=deployment_id)
+    row = for_change(BundleDeployment.objects.filter(pk=deployment_id)).get()
     if row.claimed_until and row.claimed_until >= timezone.now():
         raise Busy(f"what runs of {row.name} is being corrected at this moment: it goes on right after that")
     if row.claimed_by:
@@ -120,7 +121,7 @@ def _renew(own: QuerySet[Any]) -> bool:
 
 
 def _check_held(own: QuerySet[Any]) -> None:
-    if not list(own.select_for_update(of=("self",)).values_list("pk")):
+    if not list(for_change(own).values_list("pk")):
         raise LostClaim("the claim has passed to another worker")
 
 

@@ -15,6 +15,7 @@ from django.db.models import F, Q, QuerySet
 
 from approvals import audit, wake
 from approvals.audit import MACHINE
+from approvals.ledger.locks import for_change, hold
 from approvals.models import BundleDeployment, Drift, InventoryItem, Revision
 from provisioner.cluster import drift as found
 from provisioner.cluster.fight import Strikes
@@ -32,25 +33,25 @@ def due(now: datetime) -> QuerySet[InventoryItem]:
 
 @transaction.atomic
 def mark(item_ids: Iterable[int], at: datetime) -> None:
-    """Have these compared at `at`; where somebody fights, not before the pause is over. The caller wakes.
-
-    Locked by key first, as an apply does, which may be at the same rows.
-    """
+    """Have these compared at `at`; where somebody fights, not before the pause is over. The caller wakes."""
     rests = Q(look_at__gt=at, drift__is_fight=True)
-    rows = InventoryItem.objects.filter(pk__in=list(item_ids))
-    list(rows.select_for_update().order_by("pk").values_list("pk"))
-    rows.exclude(rests).update(look_at=at)
+    keys = hold(InventoryItem.objects.filter(pk__in=list(item_ids)))
+    InventoryItem.objects.filter(pk__in=keys).exclude(rests).update(look_at=at)
 
 
+@transaction.atomic
 def stir(deployment_ids: Collection[int]) -> None:
     """Something happened to objects of these deployments: their health is read at the next look (steps.observe)."""
     if deployment_ids:
-        BundleDeployment.objects.filter(pk__in=deployment_ids).update(stirs=F("stirs") + 1)
+        keys = hold(BundleDeployment.objects.filter(pk__in=deployment_ids))
+        BundleDeployment.objects.filter(pk__in=keys).update(stirs=F("stirs") + 1)
 
 
+@transaction.atomic(durable=True)
 def postpone(items: Iterable[InventoryItem], at: datetime) -> None:
-    """Compare these at `at`, and not before unless something more happens to them."""
-    InventoryItem.objects.filter(pk__in=[item.pk for item in items]).update(look_at=at)
+    """Compare these at `at`, and not before unless something more happens to them. An apply may be at them by now."""
+    keys = hold(InventoryItem.objects.filter(pk__in=[item.pk for item in items]))
+    InventoryItem.objects.filter(pk__in=keys).update(look_at=at)
 
 
 def strikes_of(item: InventoryItem) -> Strikes:
@@ -80,7 +81,7 @@ def note(
     now: datetime,
 ) -> None:
     """Record an open drift; the same one told twice is one."""
-    row = Drift.objects.select_for_update().filter(item=item).first()
+    row = for_change(Drift.objects.filter(item=item)).first()
     fields = [asdict(field) for field in drift.fields[:FIELDS_KEPT]]
     rival = ", ".join(drift.managers)[:300] if strikes.is_fight else ""
     told = {
@@ -115,7 +116,7 @@ def note_correction(
     *, item: InventoryItem, revision: Revision, drift: found.Drift, altered: Iterable[str], now: datetime
 ) -> None:
     """Record that the approved content stands again; `altered` are the fields that admission made something else of."""
-    row = Drift.objects.select_for_update().get(item=item)
+    row = for_change(Drift.objects.filter(item=item)).get()
     strikes = Strikes(row.strikes, row.corrected_at).after_correction(now)
     wrong = sorted(altered)
     _save(
@@ -134,7 +135,7 @@ def note_correction(
 @transaction.atomic(durable=True)
 def note_end(*, item: InventoryItem, revision: Revision, now: datetime) -> None:
     """The object is as `revision` says, and not by our doing; one that was put back is remembered until peace."""
-    row = Drift.objects.select_for_update().filter(item=item).first()
+    row = for_change(Drift.objects.filter(item=item)).first()
     if row is None:
         return
     was_open = row.state == Drift.State.OPEN
@@ -164,9 +165,11 @@ def drop(item: InventoryItem) -> None:
     settle(item, "")
 
 
+@transaction.atomic(durable=True)
 def forget(deployment: BundleDeployment) -> None:
-    """Nothing of this deployment is compared any more."""
-    InventoryItem.objects.filter(deployment=deployment, look_at__isnull=False).update(look_at=None)
+    """Nothing of this deployment is compared any more. Its deletion may be under way."""
+    keys = hold(InventoryItem.objects.filter(deployment=deployment, look_at__isnull=False))
+    InventoryItem.objects.filter(pk__in=keys).update(look_at=None)
     Drift.objects.filter(item__deployment=deployment).delete()
 
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from approvals import audit, lifecycle, wake
 from approvals.audit import Actor
+from approvals.ledger.locks import for_change
 from approvals.lifecycle import Event
 from approvals.models import BundleDeployment, Request
 
@@ -17,18 +18,15 @@ from approvals.models import BundleDeployment, Request
 def locked(request_id: int) -> Request:
     """The row, locked until the transaction ends; raises Request.DoesNotExist."""
     return (
-        Request.objects.select_for_update(of=("self",))
+        for_change(Request.objects.filter(pk=request_id))
         .select_related("deployment__cluster", "content", "from_revision")
-        .get(pk=request_id)
+        .get()
     )
 
 
 def both_locked(request: Request) -> tuple[BundleDeployment, Request]:
-    """The deployment and its request, locked in the one order that there is: who takes two locks takes them so.
-
-    The audit chain comes last. In another order two transactions wait for each other, and PostgreSQL ends one of them.
-    """
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=request.deployment_id)
+    """The deployment and its request, locked in the order that ledger.locks names."""
+    deployment = for_change(BundleDeployment.objects.filter(pk=request.deployment_id)).get()
     return deployment, locked(request.pk)
 
 

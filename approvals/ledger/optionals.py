@@ -14,6 +14,7 @@ from approvals import audit, wake
 from approvals.audit import MACHINE
 from approvals.ledger import pivots
 from approvals.ledger.digests import options_digest
+from approvals.ledger.locks import hold
 from approvals.lifecycle import OPEN
 from approvals.models import Cluster, OptionalObject, Request, Revision
 from provisioner.values import ObjectRef, Outcome
@@ -61,18 +62,21 @@ def ref_of(row: OptionalObject) -> ObjectRef:
     return ObjectRef(row.group, row.version, row.kind, row.namespace, row.name)
 
 
+@transaction.atomic
 def mark(rows: QuerySet[OptionalObject], now: datetime) -> None:
     """Have these tried now, and wake who does."""
     deployments = set(rows.values_list("revision__deployment_id", flat=True))
-    rows.update(look_at=now)
+    rows.filter(pk__in=hold(rows)).update(look_at=now)
     for deployment_id in sorted(deployments):
         wake.drift(deployment_id)
 
 
+@transaction.atomic(durable=True)
 def wait(rows: Iterable[OptionalObject], problem: str, again_at: datetime | None) -> None:
     """Not now; `again_at` is None where the API has to appear first."""
     pks = [row.pk for row in rows]
-    OptionalObject.objects.filter(pk__in=pks, state=State.WAITING).update(look_at=again_at, problem=problem)
+    keys = hold(OptionalObject.objects.filter(pk__in=pks, state=State.WAITING))
+    OptionalObject.objects.filter(pk__in=keys).update(look_at=again_at, problem=problem)
 
 
 @transaction.atomic(durable=True)

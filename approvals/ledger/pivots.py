@@ -17,6 +17,7 @@ from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
 from approvals.ledger import labels
 from approvals.ledger.digests import options_digest
+from approvals.ledger.locks import for_change
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import OPEN, SETTLED, SUPERSEDABLE, Event, State
 from approvals.models import BundleDeployment, Cluster, Request, Revision, SpecWrite
@@ -58,12 +59,8 @@ def see(
     meta = obj["metadata"]
     spec = dict(obj.get("spec") or {})
     _forget_namesakes(cluster, meta)
-    deployment = (
-        BundleDeployment.objects.select_for_update(of=("self",))
-        .select_related("cluster")
-        .filter(cluster=cluster, uid=meta["uid"])
-        .first()
-    )
+    known = BundleDeployment.objects.select_related("cluster").filter(cluster=cluster, uid=meta["uid"])
+    deployment = for_change(known).first()
     generation = int(meta.get("generation") or 1)
     if deployment is None:
         deployment = BundleDeployment(cluster=cluster, uid=meta["uid"], name=meta["name"], generation=0)
@@ -107,7 +104,7 @@ def ask_once_more(*, of: Request) -> Request | None:
 
     Nobody wrote anything since: who asked for it then asks for it still, and may not approve it (S05).
     """
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=of.deployment_id)
+    deployment = for_change(BundleDeployment.objects.filter(pk=of.deployment_id)).get()
     is_wished = deployment.options_digest == of.options_digest and not deployment.deletion_requested_at
     if not is_wished or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
         return None
@@ -146,22 +143,20 @@ def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotati
 @transaction.atomic
 def forget(*, cluster: Cluster, uid: str) -> None:
     """The BundleDeployment is gone from the cluster: nothing is asked for any more."""
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).filter(cluster=cluster, uid=uid).first()
+    deployment = for_change(BundleDeployment.objects.filter(cluster=cluster, uid=uid)).first()
     if deployment and deployment.gone_at is None:
         _mark_gone(deployment)
 
 
 def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any]) -> None:
     """The same name made again is another deployment (design.md 9)."""
-    others = BundleDeployment.objects.select_for_update(of=("self",)).filter(
-        cluster=cluster, name=meta["name"], gone_at__isnull=True
-    )
-    for other in others.exclude(uid=meta["uid"]):
+    others = BundleDeployment.objects.filter(cluster=cluster, name=meta["name"], gone_at__isnull=True)
+    for other in for_change(others.exclude(uid=meta["uid"])):
         _mark_gone(other)
 
 
 def _hold_open(deployment: BundleDeployment) -> list[Request]:
-    """The open request, if any, locked before anything is written to the audit chain (ledger.moves.both_locked)."""
+    """The open request, if any, locked before anything is written to the audit chain (ledger.locks)."""
     is_there = deployment.pk is not None
     return [locked(one.pk) for one in deployment.requests.filter(state__in=OPEN)] if is_there else []
 

@@ -52,6 +52,9 @@ SETTINGS = (
         "where nobody knows who asked: one approver who may write the deployment is taken for the one who did",
         switch,
     ),
+    Setting(
+        "UNREVIEWED_DELETIONS", "false", "whether a deployment that holds no data is deleted without a review", switch
+    ),
     Setting("MACHINE_REVIEWERS", "", "system: user names that may review", words),
     Setting("REQUEST_HOURS", "72", "hours until a request that nobody settled expires", int),
     Setting("GROUPS_HOURS", "12", "hours that a person's groups are believed without a new sign-in", int),

@@ -219,6 +219,8 @@ LOGGING = {
                 structlog.stdlib.add_log_level,
                 structlog.stdlib.ExtraAdder(),
                 structlog.processors.TimeStamper(fmt="iso"),
+                # As text, without the local variables that a renderer might show: they may hold Secrets (promise 8).
+                structlog.processors.format_exc_info,
             ],
         }
     },

@@ -13,6 +13,7 @@ from django.utils import timezone
 from approvals import audit
 from approvals.audit import Actor
 from approvals.errors import InvalidInput, NotFound
+from approvals.ledger.locks import for_change
 from approvals.models import ChatAccount, LinkCode
 
 CODE_MINUTES = 10
@@ -37,7 +38,7 @@ def issue_link_code(*, tool: str, tenant: str, account: str, name: str) -> str:
 def link_chat_account(*, user: User, code: str) -> ChatAccount:
     """Bind the chat account that the code was shown to; from then on its decisions are this user's."""
     now = timezone.now()
-    row = LinkCode.objects.select_for_update().filter(digest=_digest(code.strip().lower())).first()
+    row = for_change(LinkCode.objects.filter(digest=_digest(code.strip().lower()))).first()
     if row is None or row.used_at or row.expires_at < now:
         raise InvalidInput(
             "this code is unknown, used, or older than ten minutes: ask the bot for a new one", field="code"

@@ -12,6 +12,7 @@ from django.utils import timezone
 from approvals import access, audit, wake
 from approvals.audit import Actor
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed
+from approvals.ledger.locks import for_change
 from approvals.lifecycle import State
 from approvals.models import Cluster, Policy, Request
 from approvals.policy import BadExpression, compile_expression
@@ -97,7 +98,7 @@ def _check_author(by: User, cluster: Cluster, names: Sequence[str]) -> None:
 @transaction.atomic(durable=True)
 def _save(by: User, via: str, known_version: int, *, name: str, **columns: object) -> Policy:
     now = timezone.now()
-    policy = Policy.objects.select_for_update().filter(name=name).first()
+    policy = for_change(Policy.objects.filter(name=name)).first()
     if (policy.version if policy else 0) != known_version:
         raise Changed(f"policy {name} was saved by somebody else meanwhile: look at it again")
     if policy is None:

@@ -9,6 +9,7 @@ from django.utils import timezone
 from approvals import audit, wake
 from approvals.audit import Actor
 from approvals.errors import Changed, InvalidInput
+from approvals.ledger.locks import for_change
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import SUPERSEDABLE, Event
 from approvals.models import BundleDeployment, Revision
@@ -47,7 +48,7 @@ def _revoke(deployment_id: int, number: int, reason: str, decider: Decider, via:
     row = _locked(deployment_id, number)
     if row.revoked_at:
         raise Changed(revisions.revoked_words(row))
-    # Before the audit chain, as everybody (ledger.moves.both_locked).
+    # Before the audit chain, as everybody (ledger.locks).
     there = [locked(one.pk) for one in row.deployment.requests.filter(to_revision=row, state__in=SUPERSEDABLE)]
     row.revoked_at, row.revoked_by, row.revoked_reason = timezone.now(), decider.identity.username, reason
     _keep(row, "revision.revoked", reason, decider, via)
@@ -70,7 +71,7 @@ def _reinstate(deployment_id: int, number: int, reason: str, decider: Decider, v
 
 def _locked(deployment_id: int, number: int) -> Revision:
     """The revision, under the lock of its deployment, by which requests to go back are made."""
-    deployment = BundleDeployment.objects.select_for_update(of=("self",)).get(pk=deployment_id)
+    deployment = for_change(BundleDeployment.objects.filter(pk=deployment_id)).get()
     row = revisions.once_in_force(deployment=deployment).filter(number=number).first()
     if row is None:
         raise InvalidInput(f"there is no revision {number} that was in force", field="revision")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Report, Request, Review, Revision
-from approvals.policy import Ballot, Decision
+from approvals.policy import Ballot, Decision, Tally
 from approvals.steps.evaluate import ballot_of, hold_back, objection_to, reviewed_report
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, owner_of, plan_options
 from approvals.steps.notes import Notes
@@ -30,9 +31,11 @@ from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_
 from approvals.steps.prepare import account_uid_of, check_account, check_cluster, check_requesters, running_content
 from approvals.steps.reviewers import Waived, is_still_reviewer, reviews_of, waived
 from approvals.steps.unhealthy import wants_restore
+from approvals.steps.unreviewed import goes_along, without_review
 from provisioner import pipeline
+from provisioner.cluster.access import refused_writes
 from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.plan import is_within, plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.probes import health_checks
 from provisioner.review.record import from_record
@@ -41,6 +44,9 @@ from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
 MAX_NAMED = 3
+_HAS_CHANGED = "the cluster changed since the review, so the plan did: it is reported and reviewed again"
+_NOT_LET_GO = "nothing lets this deletion go without a review any more: it is reported again, and reviewed"
+_TAKES_DATA = "what would be deleted without a review holds data by now: it is reported again, and reviewed"
 
 
 class NoLongerWished(PratiqueError):
@@ -80,28 +86,43 @@ def approved_plan(request: Request) -> Plan:
 
 
 def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool:
-    """Everything that was true at review is asked again (S25, promises 1 to 3). False: the request became stale."""
+    """Everything that was true at review is asked again (S25, promises 1 to 3). False: the request became stale.
+
+    Reviews stand for the reviewed plan while it does no more than they saw (S04): an object that somebody has brought
+    to the reviewed state meanwhile needs no second review, and is then found unchanged.
+    """
     check_cluster(request, api)
     live = _live_deployment(request, api)
     check_requesters(request)
     _check_subject(request, content, plan, account_uid_of(request, api))
+    if _needs_review_by_now(request):
+        _find_stale(request, plan, _NOT_LET_GO)
+        return False
     check_decision(request, reviewed_report(request))
     if live.get("spec", {}).get("paused"):
         raise Paused(request.deployment, "it is applied")
     check_constraints(request, api)
-    now_planned = pipeline.plan_again(
-        api,
-        content,
-        previous=running_content(request),
-        inventory=owned(request.deployment),
-        as_account=installer_of(request.spec),
-        options=plan_options(request),
-        reviewed=plan,
-    )
-    if now_planned.digest != plan.digest:
-        _find_stale(request, now_planned)
+    installer = installer_of(request.spec)
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        asking = beside.submit(refused_writes, api, installer, plan.actions)
+        now_planned = pipeline.plan_again(
+            api,
+            content,
+            previous=running_content(request),
+            inventory=owned(request.deployment),
+            as_account=installer,
+            options=plan_options(request),
+            reviewed=plan,
+        )
+    if not is_within(now_planned.actions, plan.actions):
+        _find_stale(request, now_planned, _HAS_CHANGED)
         return False
-    check_doable(request, api, content, now_planned)
+    if _takes_data_by_now(request, api, now_planned):
+        _find_stale(request, now_planned, _TAKES_DATA)
+        return False
+    is_less = now_planned.digest != plan.digest
+    not_allowed = refused_writes(api, installer, now_planned.actions) if is_less else asking.result()
+    check_doable(request, api, content, now_planned, not_allowed)
     return True
 
 
@@ -144,18 +165,41 @@ def check_decision(request: Request, reviewed: Report) -> None:
 def check_reviewers(request: Request) -> Waived:
     """Ask Kubernetes again for everyone who approved; what no longer counts is said, and the rest is counted."""
     reviews = reviews_of(request)
-    tally = policy.decide(
-        (_ballot(review, request) for review in reviews),
-        needed=settings.PRATIQUE["APPROVALS_NEEDED"],
-        held_by=(),
-        is_requester_known=request.is_requester_known,
-    )
+    tally = _tally(request, [*without_review(request), *(_ballot(review, request) for review in reviews)])
     if tally.decision != Decision.APPROVED:
         raise Waiting(f"not every approval counts any more, asked again before applying: {tally.words}")
     accepted = waived(request, reviews)
     if accepted.lost:
         raise Waiting(f"asked again before applying: {'; '.join(accepted.lost)}")
     return accepted
+
+
+def _tally(request: Request, ballots: list[Ballot]) -> Tally:
+    return policy.decide(
+        ballots,
+        needed=settings.PRATIQUE["APPROVALS_NEEDED"],
+        held_by=(),
+        is_requester_known=request.is_requester_known,
+    )
+
+
+def _needs_review_by_now(request: Request) -> bool:
+    """Whether a deletion was approved for want of data alone, and that is not enough any more: nobody could review it
+    where it is, so that it would wait for ever."""
+    if request.purpose != Request.Purpose.DELETE or without_review(request):
+        return False
+    given = [review for review in reviews_of(request) if review.decision == "Approve"]
+    return len(given) < settings.PRATIQUE["APPROVALS_NEEDED"] and not any(review.policy_id for review in given)
+
+
+def _takes_data_by_now(request: Request, api: Api, planned: Plan) -> bool:
+    """Whether nobody approved a deletion, and what it takes holds data since its report (S15): no plan tells values."""
+    if not without_review(request):
+        return False
+    if without_review(request, planned) and not goes_along(request, api, planned):
+        return False
+    given = [_ballot(review, request) for review in reviews_of(request)]
+    return _tally(request, given).decision != Decision.APPROVED
 
 
 def _check_guards(request: Request, reviewed: Report, accepted: Waived) -> None:
@@ -185,7 +229,7 @@ def _still_counts(review: Review, request: Request) -> bool:
 
 
 @transaction.atomic(durable=True)
-def _find_stale(request: Request, planned: Plan) -> None:
+def _find_stale(request: Request, planned: Plan, words: str) -> None:
     row = locked(request.pk)
     if row.state == State.APPROVED and row.round == request.round:
         move(
@@ -194,7 +238,7 @@ def _find_stale(request: Request, planned: Plan) -> None:
             actor=MACHINE,
             facts={"reviewedPlan": row.plan_digest, "planNow": planned.digest},
             problem_code="plan-changed",
-            problem="the cluster changed since the review, so the plan did: it is reported and reviewed again",
+            problem=words,
         )
 
 
@@ -275,10 +319,12 @@ def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> N
 
     Guards are asked again too: without any it costs one query, else the reviewed facts are read once for all phases.
     """
-    if not claims.renew(request.pk, worker):
-        raise LostClaim("the claim has passed to another worker")
-    check_account(request, api)
-    if _live_deployment(request, api).get("spec", {}).get("paused"):
+    with ThreadPoolExecutor(max_workers=2) as beside:
+        account, live = beside.submit(check_account, request, api), beside.submit(_live_deployment, request, api)
+        if not claims.renew(request.pk, worker):
+            raise LostClaim("the claim has passed to another worker")
+    account.result()
+    if live.result().get("spec", {}).get("paused"):
         raise Paused(request.deployment, "what was begun goes on")
     check_decision(request, reviewed)
 

@@ -12,6 +12,7 @@ from django.db.models import Q, prefetch_related_objects
 from django.utils import timezone
 
 from approvals import access, audit, policy, wake
+from approvals.access.port import connect
 from approvals.audit import MACHINE, Actor
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import has_asked
@@ -19,18 +20,33 @@ from approvals.lifecycle import Event, State
 from approvals.models import Policy, PolicyEvaluation, Report, Request, Review, Verdict
 from approvals.policy import Ballot, Decision
 from approvals.steps.reviewers import Waived, is_own, reviews_of, waived
+from approvals.steps.unreviewed import WORDS, goes_along, without_review
+from provisioner.review.record import from_record
 from provisioner.values import Action, Severity
 
 Result = PolicyEvaluation.Result
 NOT_SELECTED = "its selector does not select this deployment"
 HELD_BACK = "held-back"
+MAX_NAMED = 3
 
 
 def run(request: Request, worker: str) -> None:
     report = reviewed_report(request)
     held_by = hold_back(request, report, waived(request, reviews_of(request)))
     _ask_grants(request, report)
-    _settle(request.pk, request.round, held_by)
+    unreviewed = without_review(request)
+    along = _goes_along(request) if unreviewed else ""
+    _settle(request.pk, request.round, held_by, [] if along else unreviewed, along)
+
+
+def _goes_along(request: Request) -> str:
+    """Why a deletion of nothing that holds data is reviewed all the same; "" where it is not."""
+    planned = from_record(request.reports.get(round=request.round).body).plan
+    words = goes_along(request, connect(request.deployment.cluster), planned)
+    if not words:
+        return ""
+    more = f" and {len(words) - MAX_NAMED} more" if words[MAX_NAMED:] else ""
+    return f"it is reviewed, because no plan names what else goes: {'; '.join(words[:MAX_NAMED])}{more}"
 
 
 def _ask_grants(request: Request, report: Report) -> None:
@@ -246,25 +262,24 @@ def _approve_as(each: Policy, request: Request, words: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _settle(request_id: int, round_number: int, held_by: Mapping[str, str]) -> None:
+def _settle(
+    request_id: int, round_number: int, held_by: Mapping[str, str], unreviewed: list[Ballot], along: str
+) -> None:
     row = locked(request_id)
     if row.state != State.IN_REVIEW or row.round != round_number:
         return
+    reviews = row.reviews.filter(round=round_number, subject_digest=row.subject_digest).select_related("policy")
     tally = policy.decide(
-        (
-            ballot_of(review, row)
-            for review in row.reviews.filter(round=round_number, subject_digest=row.subject_digest).select_related(
-                "policy"
-            )
-        ),
+        [*unreviewed, *(ballot_of(review, row) for review in reviews)],
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         held_by=held_by,
         is_requester_known=row.is_requester_known,
     )
     if tally.decision == Decision.UNDECIDED:
-        _say(row, tally.obstacle)
+        _say(row, tally.obstacle or along)
         return
     verdict = "Approved" if tally.decision == Decision.APPROVED else "Denied"
+    is_unreviewed = bool(unreviewed) and verdict == "Approved" and tally.approvals < tally.needed
     Verdict.objects.create(
         request=row, round=row.round, verdict=verdict, subject_digest=row.subject_digest, given_at=timezone.now()
     )
@@ -272,7 +287,7 @@ def _settle(request_id: int, round_number: int, held_by: Mapping[str, str]) -> N
         row,
         Event.APPROVE if verdict == "Approved" else Event.DENY,
         actor=MACHINE,
-        facts={"verdict": verdict, "why": tally.words, "subjectDigest": row.subject_digest},
+        facts={"verdict": verdict, "why": WORDS if is_unreviewed else tally.words, "subjectDigest": row.subject_digest},
         problem="",
         problem_code="",
         look_again_at=None,

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 
+from approvals.ledger.locks import for_change
 from approvals.models import BundleDeployment, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.planning import Options
@@ -105,12 +106,12 @@ class DatabaseInventory:
         return row is not None and (row.item.nonce, row.item.uid) == (nonce, uid)
 
     def _locked(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, _Row]:
-        """Our rows of these objects as they are now, locked in the order in which everybody locks them: by key."""
+        """Our rows of these objects as they are now, locked (ledger.locks)."""
         wanted = {ref.identity: ref for ref in refs}
         is_one = Q(pk__in=[self._rows[identity].key for identity in wanted if identity in self._rows])
         if not self._has_read_all:
             is_one |= Q(kind__in={ref.kind for ref in wanted.values()}, name__in={ref.name for ref in wanted.values()})
-        found = _read(self.deployment.inventory.select_for_update().filter(is_one).order_by("pk"))
+        found = _read(for_change(self.deployment.inventory.filter(is_one).order_by("pk")))
         rows = {identity: row for identity, row in found.items() if identity in wanted}
         self._rows.update(rows)
         return rows
@@ -123,8 +124,9 @@ class DatabaseInventory:
 
 
 def owner_of(revision: Revision) -> Owner:
-    """Whom an object names that is written for this revision."""
-    return Owner(revision.deployment.name, revision.number)
+    """Whom an object names that is written for this revision, by somebody who begins to write now."""
+    newest = revision.deployment.revisions.aggregate(number=Max("number"))["number"] or 0
+    return Owner(revision.deployment.name, revision.number, newest)
 
 
 def ref_of(row: InventoryItem) -> ObjectRef:

@@ -14,6 +14,8 @@ from django.utils import timezone
 from approvals import audit
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.ledger.locks import for_change, hold
+from approvals.ledger.moves import locked
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps import unhealthy
 from approvals.steps.conditions import OVERDUE
@@ -74,8 +76,8 @@ def observe(deployment: BundleDeployment) -> None:
 
 @transaction.atomic(durable=True)
 def _note(rows: Sequence[InventoryItem]) -> None:
-    """Locked in the order in which an apply locks them, which may be at the same objects."""
-    list(InventoryItem.objects.select_for_update().filter(pk__in=[row.pk for row in rows]).order_by("pk"))
+    """An apply may be at the same objects."""
+    hold(InventoryItem.objects.filter(pk__in=[row.pk for row in rows]))
     InventoryItem.objects.bulk_update(rows, ["health", "health_message"], batch_size=500)
 
 
@@ -133,19 +135,19 @@ def _minutes(spec: Mapping[str, Any]) -> int:
 @transaction.atomic(durable=True)
 def _keep(deployment_id: int, observed: Revision | None, health: Health) -> None:
     """Nothing is kept where another revision has become the running one since: this was not about it."""
-    row = BundleDeployment.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=deployment_id)
+    row = for_change(BundleDeployment.objects.filter(pk=deployment_id)).select_related("cluster").get()
     if row.active_revision_id and (observed is None or observed.pk != row.active_revision_id):
         return
     words = health.message
     if observed and row.active_revision_id:
-        words = "\n".join(filter(None, (_progress(row, observed.pk, health), words)))
+        words = "\n".join(filter(None, (_progress(row, observed, health), words)))
     _write(row, health.state, words)
 
 
 @transaction.atomic(durable=True)
 def note_unknown(deployment_id: int, problem: str) -> None:
     """Nobody answered, so nobody knows how the revision is that runs, however it was when last seen (promise 4)."""
-    row = BundleDeployment.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=deployment_id)
+    row = for_change(BundleDeployment.objects.filter(pk=deployment_id)).select_related("cluster").get()
     if row.active_revision_id:
         _write(row, HealthState.UNKNOWN, f"could not be looked at: {problem}")
 
@@ -164,12 +166,14 @@ def _write(row: BundleDeployment, state: HealthState, words: str) -> None:
         )
 
 
-def _progress(row: BundleDeployment, revision_id: int, health: Health) -> str:
+def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
     """Note on the running revision that it is healthy, or that its time is over; the words of the latter, with what is
     done about it (`spec.onFailure`).
     """
-    rows = Revision.objects.select_for_update(of=("self",)).select_related("request__from_revision")
-    revision = rows.get(pk=revision_id)
+    if health.state != HealthState.CURRENT:
+        # What is done about it is a move of its request, whose lock comes before these (ledger.locks).
+        locked(observed.request_id)
+    revision = for_change(Revision.objects.filter(pk=observed.pk)).select_related("request__from_revision").get()
     now = timezone.now()
     if health.state == HealthState.CURRENT:
         if revision.healthy_at is None or revision.overdue_at is not None:

@@ -5,20 +5,20 @@ All of it is waited for: nothing is touched before every object can be written, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from approvals.models import BundleDeployment, Finding, Request
 from approvals.selectors import lists
 from approvals.steps.constraints import CODE, unmet_words
-from approvals.steps.inventory import installer_of, owned
+from approvals.steps.inventory import owned
 from approvals.steps.prepare import running_content
 from provisioner import pipeline
-from provisioner.cluster.access import refused_writes
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import Forbidden, TryLater
 from provisioner.rbac import Subject
 from provisioner.review.preflight_text import as_yaml
-from provisioner.values import Content, Plan
+from provisioner.values import AccessRequest, Content, Plan
 
 # The finding of a report that lists the rules which the installing account lacks.
 LACKING = "PRE-RULES"
@@ -51,15 +51,20 @@ class MissingRights(Waiting):
     code = "missing-rights"
 
 
-def check_doable(request: Request, api: Api, content: Content, planned: Plan) -> None:
-    """Raise Waiting while anything of `planned`, the plan as it is now, would be refused."""
+def check_doable(
+    request: Request, api: Api, content: Content, planned: Plan, not_allowed: Sequence[AccessRequest]
+) -> None:
+    """Raise Waiting while anything of `planned`, the plan as it is now, would be refused.
+
+    `not_allowed` is what of it the installer may not do: nothing is tried again that stands as it was reviewed, and
+    rights may have been taken away since.
+    """
     refused = [one for one in planned.actions if one.problem]
     is_lacking = any(one.problem_code == Forbidden.code for one in refused)
     # A dry-run does not ask about what only the bundle itself makes possible; the preflight of the report did.
     found = Finding.objects.filter(report__request=request, report__round=request.round)
     is_lacking = is_lacking or found.filter(rule=LACKING).exists()
-    # Nor is anything tried again that stands as it was reviewed, and rights may have been taken away since.
-    if is_lacking or refused_writes(api, installer_of(request.spec), planned.actions):
+    if is_lacking or not_allowed:
         _check_rights(request, api, content)
     if refused:
         words = "; ".join(f"{one.ref}: {one.problem}" for one in refused[:SHOWN])

@@ -157,7 +157,7 @@ class ShownReport:
         is_live = bool(ref) and key_of(ref) in self._live
         hidden = self._why_hidden(ref) if is_live and (record["evidence"] or is_secret(ref)) else ""
         record = withheld(record, hidden) if hidden else record
-        return ShownFinding(record, hidden, position, explanation(record["rule"]), [])
+        return ShownFinding(record, hidden, position, explanation(record["rule"], record["evidence"]), [])
 
     def _why_hidden(self, ref: Record) -> str:
         may_see = self._sight.may_see(reference(ref))

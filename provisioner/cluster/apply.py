@@ -32,7 +32,7 @@ from provisioner.cluster.tracking import Owner, nonce_of
 from provisioner.cluster.waits import IDLE, Asked, Patience, Waits, changes
 from provisioner.cluster.watch import until_gone
 from provisioner.cluster.write import Job, Writer
-from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind, Unreachable
+from provisioner.errors import Overtaken, PlanChanged, PratiqueError, PreconditionFailed, UnknownKind, Unreachable
 from provisioner.probes import HealthCheck
 from provisioner.values import (
     Action,
@@ -243,7 +243,8 @@ class _Apply:
         if item and ours and self._is_there(item):
             if planned.action is Action.CREATE or ours != planned.uid:
                 return Job(manifest, planned, item.nonce, ours, is_resumed=True)
-            self._make_room(item)
+            self._patience.result(self._pool.submit(self._writer.check_creatable, manifest))
+            self._make_room(item, planned)
         # A pending nonce is used again: a write of it may still be on its way from a worker that was thought dead.
         nonce = item.nonce if item and not ours else secrets.token_hex(16)
         return Job(manifest, planned, nonce)
@@ -252,9 +253,10 @@ class _Apply:
         live = self._patiently(lambda: self._cluster.get(item.ref))
         return live is not None and uid_of(live) == item.uid
 
-    def _make_room(self, item: InventoryItem) -> None:
+    def _make_room(self, item: InventoryItem, planned: PlannedAction) -> None:
         """Delete what is to be replaced, while the inventory still holds it, and wait until it is gone."""
-        self._patiently(lambda: self._cluster.delete(item.ref, uid=item.uid))
+        deleting = self._pool.submit(self._writer.delete, item.ref, item.uid, planned.resource_version)
+        self._patience.result(deleting)
         left = self._until_gone({item.ref: item.uid})
         if left:
             raise PreconditionFailed(f"{item.ref} was deleted to be replaced: {left[item.ref]}", status=409)
@@ -291,7 +293,9 @@ class _Apply:
         if is_system_namespace(ref):
             return Outcome(ref, Action.DELETE, OutcomeState.FAILED, f"{ref} belongs to Kubernetes itself", uid)
         try:
-            self._writer.patiently(lambda: self._cluster.delete(in_served_version(self._cluster, ref), uid=uid))
+            self._writer.delete(in_served_version(self._cluster, ref), uid, planned.resource_version)
+        except Overtaken as exc:
+            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, str(exc), uid)
         except PreconditionFailed:
             return Outcome(ref, Action.DELETE, OutcomeState.UNCHANGED, f"{ref} was made again by somebody else", uid)
         except UnknownKind:
@@ -323,7 +327,7 @@ class _Apply:
             self._writer.release(in_served_version(self._cluster, planned.ref), planned.uid)
         except UnknownKind:
             words.append("gone with its kind")
-        except Unreachable as exc:
+        except (Unreachable, Overtaken) as exc:
             words, state = [str(exc)], OutcomeState.FAILED
         except PratiqueError as exc:
             words.append(f"it still names its owner: {exc}")

@@ -26,6 +26,7 @@ from provisioner.cluster.own_webhooks import is_served_by_own, names_of, untried
 from provisioner.cluster.ownership import objection_to_adoption
 from provisioner.cluster.planning import Options, Scene, offline, says, standing, stopped
 from provisioner.cluster.pruning import deletions, leaving
+from provisioner.cluster.replacing import refusal, said_of
 from provisioner.cluster.tracking import LARGEST_TRACKING, NO_TRACKING, Tracking
 from provisioner.cluster.unchanged import is_applied
 from provisioner.errors import (
@@ -110,6 +111,21 @@ def plan_digest(actions: Iterable[PlannedAction]) -> str:
             encoded = part.encode()
             digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return f"sha256:{digest.hexdigest()}"
+
+
+def is_within(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> bool:
+    """Whether carrying out `reviewed` is, by now, at most what `now` says: the same on each object, or nothing any more
+    where an object was to be updated (S04).
+
+    Anything else is more, or something else: an object that is in one of the two plans only, an update of what was to
+    stay as it is, another uid.
+    """
+    before = {one.ref.identity: (one.action, one.uid) for one in reviewed}
+    after = {one.ref.identity: (one.action, one.uid) for one in now}
+    moved = {identity for identity, did in after.items() if before.get(identity) != did}
+    return before.keys() == after.keys() and all(
+        after[one] == (Action.NONE, before[one][1]) and before[one][0] is Action.UPDATE for one in moved
+    )
 
 
 def body_of(
@@ -197,7 +213,10 @@ def _asked(scene: Scene, manifest: Manifest, *, is_again: bool) -> PlannedAction
             raise
         planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
         return replace(planned, uid=ours, warnings=(words,))
-    return standing(scene, ref, live) or _planned_on(scene, manifest, live)
+    stands = standing(scene, ref, live)
+    if stands and stands.action is Action.REPLACE:
+        return _replacement(scene, manifest, stands)
+    return stands or _planned_on(scene, manifest, live)
 
 
 def _is_of_new_scope(scene: Scene, ref: ObjectRef) -> bool:
@@ -309,7 +328,24 @@ def _refused(scene: Scene, manifest: Manifest, planned: PlannedAction, error: Cl
     if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in str(error):
         return planned
     is_replaceable = planned.action is Action.UPDATE and is_immutable_field(error)
-    return replace(planned, action=Action.REPLACE) if is_replaceable else stopped(planned, error)
+    return _replacement(scene, manifest, planned) if is_replaceable else stopped(planned, error)
+
+
+def _replacement(scene: Scene, manifest: Manifest, planned: PlannedAction) -> PlannedAction:
+    """An object to be deleted and made anew; a problem where only the first of that would be done.
+
+    It is tried each time: nothing on the old object tells that the new one is refused by now.
+    """
+    planned = replace(planned, action=Action.REPLACE)
+    try:
+        found = refusal(scene.cluster, manifest, field_manager=scene.field_manager)
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        return replace(planned, warnings=(words,))
+    if found is None or is_awaited(manifest, found, scene.brought):
+        return planned
+    return replace(planned, problem=said_of(manifest.ref, found), problem_code=found.code)
 
 
 def _yielding(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> Manifest:

@@ -7,6 +7,7 @@ was recorded before the write proves after a crash that the write was ours. No c
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,15 +26,31 @@ _LABELLED_BY_TEMPLATE = frozenset({GroupKind("batch", "Job"), GroupKind("", "Rep
 _LABEL_LENGTH, _HASH_LENGTH = 63, 8
 
 
+_OWNER = re.compile(rf"{_KIND} (?P<name>\S+), revision (?P<revision>[0-9]{{1,9}})")
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The BundleDeployment and the number of its revision that an object is written for."""
+    """The BundleDeployment and the number of its revision that an object is written for.
+
+    `newest` is the highest number that its revisions had when the writing began, higher than `revision` where an older
+    one is put back; 0 stands for `revision` itself.
+    """
 
     name: str
     revision: int
+    newest: int = 0
 
     def __str__(self) -> str:
         return f"{_KIND} {self.name}, revision {self.revision}"
+
+    def newer_on(self, obj: JsonObject) -> int:
+        """The revision of the same deployment that wrote `obj` last, if it began after all that we know of; else 0."""
+        said = _OWNER.fullmatch(str(Tracking.on(obj).annotations.get(OWNER, "")))
+        if said is None or said["name"] != self.name:
+            return 0
+        found = int(said["revision"])
+        return found if found > max(self.revision, self.newest) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +121,20 @@ def _map_of(metadata: Mapping[str, Any], part: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def has_named_owner(obj: JsonObject, manager: str) -> bool:
+    """Whether it was `manager` that wrote whose revision the object is: anybody may write such words (S20)."""
+    entries = (obj.get("metadata") or {}).get("managedFields") or []
+    fields = (entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager)
+    return any(f"f:{OWNER}" in ((one.get("f:metadata") or {}).get("f:annotations") or {}) for one in fields)
+
+
 def nonce_of(obj: JsonObject) -> str:
     return Tracking.on(obj).annotations.get(NONCE, "")
+
+
+def made_for(obj: JsonObject) -> str:
+    """Whom an object says that it was written for, an Owner's words; hints for people, never proof (S20)."""
+    return Tracking.on(obj).annotations.get(OWNER, "")
 
 
 def label_value(name: str) -> str:

@@ -28,12 +28,15 @@ from provisioner.cluster.compare import (
 from provisioner.cluster.left_out import without_theirs
 from provisioner.cluster.ownership import holder_of
 from provisioner.cluster.plan import NO_DRY_RUN, body_of
-from provisioner.cluster.tracking import Owner, Tracking, nonce_of
+from provisioner.cluster.replacing import refusal, said_of
+from provisioner.cluster.tracking import Owner, Tracking, has_named_owner, made_for, nonce_of
 from provisioner.errors import (
     AlreadyExists,
+    ClusterError,
     FieldConflict,
     Forbidden,
     InvalidObject,
+    Overtaken,
     PratiqueError,
     PreconditionFailed,
     UnknownKind,
@@ -107,16 +110,40 @@ class Writer:
         except PratiqueError as exc:
             return Outcome(ref, action, OutcomeState.FAILED, str(exc), "" if job.is_adoption else job.uid)
 
+    def delete(self, ref: ObjectRef, uid: str, resource_version: str = "") -> None:
+        """Delete the object of this uid. Raises PreconditionFailed where another one has its name, and Overtaken.
+
+        In the state `resource_version`, that of the plan, nobody has written it since: then it is not read before.
+        """
+        version = resource_version
+        for _ in range(_REBASES if self.owner else 0):
+            if not version:
+                live = self.patiently(partial(self.cluster.get, ref))
+                if live is None:
+                    return
+                if uid_of(live) != uid:
+                    break
+                self._check_not_overtaken(ref, live)
+                version = version_of(live)
+            try:
+                self.patiently(partial(self.cluster.delete, ref, uid=uid, resource_version=version))
+            except PreconditionFailed:
+                version = ""
+                continue
+            return
+        self.patiently(partial(self.cluster.delete, ref, uid=uid))
+
     def release(self, ref: ObjectRef, uid: str) -> None:
         """Take our tracking from an object that stays and is not ours from now on, so that anybody may adopt it.
 
-        One that somebody made again since is left as it is.
+        One that somebody made again since is left as it is. Raises Overtaken.
         """
         for _ in range(_REBASES):
             live = self.patiently(lambda: self.cluster.get(ref))
             tracking = Tracking.on(live or {})
             if live is None or uid_of(live) != uid or not tracking:
                 return
+            self._check_not_overtaken(ref, live)
             meta = {"name": ref.name, "namespace": ref.namespace, "resourceVersion": version_of(live)}
             part = {"apiVersion": live["apiVersion"], "kind": ref.kind, "metadata": {**meta, **tracking.taken_away()}}
             try:
@@ -125,6 +152,18 @@ class Writer:
                 continue
             return
         raise PreconditionFailed(f"{ref} changes faster than it can be written", status=409)
+
+    def check_creatable(self, manifest: Manifest) -> None:
+        """Raise PreconditionFailed where what is about to be deleted to be made anew could not be made by now."""
+
+        def tried() -> None:
+            if found := refusal(self.cluster, manifest, field_manager=self.field_manager):
+                raise found
+
+        try:
+            self.patiently(tried, catching_up=(Forbidden,) if _waits_for_others(manifest.ref) else ())
+        except ClusterError as exc:
+            raise PreconditionFailed(said_of(manifest.ref, exc), status=exc.status) from exc
 
     def patiently(self, call: Callable[[], T], *, catching_up: tuple[type[PratiqueError], ...] = ()) -> T:
         """`call`, again after failures that pass by themselves: until the deadline, or briefly for `catching_up`."""
@@ -146,7 +185,9 @@ class Writer:
     def _apply(self, job: Job, uid: str, resource_version: str, *, dry_run: bool = False) -> Applied:
         tracking = job.found or Tracking.of(job.nonce, self.owner)
         body = body_of(job.manifest, tracking=tracking, uid=uid, resource_version=resource_version)
-        catching_up = (Forbidden, UnknownKind) if _waits_for_others(job.manifest.ref) else (UnknownKind,)
+        # What was deleted to make room is counted in its quota for a moment longer.
+        is_late = _waits_for_others(job.manifest.ref) or job.planned.action is Action.REPLACE
+        catching_up = (Forbidden, UnknownKind) if is_late else (UnknownKind,)
         try:
             return self.patiently(
                 lambda: self.cluster.apply(body, field_manager=self.field_manager, dry_run=dry_run),
@@ -177,7 +218,7 @@ class Writer:
         """A create-only apply met an object: it is ours if an earlier try of ours wrote its nonce, else somebody's."""
         if nonce_of(live) == job.nonce:
             return self._update(job, uid_of(live))
-        owner = owner_words(live)
+        owner = "; ".join(filter(None, [made_for(live), owner_words(live)]))
         words = f"{error}; it does not belong to this deployment" + (f" ({owner})" if owner else "")
         return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
 
@@ -235,7 +276,15 @@ class Writer:
         if live is None or uid_of(live) != uid:
             found = "was made again by somebody else" if live else "is gone"
             raise PreconditionFailed(f"{job.manifest.ref} {found} since the plan was made", status=409)
+        self._check_not_overtaken(job.manifest.ref, live)
         return live
+
+    def _check_not_overtaken(self, ref: ObjectRef, live: JsonObject) -> None:
+        """What our own manager wrote is no conflict: a worker that stood still would write over its successor."""
+        newer = self.owner.newer_on(live) if self.owner else 0
+        if newer and has_named_owner(live, self.field_manager):
+            words = f"was written for revision {newer} since this apply began: what is older leaves it"
+            raise Overtaken(f"{ref} {words}", status=409)
 
     def _dry_run(self, job: Job, uid: str, version: str) -> JsonObject | None:
         """What the server would make of it now; None where a webhook with side effects forbids to ask."""

@@ -6,8 +6,8 @@ import argparse
 import json
 import signal
 import sys
-import threading
 from pathlib import Path
+from queue import SimpleQueue
 
 from provisioner.sandbox.sandbox import ADMIN, Sandbox, SandboxUser
 
@@ -26,13 +26,14 @@ def main() -> None:
     sandbox = Sandbox(options.state, options.port, (ADMIN, *users))
     options.kubeconfig.touch(mode=0o600)
     options.kubeconfig.write_text(sandbox.kubeconfig())
-    stop = threading.Event()
+    # Not an Event: a handler that sets it while this thread is about to wait for it waits for its lock, for ever.
+    stopping: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda number, _: stopping.put(number))
     sandbox.start()
     sys.stdout.write(f"Ready: {sandbox.url}\n")
     sys.stdout.flush()
-    stop.wait()
+    stopping.get()
     sandbox.stop()
 
 

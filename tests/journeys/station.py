@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -105,6 +106,15 @@ class Station:
         command = [str(self.kubectl), "--kubeconfig", str(self.kubeconfig), "--context", user, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def shell(self, command: str) -> str:
+        """A line as an administrator would type it, `kubectl` being this cluster's."""
+        path, home = f"{self.kubectl.parent}:{os.environ['PATH']}", str(self.kubeconfig.parent)
+        environment = {"PATH": path, "HOME": home, "KUBECONFIG": str(self.kubeconfig)}
+        line = ["bash", "-o", "pipefail", "-c", command]
+        done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60, env=environment)
+        assert done.returncode == 0, (command, done.stderr)
         return done.stdout
 
     def get(self, *words: str) -> Any:

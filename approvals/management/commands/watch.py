@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import signal
-import threading
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -23,17 +24,20 @@ class Command(BaseCommand):
     help = "Watch the BundleDeployments of every registered cluster. Run several: each cluster is watched by one."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        stop = threading.Event()
+        # Not an Event: a handler that sets it while this thread is about to wait for it waits for its lock, for ever.
+        stopping: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
+            signal.signal(number, lambda number, _: stopping.put(number))
         watches = Watches(claims.new_holder_name())
         try:
-            while not stop.is_set():
+            is_stopping = False
+            while not is_stopping:
                 close_old_connections()
                 try:
                     watches.look()
                 except OperationalError as exc:
                     logger.warning("the database does not answer", extra={"error": str(exc)})
-                stop.wait(LOOK_SECONDS)
+                with suppress(Empty):
+                    is_stopping = bool(stopping.get(timeout=LOOK_SECONDS))
         finally:
             watches.end()

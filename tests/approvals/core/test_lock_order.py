@@ -1,9 +1,12 @@
-"""Rows are locked in one order, deployment before request before the audit chain: else two wait for each other."""
+"""Rows are locked in one order, that of ledger.locks: else two transactions wait for each other."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import approvals
 from tests.approvals.core.test_databases import database_url, manage
 
 pytestmark = pytest.mark.thorough
@@ -12,6 +15,7 @@ __all__ = ["database_url"]
 
 SETTING = """
 import threading, time
+from datetime import timedelta
 import psycopg
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -22,10 +26,10 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Cluster, Content, Request, Revision
 from approvals.services import revisions as marks
 from approvals.services.reviews import Decider
-from approvals.steps import deploy, restore
+from approvals.steps import deploy, observe, restore
 from approvals.steps.restore import Target
 from provisioner.errors import PratiqueError
-from provisioner.values import Identity
+from provisioner.values import Health, HealthState, Identity
 SPEC = {"installNamespace": "n", "serviceAccountName": "s", "sources": []}
 cluster = Cluster.objects.create(name="c", uid="u", created_at=timezone.now())
 Content.objects.create(
@@ -62,6 +66,10 @@ def going_back(name):
     Request.objects.filter(pk=request.pk).update(
         purpose="rollback", to_revision=request.from_revision
     )
+    return request
+def overdue(name):
+    request = begun(name, "applied", "active")
+    Revision.objects.filter(request=request).update(finished_at=timezone.now() - timedelta(days=1))
     return request
 def in_review(name):
     return pivots.see(cluster=cluster, obj=seen(name, 1), writer=None).requests.get()
@@ -123,6 +131,10 @@ HOLDING_THE_DEPLOYMENT = {
     ),
 }
 HOLDING_THE_REQUEST = {
+    "what is overdue": (
+        "overdue(name)",
+        'observe._keep(request.deployment_id, request.revision, Health(HealthState.FAILED, "is ill"))',
+    ),
     "another wish": ("in_review(name)", "pivots.see(cluster=cluster, obj=seen(name, 2), writer=None)"),
     "a deletion": ("in_review(name)", "pivots.forget(cluster=cluster, uid=name)"),
     "a revocation": (
@@ -147,7 +159,7 @@ def test_who_waits_for_a_lock_holds_none_that_comes_after_it(database_url: str) 
 
 INVENTORY = """
 from functools import partial
-from approvals.ledger import claims
+from approvals.ledger import claims, drifts
 from approvals.models import InventoryItem
 from approvals.steps.inventory import DatabaseInventory
 from provisioner.values import ObjectRef
@@ -160,17 +172,174 @@ opened()[0].intend_many([(first, "n"), (second, "n")])
 keys = list(InventoryItem.objects.order_by("pk").values_list("pk", flat=True))
 # The first row now stands behind the second one in the table.
 InventoryItem.objects.filter(pk=keys[0]).update(look_at=timezone.now())
+def rows():
+    return list(InventoryItem.objects.order_by("pk"))
 def on_first(act):
     rows = "FROM approvals_inventoryitem WHERE id="
     return meanwhile(f"SELECT 1 {rows}{keys[0]} FOR UPDATE", f"SELECT true {rows}{keys[1]} FOR UPDATE NOWAIT", act)
-for one in ("n", "another"):
-    found, _ = opened()
-    print(on_first(lambda: found.intend_many([(second, "n"), (first, one)])))
 """
+# Whoever writes several rows of the inventory, by what they wait for while the first of them is somebody else's.
+SEVERAL_ITEMS = {
+    "an intent of what stands": 'opened()[0].intend_many([(second, "n"), (first, "n")])',
+    "an intent of another nonce": 'opened()[0].intend_many([(second, "n"), (first, "another")])',
+    "a mark": "drifts.mark(keys[::-1], timezone.now())",
+    "a postponement": "drifts.postpone(rows()[::-1], timezone.now())",
+    "what nobody compares any more": "drifts.forget(request.deployment)",
+    "what is healthy": "observe._note(rows()[::-1])",
+}
+OPTIONAL = """
+from approvals.ledger import optionals
+from approvals.models import OptionalObject
+request = begun("left out", "applied", "active")
+optionals.keep(request.revision, [ObjectRef("", "v1", "ConfigMap", "n", name) for name in ("a", "b")])
+lefts = list(OptionalObject.objects.order_by("pk").values_list("pk", flat=True))
+OptionalObject.objects.filter(pk=lefts[0]).update(problem="waits")
+def on_first_left(act):
+    rows = "FROM approvals_optionalobject WHERE id="
+    return meanwhile(f"SELECT 1 {rows}{lefts[0]} FOR UPDATE", f"SELECT true {rows}{lefts[1]} FOR UPDATE NOWAIT", act)
+"""
+STIRRED = """
+for name in ("stirred", "stirred too"):
+    pivots.see(cluster=cluster, obj=seen(name, 1), writer=None)
+stirred = list(BundleDeployment.objects.filter(name__startswith="stirred").order_by("pk").values_list("pk", flat=True))
+BundleDeployment.objects.filter(pk=stirred[0]).update(drift_problem="nobody can tell")
+def on_first_stirred(act):
+    rows = "FROM approvals_bundledeployment WHERE id="
+    return meanwhile(
+        f"SELECT 1 {rows}{stirred[0]} FOR UPDATE", f"SELECT true {rows}{stirred[1]} FOR UPDATE NOWAIT", act
+    )
+print("deployments that stir", on_first_stirred(lambda: drifts.stir(stirred[::-1])))
+"""
+SEVERAL_OPTIONAL = {
+    "objects whose API appeared": "optionals.mark(OptionalObject.objects.all(), timezone.now())",
+    "objects that wait": 'optionals.wait(OptionalObject.objects.all(), "not yet", None)',
+}
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-def test_rows_of_the_inventory_are_locked_by_their_key(database_url: str) -> None:
+def test_several_rows_of_one_table_are_locked_by_their_key(database_url: str) -> None:
+    lines = [f"print({name!r}, on_first(lambda: {act}))" for name, act in SEVERAL_ITEMS.items()]
+    lines += [OPTIONAL, *(f"print({name!r}, on_first_left(lambda: {act}))" for name, act in SEVERAL_OPTIONAL.items())]
     manage(database_url, "migrate", "-v", "0")
-    said = manage(database_url, "shell", "-v", "0", "-c", SETTING + INVENTORY).splitlines()
-    assert said == ["waits holding nothing"] * 2
+    said = manage(database_url, "shell", "-v", "0", "-c", "\n".join([SETTING, INVENTORY, *lines, STIRRED])).splitlines()
+    names = [*SEVERAL_ITEMS, *SEVERAL_OPTIONAL, "deployments that stir"]
+    assert said == [f"{name} waits holding nothing" for name in names]
+
+
+# Two transactions that really meet: the first one stops where `paused` says, until the other one waits for a lock.
+MEETING = """
+import contextlib
+from django.db import DatabaseError
+def meet(first, second):
+    reached, go, told = threading.Event(), threading.Event(), {}
+    def pause():
+        reached.set()
+        assert go.wait(20)
+    def run(name, act):
+        try:
+            act()
+            told[name] = "done"
+        except DatabaseError as error:
+            told[name] = str(error).splitlines()[0]
+        finally:
+            connections.close_all()
+    one = threading.Thread(target=run, args=("first", lambda: first(pause)))
+    two = threading.Thread(target=run, args=("second", second))
+    one.start()
+    assert reached.wait(20)
+    two.start()
+    waiting = "SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname=%s"
+    with connect() as prober:
+        prober.autocommit = True
+        while two.is_alive() and not prober.execute(waiting, [known["NAME"]]).fetchone():
+            time.sleep(0.01)
+    told["met"] = two.is_alive()
+    go.set()
+    one.join()
+    two.join()
+    return f"{told['first']}, {told['second']}" if told["met"] else "they did not meet"
+@contextlib.contextmanager
+def before(module, name, pause):
+    original = getattr(module, name)
+    def paused(*words, **named):
+        if threading.current_thread() is stopped:
+            pause()
+        return original(*words, **named)
+    stopped = threading.current_thread()
+    setattr(module, name, paused)
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
+"""
+# The first has inserted rows and now commits: PostgreSQL asks then for the rows that they refer to, which the second
+# has locked while it waits for what the first one holds.
+NEW_OBJECTS = """
+from functools import partial
+from approvals.ledger import claims
+from approvals.steps.inventory import DatabaseInventory
+from provisioner.values import ObjectRef
+request = begun("new objects", "applying", "applying")
+def intend(pause):
+    def check_held():
+        claims.check_held(request.pk, "w")
+        pause()
+    inventory = DatabaseInventory(request.deployment, request.revision, check_held)
+    inventory.intend_many([(ObjectRef("", "v1", "ConfigMap", "n", "made"), "n")])
+print(meet(intend, lambda: pivots.see(cluster=cluster, obj=seen("new objects", 2), writer=None)))
+"""
+NEW_DRIFT = """
+from approvals import wake
+from approvals.ledger import drifts
+from approvals.models import InventoryItem
+from provisioner.cluster.drift import Drift, DriftKind
+from provisioner.cluster.fight import Strikes
+request = overdue("new drift")
+item = InventoryItem.objects.create(
+    deployment=request.deployment, revision=request.revision, version="v1", kind="ConfigMap", name="a", nonce="n", uid="u"
+)
+def note(pause):
+    with before(wake, "deployment", pause):
+        drifts.note(
+            item=item, revision=request.revision, drift=Drift(DriftKind.GONE, (), "is gone"), problem="",
+            strikes=Strikes(), now=timezone.now(),
+        )
+def keep():
+    observe._keep(request.deployment_id, request.revision, Health(HealthState.FAILED, "is ill"))
+print(meet(note, keep))
+"""
+NEW_REVIEW = """
+from types import SimpleNamespace
+from approvals.models import Policy
+from approvals.services import policies
+from approvals.steps import evaluate
+request = in_review("new review")
+Request.objects.filter(pk=request.pk).update(state="in_review", subject_digest="s", content_id="d")
+ada = User.objects.create_user("ada")
+policy = Policy.objects.create(
+    name="p", author=ada, editor=ada, created_at=timezone.now(), changed_at=timezone.now(), version=1
+)
+def approve(pause):
+    original = audit.record
+    def record_then_pause(**named):
+        original(**named)
+        pause()
+    evaluate.audit = SimpleNamespace(record=record_then_pause)
+    evaluate._approve_as(policy, request, "as it says")
+print(meet(approve, lambda: policies._save(ada, "browser", 1, name="p")))
+"""
+MEETINGS = {"objects": NEW_OBJECTS, "drift": NEW_DRIFT, "a review": NEW_REVIEW}
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+@pytest.mark.parametrize("meeting", MEETINGS)
+def test_rows_that_are_added_wait_for_nobody_who_has_locked_what_they_refer_to(database_url: str, meeting: str) -> None:
+    manage(database_url, "migrate", "-v", "0")
+    said = manage(database_url, "shell", "-v", "0", "-c", SETTING + MEETING + MEETINGS[meeting])
+    assert said.strip() == "done, done"
+
+
+def test_nobody_locks_rows_by_another_door() -> None:
+    root = Path(approvals.__file__).parent
+    locking = {str(path.relative_to(root)) for path in root.rglob("*.py") if "select_for_update" in path.read_text()}
+    assert locking == {"ledger/locks.py"}

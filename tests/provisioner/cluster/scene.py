@@ -7,15 +7,29 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from provisioner.cluster.access import ask
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.apply import Terms, apply
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.cluster.plan import plan
 from provisioner.cluster.planning import Options
 from provisioner.errors import PreconditionFailed
-from provisioner.values import Action, Content, Manifest, ObjectRef, Outcome, OutcomeState, Plan, PlannedAction
+from provisioner.values import (
+    AccessRequest,
+    Action,
+    Content,
+    Identity,
+    Manifest,
+    ObjectRef,
+    Outcome,
+    OutcomeState,
+    Plan,
+    PlannedAction,
+)
+from tests.services import process
 
 MANAGER = "pratique-test"
+IN_FORCE_SECONDS = 20.0
 
 
 @dataclass
@@ -132,3 +146,14 @@ def states(outcomes: Iterable[Outcome]) -> dict[str, OutcomeState]:
 
 def failures(outcomes: Iterable[Outcome]) -> list[str]:
     return [f"{one.ref}: {one.message}" for one in outcomes if one.state is OutcomeState.FAILED]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """For what a server sees a moment later than it stores it: rights, policies, webhooks, quotas."""
+    process.wait_until(is_so, "what was written is not in force", IN_FORCE_SECONDS)
+
+
+def until_allowed(scene: Scene, identity: Identity, verb: str, resource: str, group: str = "") -> None:
+    """Until the server has seen the rights that were given to `identity` a moment ago."""
+    asked = AccessRequest(verb, group, resource, namespace=scene.namespace)
+    wait_until(lambda: ask(scene.cluster, identity, asked).allowed)

@@ -9,10 +9,10 @@ import pytest
 from provisioner.cluster.apply import Terms, apply, recover
 from provisioner.cluster.inventory import MemoryInventory
 from provisioner.cluster.plan import plan_digest
-from provisioner.cluster.tracking import NONCE
+from provisioner.cluster.tracking import NONCE, Owner, Tracking
 from provisioner.errors import PlanChanged, PreconditionFailed
 from provisioner.values import Action, Identity, InventoryItem, ObjectRef, OutcomeState, Plan
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures, states
+from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures, states, until_allowed
 
 DONE, FAILED, SKIPPED, UNCHANGED = OutcomeState.DONE, OutcomeState.FAILED, OutcomeState.SKIPPED, OutcomeState.UNCHANGED
 
@@ -139,12 +139,20 @@ def test_promise_9_somebody_elses_object_is_never_adopted_and_nothing_is_touched
     assert scene.inventory.items() == {}
 
 
+def test_who_is_first_to_create_an_object_is_named_to_the_other(scene: Scene):
+    planned = scene.plan(obj := scene.config_map(a="1"))
+    made = Tracking.of("theirs", Owner("first", 3)).put_on(obj["metadata"])
+    scene.cluster.apply({**obj, "metadata": made}, field_manager=MANAGER)
+    (outcome,) = scene.apply(planned, obj)
+    assert f"(BundleDeployment first, revision 3; written by {MANAGER})" in outcome.message
+
+
 def test_promise_9_an_object_that_appears_after_the_plan_is_not_adopted_either(scene: Scene):
     planned = scene.plan(obj := scene.config_map(a="1"))
     scene.cluster.apply(obj, field_manager=MANAGER)
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is FAILED
-    assert "does not belong to this deployment" in outcome.message
+    assert f"does not belong to this deployment (written by {MANAGER})" in outcome.message
     assert NONCE not in scene.live(obj)["metadata"].get("annotations", {})
 
 
@@ -275,7 +283,9 @@ def test_everything_is_written_as_the_installer(scene: Scene):
         admin.create(obj)
     objects = [scene.config_map(a="1"), scene.service()]
     planned = scene.plan(*objects)
-    scene.cluster = admin.acting_as(Identity.of_service_account(scene.namespace, "installer"))
+    installer = Identity.of_service_account(scene.namespace, "installer")
+    until_allowed(scene, installer, "patch", "configmaps")
+    scene.cluster = admin.acting_as(installer)
     outcomes = scene.apply(planned, *objects)
     assert states(outcomes) == {"ConfigMap/settings": DONE, "Service/web": FAILED}
     assert f"system:serviceaccount:{scene.namespace}:installer" in outcomes[-1].message

@@ -1,6 +1,9 @@
 """The named rows of kstatus' own status test, as objects of our own (provisioning.md 3.4).
 
-One answer differs on purpose: a pod that ended badly (podCompletedFailed) is Failed here, Current there.
+Two answers differ on purpose. A pod that ended badly (podCompletedFailed) is Current there, because it will not change
+any more; it is Failed here, for nobody who asks whether a revision works is helped by "ready" over a pod that failed. A
+limited autoscaler (hpaScalingLimitedStatus) is Failed there; it is Current here, for an idle one is always at its
+smallest size, and one at its largest does what it was told: that it is limited is said in its words.
 """
 
 from __future__ import annotations
@@ -89,6 +92,11 @@ def definition(**conditions: str) -> JsonObject:
     return live("CustomResourceDefinition", "apiextensions.k8s.io/v1", status=status)
 
 
+def autoscaler(**conditions: str) -> JsonObject:
+    status = {"conditions": says(**conditions)} if conditions else None
+    return live("HorizontalPodAutoscaler", "autoscaling/v2", status=status)
+
+
 STARTED = {"startTime": "2026-11-21T11:00:00Z", "active": 2, "failed": 1}
 ROWS = {
     "podNoStatus": (pod(), PROGRESS),
@@ -148,13 +156,33 @@ ROWS = {
     "crdNamesNotAccepted": (definition(NamesAccepted="False/Taken"), FAILED),
     "crdEstablished": (definition(NamesAccepted="True/NoConflicts", Established="True/Fine"), CURRENT),
 }
+# Upstream's test has them too; the reference counts 53 without.
+AUTOSCALERS = {
+    "hpaNoStatus": (autoscaler(), PROGRESS),
+    "hpaCurrentStatus": (
+        autoscaler(AbleToScale="True/Ready", ScalingActive="True/Valid", ScalingLimited="False/WithinRange"),
+        CURRENT,
+    ),
+    "hpaScalingLimitedStatus": (
+        autoscaler(AbleToScale="True/Ready", ScalingActive="True/Valid", ScalingLimited="True/TooFewReplicas"),
+        CURRENT,
+    ),
+    "hpaNotAbleToScale": (autoscaler(AbleToScale="False/FailedGetScale", ScalingActive="True/Valid"), PROGRESS),
+    "hpaNotActive": (autoscaler(AbleToScale="True/Ready", ScalingActive="False/FailedGetMetric"), PROGRESS),
+    "hpaSwitchedOff": (autoscaler(AbleToScale="True/Ready", ScalingActive="False/ScalingDisabled"), CURRENT),
+}
 
 
-@pytest.mark.parametrize(("row", "state"), ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize(("row", "state"), (ROWS | AUTOSCALERS).values(), ids=ROWS | AUTOSCALERS)
 def test_kstatus_row(row: JsonObject, state: HealthState) -> None:
     health = health_of(row, now=NOW)
     assert health.state is state
     assert health.message or state is CURRENT, "what is not well says why"
+
+
+def test_why_an_autoscaler_is_limited_is_said_though_it_is_well() -> None:
+    limited, _ = AUTOSCALERS["hpaScalingLimitedStatus"]
+    assert "TooFewReplicas" in health_of(limited, now=NOW).message
 
 
 def test_all_rows_are_here() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from provisioner.cluster.pruning import PRUNE
 from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER_NAME, Owner, Tracking, nonce_of
 from provisioner.errors import EmptyBundle
 from provisioner.values import Action, CollisionProtection, Identity, ObjectRef, OutcomeState
-from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states
+from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states, until_allowed
+
+DONE = OutcomeState.DONE
 
 
 def kept(scene: Scene, name: str = "kept", says: str = "false") -> dict[str, Any]:
@@ -29,7 +32,7 @@ def annotate(scene: Scene, obj: dict[str, Any], says: str | None) -> None:
     scene.cluster.replace({**live, "metadata": {**live["metadata"], "annotations": words}}, field_manager="somebody")
 
 
-def test_what_says_that_it_stays_is_kept_and_let_go(scene: Scene):
+def what_says_that_it_stays_is_kept_and_let_go(scene: Scene) -> None:
     stays = scene.config_map("stays")
     scene.deploy(stays, kept(scene), scene.config_map("goes"))
     planned = scene.plan(stays)
@@ -127,6 +130,7 @@ def test_an_orphan_that_may_not_be_written_is_let_go_and_it_is_said(scene: Scene
         scene.cluster.apply(obj, field_manager="somebody")
     planned = scene.plan(is_orphaning=True)
     identity = Identity.of_service_account(scene.namespace, "reader")
+    until_allowed(scene, identity, "get", "configmaps")
     reader = Scene(scene.cluster.acting_as(identity), scene.namespace, scene.inventory)
     (done,) = reader.apply(planned)
     assert done.state is OutcomeState.UNCHANGED
@@ -134,7 +138,7 @@ def test_an_orphan_that_may_not_be_written_is_let_go_and_it_is_said(scene: Scene
     assert (scene.inventory.items(), Tracking.on(scene.live(settings)).labels[OWNER_NAME]) == ({}, "harbour")
 
 
-def test_an_empty_bundle_is_refused(scene: Scene):
+def an_empty_bundle_is_refused(scene: Scene) -> None:
     obj = scene.config_map()
     scene.deploy(obj)
     with pytest.raises(EmptyBundle, match="1 that are ours would go"):
@@ -142,7 +146,7 @@ def test_an_empty_bundle_is_refused(scene: Scene):
     assert scene.live(obj) is not None
 
 
-def test_what_is_not_ours_any_more_is_not_pruned(scene: Scene):
+def what_is_not_ours_any_more_is_not_pruned(scene: Scene) -> None:
     obj = scene.config_map("again")
     scene.deploy(obj, stays := scene.config_map())
     scene.cluster.delete(ObjectRef.of(obj))
@@ -151,7 +155,7 @@ def test_what_is_not_ours_any_more_is_not_pruned(scene: Scene):
     assert scene.live(obj) is not None
 
 
-def test_what_could_not_be_pruned_stays_in_the_inventory_and_is_tried_again(scene: Scene):
+def what_could_not_be_pruned_stays_in_the_inventory_and_is_tried_again(scene: Scene) -> None:
     obj = scene.config_map("held")
     scene.deploy(obj, stays := scene.config_map())
     live = scene.live(obj)
@@ -165,7 +169,7 @@ def test_what_could_not_be_pruned_stays_in_the_inventory_and_is_tried_again(scen
     assert ObjectRef.of(obj).identity not in scene.inventory.items()
 
 
-def test_nothing_is_pruned_after_something_failed(scene: Scene):
+def nothing_is_pruned_after_something_failed(scene: Scene) -> None:
     scene.deploy(goes := scene.config_map("goes"))
     planned = scene.plan(obj := scene.config_map("new"))
     scene.cluster.create(obj)
@@ -174,7 +178,7 @@ def test_nothing_is_pruned_after_something_failed(scene: Scene):
     assert scene.live(goes) is not None
 
 
-def test_what_a_failed_apply_made_is_pruned_by_the_next(scene: Scene):
+def what_a_failed_apply_made_is_pruned_by_the_next(scene: Scene) -> None:
     """A partial apply leaves no orphans: its objects are in the inventory, so the next content may drop them."""
     planned = scene.plan(made := scene.config_map("made"), blocked := scene.config_map("blocked"))
     scene.cluster.create(blocked)
@@ -183,6 +187,31 @@ def test_what_a_failed_apply_made_is_pruned_by_the_next(scene: Scene):
     assert scene.live(made) is None
     assert scene.live(blocked) is not None
     assert {item.ref.name for item in scene.inventory.items().values() if item.uid} == {"other"}
+
+
+def what_the_content_has_no_more_goes(scene: Scene) -> None:
+    scene.deploy(goes := scene.config_map("goes"), stays := scene.config_map())
+    assert states(scene.deploy(stays)) == {"ConfigMap/settings": OutcomeState.UNCHANGED, "ConfigMap/goes": DONE}
+    assert (scene.live(goes), len(scene.inventory.items())) == (None, 1)
+
+
+# Flux' tests of pruning, and of an apply that ends in the middle, by their names (provisioning.md 3.3).
+FLUX: dict[str, Callable[[Scene], None]] = {
+    "Prune": what_the_content_has_no_more_goes,
+    "PruneExcludesSSAIgnore": what_says_that_it_stays_is_kept_and_let_go,
+    "PruneEmpty": an_empty_bundle_is_refused,
+    "PruneSkipNotOwned": what_is_not_ours_any_more_is_not_pruned,
+    "PruneFailedInventoryRetry and TestPruneSurvivors": (
+        what_could_not_be_pruned_stays_in_the_inventory_and_is_tried_again
+    ),
+    "TestApplyAllStaged_PartialFailure, nothing is pruned": nothing_is_pruned_after_something_failed,
+    "TestApplyAllStaged_PartialFailure, nothing is orphaned": what_a_failed_apply_made_is_pruned_by_the_next,
+}
+
+
+@pytest.mark.parametrize("row", FLUX.values(), ids=FLUX)
+def test_flux_row(scene: Scene, row: Callable[[Scene], None]) -> None:
+    row(scene)
 
 
 def test_custom_resources_go_before_their_definition(scene: Scene):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster import transport
+from provisioner.cluster.api import Cluster
 from provisioner.cluster.tracking import NONCE
 from provisioner.values import CollisionProtection, ObjectRef, OutcomeState
 from tests.controlplane.endpoint import Endpoint
@@ -43,45 +44,65 @@ def elsewhere(scene: Scene, direct: Any, key: str) -> Callable[[], Any]:
     return lambda: direct.apply(obj, field_manager="somebody")
 
 
-def test_without_a_conflict_a_change_is_one_write(scene: Scene, line: Line):
+def without_a_conflict_a_change_is_one_write(scene: Scene, _: Cluster, line: Line) -> None:
     scene.deploy(scene.config_map(a="1"))
     planned, before = scene.plan(obj := scene.config_map(a="2")), (line.writes, line.dry_runs)
     assert failures(scene.apply(planned, obj)) == []
     assert (line.writes - before[0], line.dry_runs - before[1]) == (1, 0)
 
 
-def test_with_conflicts_that_leave_our_change_the_same_it_is_written_in_the_end(
-    scene: Scene, kubernetes_api, line: Line
-):
+def with_conflicts_that_leave_our_change_the_same_it_is_written_in_the_end(
+    scene: Scene, direct: Cluster, line: Line
+) -> None:
     scene.deploy(scene.config_map(a="1"))
     planned = scene.plan(obj := scene.config_map(a="2"))
-    line.troubles = [meanwhile(elsewhere(scene, kubernetes_api, key)) for key in ("x", "y", "z")]
+    line.troubles = [meanwhile(elsewhere(scene, direct, key)) for key in ("x", "y", "z")]
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is OutcomeState.DONE, outcome.message
     assert scene.live(obj)["data"]["a"] == "2"
     assert line.troubles == []
 
 
-def test_with_a_conflict_that_changes_what_we_would_change_nothing_is_written(scene: Scene, kubernetes_api, line: Line):
+def with_a_conflict_that_changes_what_we_would_change_nothing_is_written(
+    scene: Scene, direct: Cluster, line: Line
+) -> None:
     scene.deploy(scene.config_map(a="1", keep="1"))
     planned = scene.plan(obj := scene.config_map(a="2", keep="1"))
     live = scene.live(obj)
-    line.troubles = [meanwhile(lambda: kubernetes_api.replace({**live, "data": {"a": "1"}}))]
+    line.troubles = [meanwhile(lambda: direct.replace({**live, "data": {"a": "1"}}))]
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is OutcomeState.FAILED
     assert "would also change data.keep" in outcome.message
     assert scene.live(obj)["data"] == {"a": "1"}
 
 
-def test_with_a_conflict_rebased_away_nothing_is_left_to_write(scene: Scene, kubernetes_api, line: Line):
+def with_a_conflict_rebased_away_nothing_is_left_to_write(scene: Scene, direct: Cluster, line: Line) -> None:
     """Somebody made our change before us; it is there, and not a field of it is taken from anybody."""
     scene.deploy(scene.config_map(a="1"))
     planned = scene.plan(obj := scene.config_map(a="2"))
     live = scene.live(obj)
-    line.troubles = [meanwhile(lambda: kubernetes_api.replace({**live, "data": {"a": "2"}}))]
+    line.troubles = [meanwhile(lambda: direct.replace({**live, "data": {"a": "2"}}))]
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is OutcomeState.UNCHANGED
     assert line.writes == 2
+
+
+# kapp's tests of the same name (provisioning.md 3.1): what was agreed is written though others write, and no more.
+CONFLICTS: dict[str, Callable[[Scene, Cluster, Line], None]] = {
+    "WithoutConflict": without_a_conflict_a_change_is_one_write,
+    "WithConflict": with_conflicts_that_leave_our_change_the_same_it_is_written_in_the_end,
+    "WithConflict, approved diff no longer matches": (
+        with_a_conflict_that_changes_what_we_would_change_nothing_is_written
+    ),
+    "WithConflictRebasedAway": with_a_conflict_rebased_away_nothing_is_left_to_write,
+}
+
+
+@pytest.mark.parametrize("row", CONFLICTS.values(), ids=CONFLICTS)
+def test_update_retry_on_conflict(
+    scene: Scene, kubernetes_api: Cluster, line: Line, row: Callable[[Scene, Cluster, Line], None]
+) -> None:
+    row(scene, kubernetes_api, line)
 
 
 @pytest.mark.parametrize(

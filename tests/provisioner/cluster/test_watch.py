@@ -10,7 +10,7 @@ import pytest
 from provisioner.cluster.watch import failing_pods, until_gone, until_settled
 from provisioner.errors import UnknownKind
 from provisioner.values import HealthState, Identity, ObjectRef
-from tests.provisioner.cluster.scene import Scene
+from tests.provisioner.cluster.scene import Scene, until_allowed
 
 
 def test_what_is_current_already_is_settled_at_once(scene: Scene):
@@ -59,6 +59,7 @@ def test_an_identity_that_may_not_watch_still_learns_what_it_may_get(scene: Scen
             subjects=[subject],
         ),
     )
+    until_allowed(scene, Identity("getter"), "get", "configmaps")
     getter = scene.cluster.acting_as(Identity("getter"))
     found = until_settled(getter, [ObjectRef.of(obj)], timeout_seconds=15)
     assert found[ObjectRef.of(obj)].state is HealthState.CURRENT

@@ -1,0 +1,88 @@
+"""No review of one round counts in another, whoever gave it and through which door (security.md S04)."""
+
+from __future__ import annotations
+
+import pytest
+
+from approvals.models import Finding, Report, Request, Review, Verdict
+from approvals.steps import deploy
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.core.test_policies import allow, look, save
+from tests.approvals.core.test_waivers import approve
+
+PEOPLES = [one for one in Review.Channel if one is not Review.Channel.POLICY]
+
+
+@pytest.fixture
+def request_(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return world.in_review(Request.objects.get())
+
+
+def next_round(request: Request, subject_digest: str = f"sha256:{'2' * 64}") -> Request:
+    """The same request a round later; the same content, for a request has but one."""
+    Request.objects.filter(pk=request.pk).update(state="stale", round=request.round + 1)
+    request.refresh_from_db()
+    found = world.in_review(request)
+    Request.objects.filter(pk=request.pk).update(subject_digest=subject_digest)
+    found.refresh_from_db()
+    return found
+
+
+@pytest.mark.parametrize("channel", PEOPLES)
+@pytest.mark.parametrize("has_same_digest", [False, True], ids=["another subject", "even of the same subject"])
+def test_S04_what_a_person_said_of_one_round_is_not_said_of_the_next(
+    here: World, request_: Request, channel: str, has_same_digest: bool
+) -> None:
+    approve(request_, here.ada, channel=channel)
+    assert look(request_).state == "approved"
+    again = next_round(request_, request_.subject_digest) if has_same_digest else next_round(request_)
+    assert look(again).state == "in_review"
+    assert list(Verdict.objects.values_list("round", flat=True)) == [1]
+    with pytest.raises(deploy.Waiting, match="not every approval counts any more"):
+        deploy.check_reviewers(again)
+
+
+def test_S04_a_person_says_it_of_the_next_round_anew(here: World, request_: Request) -> None:
+    approve(request_, here.ada)
+    look(request_)
+    again = next_round(request_)
+    approve(again, here.ada)
+    assert look(again).state == "approved"
+
+
+def test_S04_a_denial_of_one_round_does_not_deny_the_next(here: World, request_: Request) -> None:
+    approve(request_, here.ada, decision="Deny")
+    again = next_round(request_)
+    approve(again, here.ada)
+    assert look(again).state == "approved"
+
+
+def test_S04_a_grant_is_asked_anew_about_what_the_next_round_found(here: World, request_: Request) -> None:
+    allow(here, save(here))
+    assert look(request_).state == "approved"
+    again = next_round(request_)
+    found = Report.objects.get(request=again, round=2)
+    Finding.objects.create(
+        report=found,
+        position=0,
+        rule="RB-01",
+        section="permissions",
+        severity="dangerous",
+        message="m",
+        fingerprint="f",
+    )
+    assert look(again).state == "in_review"
+    assert list(Review.objects.values_list("round", flat=True)) == [1]
+
+
+def test_S04_a_new_request_for_the_same_content_begins_without_reviews(here: World, request_: Request) -> None:
+    approve(request_, here.ada)
+    Request.objects.update(state="failed")
+    deployment = request_.deployment
+    obj = world.seen("strimzi", world.spec(progressDeadlineMinutes=5), uid=deployment.uid, generation=2)
+    world.wish(here.cluster, obj, here.rita)
+    second = world.in_review(Request.objects.get(number=2))
+    assert second.content_id == request_.content_id
+    assert look(second).state == "in_review"

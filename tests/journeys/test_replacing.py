@@ -1,0 +1,124 @@
+"""An approved replacement that would be refused by now: the old object stays, and it goes on once it may."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import yaml
+
+from approvals.models import BundleDeployment
+from provisioner.errors import InvalidObject
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+IN_FORCE_SECONDS = 20.0
+ADMISSION = "admissionregistration.k8s.io/v1"
+NEW = "registry.example.com/migrate:2"
+
+
+def job(name: str, image: str) -> dict[str, Any]:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "migrate", "image": image}]}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": {"spec": pod}}}
+
+
+def bundle(version: int) -> dict[str, bytes]:
+    made = yaml.safe_dump(job("migrate", NEW.replace(":2", f":{version}")))
+    return bundles.app("harbour", "1") | {"manifests/50.yaml": made.encode()}
+
+
+def wish(station: Station, registry: Registry, version: int) -> BundleDeployment:
+    name = f"{station.namespace}-replacing"
+    return station.wish(name, bundles.image(registry, name, bundle(version), str(version)))
+
+
+@contextmanager
+def policy(station: Station) -> Iterator[None]:
+    """No Job of the station's namespace may have the new image, from the moment that this is in force."""
+    rules = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["jobs"]}
+    here = {"matchLabels": {"kubernetes.io/metadata.name": station.namespace}}
+    says = f"request.operation == 'DELETE' || object.spec.template.spec.containers.all(it, it.image != '{NEW}')"
+    name = f"{station.namespace}-jobs"
+    made = {
+        "apiVersion": ADMISSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"namespaceSelector": here, "resourceRules": [rules]},
+            "validations": [{"expression": says, "message": "that image may not run here"}],
+        },
+    }
+    binding = {
+        "apiVersion": ADMISSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }
+    for one in (made, binding):
+        station.api.create(one)
+    wait(station, is_refused=True)
+    try:
+        yield
+    finally:
+        for one in (binding, made):
+            station.api.delete(ObjectRef.of(one))
+    wait(station, is_refused=False)
+
+
+def wait(station: Station, *, is_refused: bool) -> None:
+    end = time.monotonic() + IN_FORCE_SECONDS
+    for number in itertools.count():
+        probe = job(f"probe-{number}", NEW)
+        probe["metadata"]["namespace"] = station.namespace
+        try:
+            station.api.apply(probe, field_manager="probe", dry_run=True)
+            found = False
+        except InvalidObject:
+            found = True
+        if found is is_refused:
+            return
+        assert time.monotonic() < end, "the policy is never taken up"
+        time.sleep(0.2)
+
+
+def test_a_replacement_that_is_refused_since_its_approval_waits_with_the_old_object(
+    station: Station, registry: Registry
+) -> None:
+    deployment = wish(station, registry, 1)
+    station.work()
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    before = station.get("job", "migrate", "-n", station.namespace)["metadata"]["uid"]
+    wish(station, registry, 2)
+    station.work()
+    station.agree(deployment)
+    with policy(station):
+        station.work()
+        request = station.latest(deployment)
+        assert (request.state, request.problem_code, request.round) == ("approved", "waiting", 1)
+        assert "has to be deleted to be made anew, and would then be refused" in request.problem
+        assert "that image may not run here" in request.problem
+        assert station.get("job", "migrate", "-n", station.namespace)["metadata"]["uid"] == before
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem
+    live = station.get("job", "migrate", "-n", station.namespace)
+    assert live["metadata"]["uid"] != before
+    assert live["spec"]["template"]["spec"]["containers"][0]["image"] == NEW
+
+
+def test_a_replacement_that_would_be_refused_is_told_before_anybody_approves_it(
+    station: Station, registry: Registry
+) -> None:
+    deployment = wish(station, registry, 1)
+    station.work()
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    with policy(station):
+        wish(station, registry, 2)
+        station.work()
+    told = station.latest(deployment).reports.get().findings.values_list("message", flat=True)
+    assert [one for one in told if "would then be refused" in one and "that image may not run here" in one], list(told)

@@ -1,0 +1,86 @@
+"""What an approval stands for when the cluster moves before it is applied (security.md S04), on either API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals.models import BundleDeployment, Request, Review
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+EDITOR = "kubectl-edit"
+
+
+class Approved:
+    """The second version of an application, approved by alice, at which no worker has looked since."""
+
+    def __init__(self, station: Station, registry: Registry):
+        self.station, self.registry = station, registry
+        self.name = f"{station.namespace}-sticky"
+        self.deployment = self.wish("1")
+        assert station.approve(self.deployment).state == "applied", station.latest(self.deployment).problem
+        self.wish("2")
+        self.request = station.agree(self.deployment)
+
+    def wish(self, version: str) -> BundleDeployment:
+        source = bundles.image(self.registry, self.name, bundles.app(self.name, version), version)
+        deployment = self.station.wish(self.name, source)
+        self.station.work()
+        return deployment
+
+    @property
+    def config(self) -> ObjectRef:
+        return ObjectRef("", "v1", "ConfigMap", self.station.namespace, self.name)
+
+    def live(self) -> dict[str, Any]:
+        found = self.station.api.get(self.config)
+        assert found is not None
+        return found
+
+    def edit(self, **data: str) -> None:
+        live = self.live()
+        self.station.api.replace({**live, "data": data}, field_manager=EDITOR)
+
+    def work(self) -> Request:
+        self.station.work()
+        return Request.objects.get(pk=self.request.pk)
+
+
+@pytest.fixture
+def approved(any_station: Station, registry: Registry) -> Approved:
+    return Approved(any_station, registry)
+
+
+def test_S04_an_approval_stands_where_less_is_left_to_do_than_was_reviewed(approved: Approved) -> None:
+    approved.edit(version="2")
+    version = approved.live()["metadata"]["resourceVersion"]
+    applied = approved.work()
+    assert (applied.state, applied.round) == ("applied", 1), applied.problem
+    assert Review.objects.filter(request=applied).count() == 1
+    assert approved.live()["metadata"]["resourceVersion"] == version
+
+
+def test_S04_an_approval_does_not_stand_for_more_than_was_reviewed(approved: Approved) -> None:
+    approved.station.api.delete(approved.config)
+    again = approved.work()
+    assert (again.state, again.round) == ("in_review", 2), again.problem
+    assert approved.station.api.get(approved.config) is None
+    approved.station.approve(approved.deployment)
+    assert approved.live()["data"] == {"version": "2"}
+    assert list(Review.objects.filter(request=again).values_list("round", flat=True)) == [1, 2]
+
+
+def test_S04_an_approval_never_stands_for_other_bytes(approved: Approved) -> None:
+    approved.wish("3")
+    other = approved.station.latest(approved.deployment)
+    assert (other.state, other.reviews.count()) == ("in_review", 0)
+    assert Request.objects.get(pk=approved.request.pk).state == "superseded"
+    assert approved.live()["data"] == {"version": "1"}
+    approved.wish("2")
+    same_bytes = approved.station.latest(approved.deployment)
+    assert same_bytes.content_id == approved.request.content_id
+    assert (same_bytes.state, same_bytes.reviews.count()) == ("in_review", 0)

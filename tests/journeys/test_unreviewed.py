@@ -1,0 +1,247 @@
+"""Deletions that nobody has to review, where the operator allows it (security.md S15), on either API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals import services
+from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Review, Verdict
+from approvals.steps.unreviewed import WORDS
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+
+class Leaving:
+    """A deployment of a Deployment, its account and a ConfigMap, which runs and may be deleted."""
+
+    def __init__(self, station: Station, registry: Registry, settings: Any):
+        self.station, self.registry, self.settings = station, registry, settings
+        self.name = f"{station.namespace}-leaving"
+
+    def runs(self, *more: dict[str, Any], is_allowed: bool = True) -> None:
+        self.allow(is_allowed)
+        files = bundles.app(self.name, "1") | {
+            f"manifests/9{n}.yaml": yaml.safe_dump(it).encode() for n, it in enumerate(more)
+        }
+        self.deployment: BundleDeployment = self.station.wish(self.name, bundles.image(self.registry, self.name, files))
+        self.station.work()
+        assert self.station.approve(self.deployment).state == "applied", self.station.latest(self.deployment).problem
+        self.station.look_after(self.deployment)
+
+    def allow(self, is_allowed: bool) -> None:
+        self.settings.PRATIQUE = {**self.settings.PRATIQUE, "UNREVIEWED_DELETIONS": is_allowed}
+
+    def delete(self, **options: Any) -> Request:
+        rita = self.station.people["rita"]
+        services.delete_deployment(by=rita, deployment=self.deployment, via="browser", **options)
+        return self.work()
+
+    def pause(self, is_paused: bool) -> None:
+        rita = self.station.people["rita"]
+        services.pause_deployment(by=rita, deployment=self.deployment, is_paused=is_paused, reason="", via="browser")
+
+    def work(self) -> Request:
+        self.station.work()
+        return self.station.latest(self.deployment)
+
+    def is_there(self) -> bool:
+        return (
+            self.station.api.get(ObjectRef("apps", "v1", "Deployment", self.station.namespace, self.name)) is not None
+        )
+
+    def ref(self, kind: str, name: str) -> ObjectRef:
+        return ObjectRef("", "v1", kind, self.station.namespace, name)
+
+    def waits_for_review(self, request: Request) -> bool:
+        return (request.purpose, request.state, self.is_there()) == ("delete", "in_review", True)
+
+
+@pytest.fixture
+def leaving(any_station: Station, registry: Registry, settings: Any) -> Leaving:
+    return Leaving(any_station, registry, settings)
+
+
+def test_S15_what_holds_no_data_goes_without_a_review_and_is_recorded_all_the_same(leaving: Leaving) -> None:
+    leaving.runs()
+    request = leaving.delete()
+    assert (request.purpose, request.state) == ("delete", "applied"), request.problem
+    assert not leaving.is_there()
+    assert InventoryItem.objects.filter(deployment=leaving.deployment).count() == 0
+    assert leaving.station.look_after(leaving.deployment).gone_at is not None
+    assert request.reports.get().actions["delete"] == 3
+    assert not Review.objects.filter(request=request).exists()
+    assert Verdict.objects.get(request=request).subject_digest == request.subject_digest
+    facts = AuditEntry.objects.get(verb="request.approve", request_uid=request.uid).facts
+    assert facts["why"] == WORDS
+
+
+def test_S15_without_the_operators_word_every_deletion_is_reviewed(leaving: Leaving) -> None:
+    leaving.runs(is_allowed=False)
+    assert leaving.waits_for_review(leaving.delete())
+
+
+@pytest.mark.parametrize("kind", ["Secret", "PersistentVolumeClaim"])
+def test_S15_what_holds_data_is_reviewed(leaving: Leaving, kind: str) -> None:
+    claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "hold"}, **(claim if "Claim" in kind else {})}
+    leaving.runs(body)
+    assert leaving.waits_for_review(leaving.delete())
+    assert leaving.station.approve(leaving.deployment).state == "applied"
+
+
+def test_S15_what_somebody_keeps_in_a_config_map_of_ours_is_data(leaving: Leaving) -> None:
+    leaving.runs()
+    live = leaving.station.api.get(leaving.ref("ConfigMap", leaving.name))
+    assert live is not None
+    leaving.station.api.replace({**live, "data": {**live["data"], "state": "kept"}}, field_manager="somebody")
+    assert leaving.waits_for_review(leaving.delete())
+
+
+def hang(leaving: Leaving, kind: str, **rest: Any) -> dict[str, Any]:
+    """Something that is in no inventory, and that the garbage collector takes with our Deployment."""
+    owner = leaving.station.api.get(ObjectRef("apps", "v1", "Deployment", leaving.station.namespace, leaving.name))
+    assert owner is not None
+    named = {key: owner[key] for key in ("apiVersion", "kind")} | {
+        "name": leaving.name,
+        "uid": owner["metadata"]["uid"],
+    }
+    meta = {"name": "hung", "namespace": leaving.station.namespace, "ownerReferences": [named]}
+    return leaving.station.api.create({"apiVersion": "v1", "kind": kind, "metadata": meta, **rest})
+
+
+@pytest.mark.parametrize("kind", ["Secret", "PersistentVolumeClaim", "ConfigMap"])
+def test_S15_what_somebody_hung_to_an_object_of_ours_goes_along_and_is_reviewed(leaving: Leaving, kind: str) -> None:
+    leaving.runs()
+    claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    hang(leaving, kind, **(claim if "Claim" in kind else {}))
+    request = leaving.delete()
+    assert leaving.waits_for_review(request)
+    assert f"{kind} {leaving.station.namespace}/hung goes along with Deployment.apps" in request.problem
+    assert leaving.station.approve(leaving.deployment).state == "applied"
+
+
+def test_S15_what_is_hung_to_it_while_it_waits_is_seen_at_the_gate(leaving: Leaving) -> None:
+    leaving.runs()
+    leaving.pause(True)
+    assert leaving.delete().state == "approved"
+    hang(leaving, "Secret")
+    leaving.pause(False)
+    request = leaving.work()
+    assert request.round == 2
+    assert leaving.waits_for_review(request)
+
+
+def test_S15_somebodys_token_of_an_account_of_ours_goes_along_and_is_reviewed(leaving: Leaving) -> None:
+    leaving.runs()
+    name = {"kubernetes.io/service-account.name": leaving.name}
+    meta = {"name": "token", "namespace": leaving.station.namespace, "annotations": name}
+    token = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": meta}
+    leaving.station.api.create(token)
+    assert leaving.waits_for_review(leaving.delete())
+
+
+def test_S15_what_stays_as_an_orphan_is_reviewed(leaving: Leaving) -> None:
+    leaving.runs()
+    assert leaving.waits_for_review(leaving.delete(policy="Orphan"))
+
+
+def test_S15_a_guard_holds_it_back(leaving: Leaving) -> None:
+    leaving.runs()
+    services.save_policy(
+        by=leaving.station.people["alice"],
+        name="frozen",
+        kind="guard",
+        mode="enforce",
+        cluster=leaving.station.cluster,
+        names=[leaving.name],
+        labels={},
+        expression="false",
+        message="",
+        is_active=True,
+        via="browser",
+    )
+    assert leaving.waits_for_review(leaving.delete())
+
+
+def test_S15_where_nobody_knows_who_asked_it_is_reviewed(leaving: Leaving) -> None:
+    leaving.runs()
+    rita = leaving.station.people["rita"]
+    services.delete_deployment(by=rita, deployment=leaving.deployment, via="browser")
+    Request.objects.filter(purpose="delete").update(is_requester_known=False, requesters=[])
+    request = leaving.work()
+    assert leaving.waits_for_review(request)
+    assert "nobody knows who asked" in request.problem
+
+
+def test_S15_while_it_is_paused_nothing_goes(leaving: Leaving) -> None:
+    leaving.runs()
+    leaving.pause(True)
+    request = leaving.delete()
+    assert (request.state, request.problem_code, leaving.is_there()) == ("approved", "waiting", True)
+    assert "is paused" in request.problem
+    leaving.pause(False)
+    assert leaving.work().state == "applied"
+    assert not leaving.is_there()
+
+
+def test_S15_what_came_into_the_inventory_meanwhile_is_looked_at_too(leaving: Leaving) -> None:
+    leaving.runs()
+    leaving.pause(True)
+    assert leaving.delete().state == "approved"
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "late", "namespace": leaving.station.namespace},
+    }
+    made = leaving.station.api.create(secret)
+    place = {"version": "v1", "kind": "Secret", "namespace": leaving.station.namespace, "name": "late"}
+    InventoryItem.objects.create(deployment=leaving.deployment, nonce="n", uid=made["metadata"]["uid"], **place)
+    leaving.pause(False)
+    request = leaving.work()
+    assert request.round == 2
+    assert leaving.waits_for_review(request)
+
+
+def test_S15_what_came_into_a_config_map_meanwhile_is_looked_at_too(leaving: Leaving) -> None:
+    leaving.runs()
+    leaving.pause(True)
+    assert leaving.delete().state == "approved"
+    config = leaving.ref("ConfigMap", leaving.name)
+    live = leaving.station.api.get(config)
+    assert live is not None
+    leaving.station.api.replace({**live, "data": {**live["data"], "state": "kept"}}, field_manager="somebody")
+    leaving.pause(False)
+    request = leaving.work()
+    assert request.round == 2
+    assert leaving.waits_for_review(request)
+    assert leaving.station.api.get(config) is not None
+    assert leaving.station.approve(leaving.deployment).state == "applied"
+
+
+def test_S15_what_people_approved_goes_whatever_came_into_it_meanwhile(leaving: Leaving) -> None:
+    leaving.runs(is_allowed=False)
+    assert leaving.waits_for_review(leaving.delete())
+    leaving.station.agree(leaving.deployment)
+    leaving.allow(True)
+    live = leaving.station.api.get(leaving.ref("ConfigMap", leaving.name))
+    assert live is not None
+    leaving.station.api.replace({**live, "data": {**live["data"], "state": "kept"}}, field_manager="somebody")
+    request = leaving.work()
+    assert (request.state, request.round) == ("applied", 1), request.problem
+
+
+def test_S15_the_operator_takes_it_back_for_what_has_not_begun(leaving: Leaving) -> None:
+    leaving.runs()
+    leaving.pause(True)
+    assert leaving.delete().state == "approved"
+    leaving.allow(False)
+    leaving.pause(False)
+    request = leaving.work()
+    assert request.round == 2
+    assert leaving.waits_for_review(request)
+    assert leaving.station.approve(leaving.deployment).state == "applied"
