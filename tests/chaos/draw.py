@@ -10,10 +10,14 @@ from enum import StrEnum
 
 
 class Scenario(StrEnum):
+    """What each of them does to objects is said in scenarios.py."""
+
     FIRST = "first apply"
     UPDATE = "update"
+    ROLLBACK = "rollback"
     RESTORE = "restore"
     DELETION = "deletion"
+    OPTIONAL = "optional"
 
 
 class Kind(StrEnum):
@@ -33,6 +37,15 @@ class Kind(StrEnum):
 
 
 KILLS = (Kind.KILLED_BEFORE, Kind.KILLED_AFTER)
+# What has to happen at every point. Two that are one thing done in two ways take turns from point to point.
+NAMED: dict[str, tuple[Kind, ...]] = {
+    "the worker is killed": (Kind.KILLED_BEFORE,),
+    "the API server is stopped and started": (Kind.CLUSTER_CRASHED, Kind.CLUSTER_RESTARTED),
+    "the database is cut off": (Kind.DATABASE_CUT,),
+    "the clock jumps": (Kind.CLOCK_FORWARD, Kind.CLOCK_BACK),
+}
+# At so many points of each scenario another worker takes over from one that lives; doubled messages come once.
+RIVALS = 4
 # What only a real control plane is worth the wait for; a worker's death among them, for comparison.
 CLUSTER_HARMS = (Kind.CLUSTER_CRASHED, Kind.STORE_CRASHED, Kind.CLUSTER_RESTARTED, Kind.KILLED_BEFORE)
 # How many other workers are at the same request from the beginning.
@@ -49,36 +62,32 @@ class Harm:
         return f"{self.scenario}: {self.kind} at event {self.event}"
 
 
-def drawn(
-    points: Mapping[Scenario, int], kinds: Iterable[Kind], count: int, seed: int, *, part: int = 0, parts: int = 1
-) -> list[Harm]:
-    """`count` harms, alike for the same seed: kill -9 at every point first, then everything else that can happen.
+def drawn(points: Mapping[Scenario, int], seed: int, *, part: int = 0, parts: int = 1) -> list[Harm]:
+    """Everything that NAMED says at every point, then a few of the rest; alike for the same seed.
 
-    `points` is how many events each scenario has; a point lies before each of them, and one after the last. No kind of
-    harm meets a scenario twice before every kind has met every scenario once. Of `parts`, each counts its own events
-    and gets its share of `count`: the kills at every `parts`-th point, whatever the others have counted.
+    `points` is how many events each scenario has; a point lies before each of them, and for kill -9 one after the last.
+    Left to chance are which of two that take turns begins, where a rival takes over, and the order. Of `parts`, each
+    counts its own events and takes every `parts`-th point, whatever the others have counted.
     """
     chance = random.Random(seed)
-    kills = [Harm(scenario, Kind.KILLED_BEFORE, event) for scenario in points for event in _events(points[scenario])]
-    kills += [Harm(scenario, Kind.KILLED_AFTER, last) for scenario, last in points.items()]
-    known = set(kills)
-    kills = [harm for harm in kills if _point(harm)[1] % parts == part]
-    chance.shuffle(kills)
-    others = [
-        Harm(scenario, kind, event)
-        for kind in kinds
-        for scenario in points
-        # Doubled messages come all the time, not at an event.
-        for event in (_events(points[scenario]) if kind is not Kind.DOUBLED else [1])
-    ]
-    chance.shuffle(others)
-    turns: dict[tuple[Scenario, Kind], int] = defaultdict(int)
-    ordered = []
-    for harm in others:
-        turns[harm.scenario, harm.kind] += 1
-        ordered.append((turns[harm.scenario, harm.kind], harm))
-    rest = [harm for _, harm in sorted(ordered, key=lambda it: it[0]) if harm not in known]
-    return [*kills, *rest[part::parts]][: len(range(part, count, parts))]
+    harms = [Harm(scenario, Kind.KILLED_AFTER, last) for scenario, last in points.items()]
+    for turns in NAMED.values():
+        first = chance.randrange(len(turns))
+        harms += [
+            Harm(scenario, turns[(first + event) % len(turns)], event)
+            for scenario, last in points.items()
+            for event in _events(last)
+        ]
+    for scenario in Scenario:
+        # Drawn for a length that is no scenario's, so that parts which counted one event more or less agree.
+        places = [chance.random() for _ in range(RIVALS)]
+        if scenario in points:
+            events = {1 + int(place * points[scenario]) for place in places}
+            harms += [Harm(scenario, Kind.RIVAL, event) for event in sorted(events)]
+            harms.append(Harm(scenario, Kind.DOUBLED, 1))
+    mine = [harm for harm in harms if _point(harm)[1] % parts == part]
+    chance.shuffle(mine)
+    return mine
 
 
 def drawn_by_class(
@@ -103,11 +112,25 @@ def drawn_by_class(
     return harms[:count]
 
 
-def unvisited(points: Mapping[Scenario, int], died: Iterable[Harm]) -> list[str]:
-    """The points at which no worker was killed, of those that `died` there."""
-    visited = {_point(harm) for harm in died if harm.kind in KILLS}
-    every = [(scenario, point) for scenario, last in points.items() for point in _events(last + 1)]
-    return [f"{scenario}: point {point}" for scenario, point in every if (scenario, point) not in visited]
+def unvisited(points: Mapping[Scenario, int], happened: Iterable[Harm]) -> list[str]:
+    """The points at which something that NAMED says did not happen."""
+    visited = {(what, *_point(harm)) for harm in happened for what in _names(harm.kind)}
+    every = [
+        (what, scenario, point)
+        for what, turns in NAMED.items()
+        for scenario, last in points.items()
+        for point in _events(last + (turns[0] in KILLS))
+    ]
+    return [
+        f"{scenario}: {what} at point {point}"
+        for what, scenario, point in every
+        if (what, scenario, point) not in visited
+    ]
+
+
+def _names(kind: Kind) -> list[str]:
+    alike = Kind.KILLED_BEFORE if kind is Kind.KILLED_AFTER else kind
+    return [what for what, turns in NAMED.items() if alike in turns]
 
 
 def _point(harm: Harm) -> tuple[Scenario, int]:

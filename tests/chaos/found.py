@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Mapping
 from typing import Any
 
 from approvals.audit import verify_chain
-from approvals.models import AuditEntry, BundleDeployment, Request
+from approvals.models import AuditEntry, BundleDeployment, OptionalObject, Request
 from approvals.steps.inventory import ref_of
 from tests.chaos.draw import Scenario
+from tests.chaos.scenarios import PATIENCE_SECONDS, WIDGETS
 from tests.controlplane.endpoint import Endpoint, Refused
 
 VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "annotations", "selfLink")
 # Every kind that the bundles hold: an orphan is one of these.
-KINDS = ("api/v1 configmaps", "api/v1 serviceaccounts", "api/v1 services", "apis/apps/v1 deployments")
+KINDS = (
+    "api/v1 configmaps",
+    "api/v1 serviceaccounts",
+    "api/v1 services",
+    "apis/apps/v1 deployments",
+)
+OF_NO_NAMESPACE = (f"apis/{WIDGETS}/v1 widgets",)
 # Kubernetes' own, made and written when its controllers come by.
 OF_THE_CLUSTER = ("configmaps kube-root-ca.crt", "serviceaccounts default")
 CONTROLLERS = "kube-controller-manager"
 CUSTOM = "/apis/core.rukpak.io/v1alpha2"
 
 
-def found(scenario: Scenario, endpoint: Endpoint, request: Request) -> dict[str, Any]:
-    """The request, its revisions and audit, every object of its namespace, and whose each of them is by the records."""
+def uids(endpoint: Endpoint, namespace: str) -> dict[str, str]:
+    """Of every object in the namespace, to tell afterwards which one is still the same."""
+    return {key: str(obj["metadata"]["uid"]) for key, obj in live_objects(endpoint, namespace).items()}
+
+
+def found(scenario: Scenario, endpoint: Endpoint, request: Request, before: Mapping[str, str]) -> dict[str, Any]:
+    """The request, its revisions and audit, every object of its namespace, and whose each of them is by the records.
+
+    `before` is what `uids` were when it was approved.
+    """
     request.refresh_from_db()
     deployment = BundleDeployment.objects.get(pk=request.deployment_id)
     namespace = str(request.spec["installNamespace"])
-    live = _live(endpoint, namespace)
+    live = live_objects(endpoint, namespace)
     verbs = AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number").values_list("verb", flat=True)
     everything = {
         "scenario": scenario,
@@ -35,7 +52,12 @@ def found(scenario: Scenario, endpoint: Endpoint, request: Request) -> dict[str,
         "active": deployment.active_revision and deployment.active_revision.number,
         "is_gone": deployment.gone_at is not None,
         "objects": {key: _meaning(obj) for key, obj in live.items()},
+        "is_same": {key: obj["metadata"]["uid"] == before[key] for key, obj in live.items() if key in before},
         "inventory": _inventory(deployment, live),
+        "left out": list(
+            OptionalObject.objects.filter(revision__request=request).values_list("name", "state", "problem")
+        ),
+        "planned": _planned(request),
         "audit": list(verbs),
         "is_chain_whole": verify_chain().is_whole,
         "wish": _wish(endpoint, deployment),
@@ -45,13 +67,21 @@ def found(scenario: Scenario, endpoint: Endpoint, request: Request) -> dict[str,
     return dict(json.loads(json.dumps(everything, sort_keys=True).replace(namespace, "NS")))
 
 
-def _live(endpoint: Endpoint, namespace: str) -> dict[str, dict[str, Any]]:
+def live_objects(endpoint: Endpoint, namespace: str) -> dict[str, dict[str, Any]]:
     live = {}
-    for kind in KINDS:
+    places = [(kind, f"/namespaces/{namespace}") for kind in KINDS] + [(kind, "") for kind in OF_NO_NAMESPACE]
+    for kind, place in places:
         group, plural = kind.split()
-        for obj in endpoint.ask("GET", f"/{group}/namespaces/{namespace}/{plural}")["items"]:
+        listed = _asked(endpoint, f"/{group}{place}/{plural}") or {}
+        for obj in listed.get("items", ()):
             live[f"{plural} {obj['metadata']['name']}"] = obj
     return {key: obj for key, obj in live.items() if key not in OF_THE_CLUSTER}
+
+
+def _planned(request: Request) -> dict[str, str]:
+    """What the approved plan does to each object."""
+    actions = request.reports.get(round=request.round).body["plan"]["actions"]
+    return {f"{one['ref']['kind']} {one['ref']['name']}": one["action"] for one in actions}
 
 
 def _inventory(deployment: BundleDeployment, live: dict[str, dict[str, Any]]) -> dict[str, bool]:
@@ -92,9 +122,26 @@ def _mirror(endpoint: Endpoint, name: str) -> str | None:
 
 
 def _asked(endpoint: Endpoint, path: str) -> dict[str, Any] | None:
-    try:
-        return dict(endpoint.ask("GET", path))
-    except Refused as exc:
-        if exc.status == 404:
-            return None
-        raise
+    """None where it is not there. A server that has just started may say 429 of what it does not serve yet."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return dict(endpoint.ask("GET", path))
+        except Refused as exc:
+            if exc.status == 404:
+                return None
+            if exc.status != 429 or time.monotonic() > end:
+                raise
+        time.sleep(0.2)
+
+
+def differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
+    """What was found that was not expected, by its path."""
+    told: dict[str, Any] = {}
+    for key in sorted(found.keys() | expected.keys()):
+        ours, theirs = found.get(key), expected.get(key)
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            told |= {f"{key}: {path}": value for path, value in differences(ours, theirs).items()}
+        elif ours != theirs:
+            told[key] = (ours, theirs)
+    return told

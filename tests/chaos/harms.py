@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,20 +34,32 @@ BESIDE_SECONDS = 0.1
 WRITTEN = re.compile(r'\s*(?:INSERT INTO|UPDATE|DELETE FROM) "(?:approvals_)?(\w+)"')
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The row that whoever works holds: a request's, or a deployment's at drift's door."""
+
+    table: str
+    key: int
+
+
 @dataclass
 class Hurting:
-    """Installed in one worker process; `log` gets a line for every event.
+    """Installed in one worker process; `log` gets a line for every event, and the file `happened` is there once it was.
 
     `takes` is what somebody else does to the cluster just before this worker's first write of the bundle there. What
     it mirrors of its own objects before that, such as why it tries later, is none: the plan would be found stale.
     """
 
     harm: Harm
-    request_id: int
+    claim: Claim
     database_url: str
     log: Path
     keeper: Keeper
     takes: Callable[[], None]
+
+    @property
+    def happened(self) -> Path:
+        return self.log.with_suffix(".happened")
 
     def install(self) -> None:
         self._numbers = itertools.count(1)
@@ -65,7 +77,7 @@ class Hurting:
         def write(*words: Any, **named: Any) -> Any:
             if named.get("dry_run"):
                 return original(*words, **named)
-            if not self._is_taken and not _is_own(words[1]):
+            if not self._is_taken and not is_own(words[1]):
                 self._is_taken = True
                 self.takes()
             return self._event(f"{name} in the cluster", lambda: original(*words, **named))
@@ -96,14 +108,16 @@ class Hurting:
         with self.log.open("a") as log:
             log.write(f"{name}\n")
         kind = self.harm.kind if number == self.harm.event else Kind.NOTHING
-        if kind in self._harms():
-            self._harms()[kind]()
+        if kind in self._harms:
+            self._harms[kind]()
+            self.happened.touch()
         answer = do()
         if kind is Kind.KILLED_AFTER:
             _die()
         return answer
 
-    def _harms(self) -> dict[Kind, Callable[[], object]]:
+    @property
+    def _harms(self) -> Mapping[Kind, Callable[[], object]]:
         """What is done just before the event."""
         return {
             Kind.KILLED_BEFORE: _die,
@@ -127,21 +141,22 @@ class Hurting:
         """As if this worker had stood still for longer than its claim lasts, until another one has the request."""
         with psycopg.connect(self.database_url, autocommit=True) as other:
             other.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
-            lapsed = "UPDATE approvals_request SET claimed_until = '2020-01-01' WHERE id = %s RETURNING claimed_by"
+            table = self.claim.table
+            lapsed = f"UPDATE {table} SET claimed_until = '2020-01-01' WHERE id = %s RETURNING claimed_by"
             try:
-                holder = other.execute(lapsed, [self.request_id]).fetchone()
+                holder = other.execute(lapsed, [self.claim.key]).fetchone()
             except psycopg.errors.LockNotAvailable:
                 # This worker itself holds the row in an open transaction: nobody takes it from there.
                 self.harm = replace(self.harm, event=self.harm.event + 1)
                 return
             end = time.monotonic() + HANDOVER_SECONDS
-            asked = "SELECT claimed_by FROM approvals_request WHERE id = %s"
-            while other.execute(asked, [self.request_id]).fetchone() == holder and time.monotonic() < end:
+            asked = f"SELECT claimed_by FROM {table} WHERE id = %s"
+            while other.execute(asked, [self.claim.key]).fetchone() == holder and time.monotonic() < end:
                 time.sleep(0.02)
         time.sleep(BESIDE_SECONDS)
 
 
-def _is_own(written: ObjectRef | dict[str, Any]) -> bool:
+def is_own(written: ObjectRef | dict[str, Any]) -> bool:
     ref = written if isinstance(written, ObjectRef) else ObjectRef.of(written)
     return ref.group == "core.rukpak.io"
 

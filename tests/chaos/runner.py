@@ -1,4 +1,4 @@
-"""`python -m tests.chaos.runner`: approved requests carried out again and again, each time hurt at another moment.
+"""`python -m tests.program tests.chaos.runner`: approved requests carried out again and again, each time hurt elsewhere.
 
 Prints a JSON line for every run. A process of its own, because its database, its cluster and its workers are real and
 are killed: nothing of that goes well inside a test run. Started by test_chaos.py.
@@ -8,41 +8,37 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import django
+from django.core.cache import cache
+from django.db import connections
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
-django.setup()
-
-from django.core.cache import cache  # noqa: E402 -- needs the settings above
-from django.db import connections  # noqa: E402 -- needs the settings above
-
-from approvals import tasks  # noqa: E402 -- needs the settings above
-from approvals.access import port  # noqa: E402 -- needs the settings above
-from approvals.lifecycle import OPEN  # noqa: E402 -- needs the settings above
-from approvals.models import BundleDeployment, Request  # noqa: E402 -- needs the settings above
-from approvals.project.celery import app  # noqa: E402 -- needs the settings above
-from provisioner.cluster.api import Cluster as Api  # noqa: E402 -- needs the settings above
-from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, drawn, drawn_by_class  # noqa: E402 -- needs the settings above
-from tests.chaos.found import found  # noqa: E402 -- needs the settings above
-from tests.chaos.harms import Hurting  # noqa: E402 -- needs the settings above
-from tests.chaos.keeper import KUBECONFIG, SOCKET, Keeper  # noqa: E402 -- needs the settings above
-from tests.chaos.rewind import Rewound  # noqa: E402 -- needs the settings above
-from tests.chaos.scenarios import ask, taking  # noqa: E402 -- needs the settings above
-from tests.controlplane.endpoint import Endpoint  # noqa: E402 -- needs the settings above
-from tests.journeys import station as built  # noqa: E402 -- needs the settings above
-from tests.journeys.station import Station  # noqa: E402 -- needs the settings above
-from tests.services.process import Options, Server  # noqa: E402 -- needs the settings above
+from approvals import tasks
+from approvals.access import port
+from approvals.lifecycle import OPEN
+from approvals.models import BundleDeployment, OptionalObject, Request
+from approvals.project.celery import app
+from provisioner.cluster.api import Cluster as Api
+from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, drawn, drawn_by_class
+from tests.chaos.found import found, uids
+from tests.chaos.harms import Claim, Hurting
+from tests.chaos.keeper import KUBECONFIG, SOCKET, Keeper
+from tests.chaos.rewind import Rewound
+from tests.chaos.scenarios import agree, ask, taking
+from tests.controlplane.endpoint import Endpoint
+from tests.journeys import station as built
+from tests.journeys.station import Station
+from tests.services.process import Options, Server
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240.0
@@ -50,22 +46,43 @@ MAX_TURNS = 12
 SETTLE_SECONDS = 180.0
 RIVAL_SECONDS = 0.05
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-ADVANCE, LOOK_AFTER = "approvals.advance", "approvals.look_after"
+ADVANCE, LOOK_AFTER, CORRECT = "approvals.advance", "approvals.look_after", "approvals.correct"
 Message = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An approved request, with the messages that its approval sent."""
+    """An approved request with the messages that its approval sent, or what it left out with those of its API.
+
+    `before` are the uids of the objects that were there then.
+    """
 
     scenario: Scenario
     request_id: int
     deployment_id: int
     namespace: str
+    before: dict[str, str]
+
+    @property
+    def due(self) -> Message:
+        """The message without which nothing goes on."""
+        if self.scenario is Scenario.OPTIONAL:
+            return CORRECT, self.deployment_id
+        return ADVANCE, self.request_id
 
     @property
     def messages(self) -> list[Message]:
-        return [(ADVANCE, self.request_id), (LOOK_AFTER, self.deployment_id)]
+        return [self.due, (LOOK_AFTER, self.deployment_id)]
+
+    @property
+    def claim(self) -> Claim:
+        model = BundleDeployment if self.scenario is Scenario.OPTIONAL else Request
+        return Claim(model._meta.db_table, self.due[1])
+
+    def is_open(self) -> bool:
+        """Whether something is still to be done of it."""
+        waiting = OptionalObject.objects.filter(revision__request=self.request_id, state=OptionalObject.State.WAITING)
+        return Request.objects.filter(pk=self.request_id, state__in=OPEN).exists() or waiting.exists()
 
 
 @dataclass
@@ -80,16 +97,22 @@ class Chaos:
 
     def prepare(self) -> None:
         """A cluster with everything that is there before anything is asked for; the sandbox with the requests too."""
+        self.furnish()
+        if self.is_real:
+            return
+        asked = {one: ask(one, self.station, self.bundles, f"chaos-{one.name.lower()}") for one in Scenario}
+        self.cases = {scenario: self._approved(scenario, wish) for scenario, wish in asked.items()}
+        self._save()
+
+    def furnish(self) -> None:
         endpoint = self._endpoint()
         cluster = built.register(endpoint.kubeconfig("pratique"))
         api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20)
         self.station = Station(cluster, api, "", Path("kubectl"), self.folder / KUBECONFIG)
         self.station.people = {name: built.user(name, cluster) for name in built.PEOPLE}
         built.prepare(api, "chaos")
-        if self.is_real:
-            return
-        asked = {one: ask(one, self.station, self.bundles, f"chaos-{one.name.lower()}") for one in Scenario}
-        self.cases = {scenario: self._approved(scenario, wish) for scenario, wish in asked.items()}
+
+    def _save(self) -> None:
         self._let_go()
         self.keeper.ask("save")
         self.rewound.save()
@@ -101,28 +124,34 @@ class Chaos:
         log.touch()
         told = self._work(case, harm, log)
         events = log.read_text().splitlines()
-        what = found(case.scenario, self._endpoint(), Request.objects.get(pk=case.request_id))
+        has_happened = told["is_killed"] or log.with_suffix(".happened").exists()
+        what = found(case.scenario, self._endpoint(), Request.objects.get(pk=case.request_id), case.before)
         return {
             "scenario": case.scenario,
             "kind": harm.kind,
             "event": harm.event,
             "events": events,
+            "has_happened": has_happened,
             **told,
             "found": what,
         }
 
     def _begin(self, scenario: Scenario, number: int) -> Case:
         if not self.is_real:
-            self.keeper.ask("load")
-            self.rewound.load()
+            self._rewind()
             return self.cases[scenario]
         self._let_go()
         self.station.api = Api.connect(self._endpoint().kubeconfig("admin"), timeout_seconds=20)
         wish = ask(scenario, self.station, self.bundles, f"chaos-{number}x")
         return self._approved(scenario, wish)
 
+    def _rewind(self) -> None:
+        self.keeper.ask("load")
+        self.rewound.load()
+
     def _approved(self, scenario: Scenario, wish: BundleDeployment) -> Case:
-        return Case(scenario, self.station.agree(wish).pk, wish.pk, str(wish.spec["installNamespace"]))
+        request_id, namespace = agree(scenario, self.station, wish), str(wish.spec["installNamespace"])
+        return Case(scenario, request_id, wish.pk, namespace, uids(self._endpoint(), namespace))
 
     def _endpoint(self) -> Endpoint:
         return Endpoint.read(self.folder / KUBECONFIG, Path("kubectl"))
@@ -141,11 +170,11 @@ class Chaos:
             turns += 1
             is_killed |= os.WIFSIGNALED(status)
             self.keeper.ask("ready?")
-            is_open = Request.objects.filter(pk=case.request_id, state__in=OPEN).exists()
+            is_open = case.is_open()
             if turns > 1 and status == 0 and not is_open:
                 break
             messages = [message for message in self._swept(case) if message in case.messages]
-            if is_open and (ADVANCE, case.request_id) not in messages:
+            if is_open and case.due not in messages:
                 return {"is_killed": is_killed, "turns": turns, "is_forgotten": True}
         return {"is_killed": is_killed, "turns": turns, "is_forgotten": False}
 
@@ -153,41 +182,36 @@ class Chaos:
         """What the sweep wakes once claims have lapsed and waits are over: real messages, from a queue in memory."""
         Request.objects.filter(pk=case.request_id).exclude(claimed_until=None).update(claimed_until=LONG_AGO)
         Request.objects.filter(pk=case.request_id).exclude(look_again_at=None).update(look_again_at=LONG_AGO)
-        BundleDeployment.objects.filter(pk=case.deployment_id).update(looked_after_at=LONG_AGO)
+        held = BundleDeployment.objects.filter(pk=case.deployment_id)
+        held.update(looked_after_at=LONG_AGO)
+        held.exclude(claimed_until=None).update(claimed_until=LONG_AGO)
+        OptionalObject.objects.exclude(look_at=None).update(look_at=LONG_AGO)
         list(_messages())
         tasks.sweep()
         return list(_messages())
 
     def _fork(self, case: Case, harm: Harm, log: Path, messages: Sequence[Message]) -> int:
-        pid = os.fork()
-        if pid:
-            return pid
-        code = 0
-        try:
+        def work() -> None:
             self._hurting(case, harm, log).install()
-            _act(messages)
-        except BaseException:  # noqa: BLE001 -- nothing of a fork may go on in its parent's code
-            (self.folder / f"{harm}.error".replace(" ", "-")).write_text(traceback.format_exc())
-            code = 1
-        os._exit(code)
+            act(messages)
+
+        return forked(work, self.folder / f"{harm}.error".replace(" ", "-"))
 
     def _fork_beside(self, case: Case, quiet: Harm) -> int:
         """A worker that gets the same messages, the last one first, until the request is settled."""
-        pid = os.fork()
-        if pid:
-            return pid
-        try:
+
+        def work() -> None:
             self._hurting(case, quiet, Path(os.devnull)).install()
             end = time.monotonic() + SETTLE_SECONDS
-            while Request.objects.filter(pk=case.request_id, state__in=OPEN).exists() and time.monotonic() < end:
+            while case.is_open() and time.monotonic() < end:
                 time.sleep(RIVAL_SECONDS)
-                _act(case.messages[::-1])
-        finally:
-            os._exit(0)
+                act(case.messages[::-1])
+
+        return forked(work, Path(os.devnull))
 
     def _hurting(self, case: Case, harm: Harm, log: Path) -> Hurting:
         takes = taking(case.scenario, self._endpoint(), case.namespace)
-        return Hurting(harm, case.request_id, os.environ["PRATIQUE_DATABASE_URL"], log, self.keeper, takes)
+        return Hurting(harm, case.claim, os.environ["PRATIQUE_DATABASE_URL"], log, self.keeper, takes)
 
     def _waited(self, pid: int) -> int:
         end = time.monotonic() + SETTLE_SECONDS
@@ -205,8 +229,28 @@ class Chaos:
         port._current[:] = [port.RealKubernetes()]
 
 
-def _act(messages: Sequence[Message]) -> None:
-    acts = {ADVANCE: tasks.advance_request, LOOK_AFTER: tasks.look_after_deployment}
+def forked(work: Callable[[], None], error: Path) -> int:
+    """The pid of a fork of this process that does `work`, and nothing else; why it failed is written to `error`."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 0
+    # It lives for a second: what is garbage by then is none of its concern.
+    gc.disable()
+    try:
+        work()
+    except BaseException:  # noqa: BLE001 -- nothing of a fork may go on in its parent's code
+        error.write_text(traceback.format_exc())
+        code = 1
+    os._exit(code)
+
+
+def act(messages: Sequence[Message]) -> None:
+    acts = {
+        ADVANCE: tasks.advance_request,
+        LOOK_AFTER: tasks.look_after_deployment,
+        CORRECT: tasks.correct_deployment,
+    }
     for name, pk in messages:
         acts[name](pk)
 
@@ -223,7 +267,7 @@ def _messages() -> Iterator[Message]:
 
 
 @contextlib.contextmanager
-def _kept(folder: Path, binaries: Path | None) -> Iterator[Keeper]:
+def kept(folder: Path, binaries: Path | None) -> Iterator[Keeper]:
     command = [sys.executable, "-m", "tests.chaos.keeper", "--folder", folder]
     command += ["--binaries", binaries] if binaries else []
     server = Server("keeper", command, folder / "keeper.log", Options(env={"PYTHONPATH": str(ROOT)}))
@@ -240,13 +284,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--bundles", required=True)
-    parser.add_argument("--runs", type=int, required=True, help="of all parts together")
+    parser.add_argument("--runs", type=int, required=True, help="of all parts together at most; 0: all that are drawn")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--part", type=int, default=0)
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--binaries", type=Path, help="those of a real Kubernetes; without them it is the sandbox")
     options = parser.parse_args()
-    with _kept(options.folder, options.binaries) as keeper:
+    with kept(options.folder, options.binaries) as keeper:
         _run(options, keeper)
 
 
@@ -266,9 +310,9 @@ def _run(options: argparse.Namespace, keeper: Keeper) -> None:
 def _harms(options: argparse.Namespace, events: dict[Scenario, list[str]]) -> list[Harm]:
     if options.binaries:
         return drawn_by_class(events, CLUSTER_HARMS, options.runs, options.seed)
-    kinds = [kind for kind in Kind if kind not in (Kind.NOTHING, Kind.STORE_CRASHED)]
     points = {scenario: len(names) for scenario, names in events.items()}
-    return drawn(points, kinds, options.runs, options.seed, part=options.part, parts=options.parts)
+    harms = drawn(points, options.seed, part=options.part, parts=options.parts)
+    return harms[: len(range(options.part, options.runs, options.parts))] if options.runs else harms
 
 
 def _say(told: dict[str, Any]) -> None:

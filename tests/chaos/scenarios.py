@@ -1,4 +1,18 @@
-"""What the workers of a run are at when they are hurt: a request that is approved, and nothing of it done yet."""
+"""What the workers of a run are at when they are hurt: something that is approved, and nothing of it done yet.
+
+Between them the scenarios do everything to an object that an apply can do:
+
+- FIRST creates.
+- UPDATE changes, creates, leaves alone and deletes; it replaces what cannot be changed (an immutable ConfigMap), and
+  adopts what somebody else had made.
+- ROLLBACK asks for the revision before that: it creates again what was deleted, replaces what was replaced, deletes
+  what was made and what was adopted.
+- RESTORE meets an object that somebody takes away from it: it fails, and what ran before is put back.
+- DELETION deletes all, and lets the BundleDeployment go.
+- OPTIONAL was applied without an object whose API was absent. Now it is served, and drift's door creates that object.
+
+Correction of drift has its own test with killed workers (tests/journeys/test_drift_killed.py).
+"""
 
 from __future__ import annotations
 
@@ -8,21 +22,32 @@ from typing import Any
 
 from approvals import services
 from approvals.models import BundleDeployment
+from approvals.watch.optional import Appearances
+from provisioner.cluster.api import Cluster as Api
+from provisioner.values import ObjectRef
 from tests.chaos.draw import Scenario
 from tests.controlplane.endpoint import Endpoint, Refused
 from tests.journeys.station import Station, prepare_namespace
 
-VERSIONS = ("1", "2", "crowded")
+VERSIONS = ("1", "2", "crowded", "optional", "this", "that")
+# Two versions that share one object and have one each of their own (tests/chaos/together.py).
+SHARED = "shared"
 PATIENCE_SECONDS = 30.0
+WIDGETS = "chaos.example.com"
+ADOPTED = "lying"
 
 
 def boat(version: str) -> list[dict[str, Any]]:
-    """Versions that create, change, leave alone and delete; "crowded" is "2" and a Deployment that somebody takes."""
-    number = "1" if version == "1" else "2"
+    """The objects of a version; "crowded" is "2" with a Deployment that somebody takes, and can be put back from."""
+    if version in ("this", "that"):
+        return [_config(SHARED, {"of": version}), _config(version, {"of": version})]
+    number = "2" if version in ("2", "crowded") else "1"
     objects: list[dict[str, Any]] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "boat"}},
         _config("settings", {"version": number}),
         _config("old" if number == "1" else "new", {"a": "b"}),
+        # Nobody puts back what would have to be replaced or to be given back: that takes a review.
+        _config("sealed", {"version": "2" if version == "2" else "1"}) | {"immutable": True},
         {
             "apiVersion": "v1",
             "kind": "Service",
@@ -31,11 +56,22 @@ def boat(version: str) -> list[dict[str, Any]]:
         },
         deployment("boat", number),
     ]
-    return [*objects, deployment("lookout", number)] if version == "crowded" else objects
+    more = {
+        "2": [_config(ADOPTED, {"ours": "yes"})],
+        "crowded": [deployment("lookout", number)],
+        "optional": [_widget()],
+    }
+    return [*objects, *more.get(version, [])]
 
 
 def _config(name: str, content: dict[str, str]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": content}
+
+
+def _widget() -> dict[str, Any]:
+    """Of the whole cluster: while its API is absent nobody can tell that it would need the namespace."""
+    meta = {"name": "boat", "annotations": {"core.rukpak.io/optional": "true"}}
+    return {"apiVersion": f"{WIDGETS}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 1}}
 
 
 def deployment(name: str, version: str) -> dict[str, Any]:
@@ -51,22 +87,43 @@ def deployment(name: str, version: str) -> dict[str, Any]:
 
 
 def ask(scenario: Scenario, station: Station, bundles: str, name: str) -> BundleDeployment:
-    """Bring everything to where a request of `scenario` lies before the reviewers, in a namespace of this name."""
+    """Bring everything to where a request lies before the reviewers, in a namespace of this name.
+
+    What was left out was approved before its API is there, so it is applied already.
+    """
     station.namespace = name
     prepare_namespace(station.api, name)
+    _withdraw_widgets(station.api)
     options = {"onFailure": "RestorePrevious"} if scenario is Scenario.RESTORE else {}
-    asked = station.wish(name, _source(bundles, "1"), **options)
+    asked = station.wish(name, source(bundles, "optional" if scenario is Scenario.OPTIONAL else "1"), **options)
     station.work()
     if scenario is Scenario.FIRST:
         return asked
-    assert station.approve(asked).state == "applied", station.latest(asked).problem
-    station.look_after(asked)
+    _approve(station, asked)
+    if scenario is Scenario.OPTIONAL:
+        return asked
     if scenario is Scenario.DELETION:
         services.delete_deployment(by=station.people["rita"], deployment=asked, via="browser")
+    elif scenario is Scenario.RESTORE:
+        station.wish(name, source(bundles, "crowded"), **options)
     else:
-        station.wish(name, _source(bundles, "crowded" if scenario is Scenario.RESTORE else "2"), **options)
+        _exists(station, _config(ADOPTED, {"theirs": "yes"}))
+        station.wish(name, source(bundles, "2"), collisionProtection="IfNoController")
     station.work()
+    if scenario is Scenario.ROLLBACK:
+        _approve(station, asked)
+        services.rollback_deployment(by=station.people["rita"], deployment=asked, revision=1, via="browser")
+        station.work()
     return asked
+
+
+def agree(scenario: Scenario, station: Station, asked: BundleDeployment) -> int:
+    """Approve it, or serve the API of what was left out; the request that is to be carried out now."""
+    if scenario is not Scenario.OPTIONAL:
+        return station.agree(asked).pk
+    _serve_widgets(station.api)
+    Appearances(station.cluster).look(0.0)
+    return station.latest(asked).pk
 
 
 def taking(scenario: Scenario, endpoint: Endpoint, namespace: str) -> Callable[[], None]:
@@ -76,6 +133,44 @@ def taking(scenario: Scenario, endpoint: Endpoint, namespace: str) -> Callable[[
 
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     return lambda: _create_at_last(endpoint, path, deployment("lookout", "0"))
+
+
+def _approve(station: Station, asked: BundleDeployment) -> None:
+    assert station.approve(asked).state == "applied", station.latest(asked).problem
+    station.look_after(asked)
+
+
+def _exists(station: Station, obj: dict[str, Any]) -> None:
+    station.api.create({**obj, "metadata": {**obj["metadata"], "namespace": station.namespace}}, field_manager="shop")
+
+
+def _serve_widgets(api: Api) -> None:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"widgets.{WIDGETS}"},
+        "spec": {"group": WIDGETS, "scope": "Cluster", "names": names, "versions": [version]},
+    }
+    api.apply(definition, field_manager="others")
+    _await_widgets(api, are_served=True)
+
+
+def _withdraw_widgets(api: Api) -> None:
+    if api.delete(ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"widgets.{WIDGETS}")):
+        _await_widgets(api, are_served=False)
+
+
+def _await_widgets(api: Api, *, are_served: bool) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < end:
+        api.forget_discovery()
+        if (api.resource_of(WIDGETS, "v1", "Widget") is not None) is are_served:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the API of widgets is not {'served' if are_served else 'gone'}")
 
 
 def _create_at_last(endpoint: Endpoint, path: str, obj: dict[str, Any]) -> None:
@@ -93,5 +188,5 @@ def _create_at_last(endpoint: Endpoint, path: str, obj: dict[str, Any]) -> None:
         time.sleep(0.1)
 
 
-def _source(bundles: str, version: str) -> dict[str, Any]:
+def source(bundles: str, version: str) -> dict[str, Any]:
     return {"kind": "http", "http": {"url": f"{bundles}/boat-{version}.tar.gz"}}

@@ -1,0 +1,51 @@
+"""Starts what runs in a process of its own, with a database and a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tests.services.postgresql import Postgres
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 2400
+
+
+@dataclass(frozen=True)
+class Starter:
+    postgres: Postgres
+    bundles: str
+    tmp_path: Path
+
+    def lines(self, module: str, name: str, *words: object) -> list[str]:
+        """What `python -m tests.program MODULE` prints, given a folder, the bundles and `words`."""
+        folder = self.tmp_path / name
+        folder.mkdir()
+        environment = self._environment(folder)
+        run = partial(
+            subprocess.run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
+        migrated = run([sys.executable, "manage.py", "migrate", "--verbosity", "0"])
+        assert migrated.returncode == 0, migrated.stderr
+        every = ["--folder", folder, "--bundles", self.bundles, *words]
+        done = run([sys.executable, "-m", "tests.program", module, *map(str, every)])
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout.splitlines()
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PRATIQUE_SECRET_KEY": "x" * 50,
+            "PRATIQUE_DATABASE_URL": self.postgres.fresh_database(),
+            "PRATIQUE_CONTENT_DIR": str(folder / "content"),
+            "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
+            "PRATIQUE_PLAIN_HTTP": "true",
+            "PRATIQUE_MUTABLE_HTTP": "true",
+            # Nobody listens: the runner takes out what the sweep puts in.
+            "PRATIQUE_REDIS_URL": "memory://",
+            "PRATIQUE_LOG_FORMAT": "json",
+        }
