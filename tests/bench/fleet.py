@@ -17,6 +17,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYMENTS = 10
 MANAGER = "pratique"
+INSTALLER = ("default", "installer")
 
 
 def main(kubeconfig: Path, namespace: str, count: int) -> None:
@@ -31,6 +32,7 @@ def main(kubeconfig: Path, namespace: str, count: int) -> None:
     for path in sorted((ROOT / "deploy/crds").glob("*.yaml")):
         api.apply(yaml.safe_load(path.read_text()), field_manager=MANAGER)
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    api.create(_reader(namespace))
     with ThreadPoolExecutor(16) as pool:
         live = list(
             pool.map(lambda n: api.apply(_config_map(namespace, n), field_manager=MANAGER).object, range(count))
@@ -39,6 +41,18 @@ def main(kubeconfig: Path, namespace: str, count: int) -> None:
     share = count // DEPLOYMENTS
     for number in range(DEPLOYMENTS):
         _deployment(api, cluster, f"{namespace}-{number}", live[number * share : (number + 1) * share])
+
+
+def _reader(name: str) -> dict[str, Any]:
+    """What lets the installer see how its objects are."""
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": INSTALLER[1], "namespace": INSTALLER[0]}],
+    }
 
 
 def _config_map(namespace: str, number: int) -> dict[str, Any]:
@@ -53,7 +67,7 @@ def _deployment(api: Any, cluster: Any, name: str, live: list[dict[str, Any]]) -
     from provisioner.cluster.drift import fingerprint
 
     source = {"kind": "http", "http": {"url": "https://example.com/x.tar.gz"}}
-    spec = {"installNamespace": "default", "serviceAccountName": "installer", "sources": [source]}
+    spec = {"installNamespace": INSTALLER[0], "serviceAccountName": INSTALLER[1], "sources": [source]}
     group = "core.rukpak.io/v1alpha2"
     seen = api.create({"apiVersion": group, "kind": "BundleDeployment", "metadata": {"name": name}, "spec": spec})
     now = timezone.now()
@@ -65,8 +79,8 @@ def _deployment(api: Any, cluster: Any, name: str, live: list[dict[str, Any]]) -
     request = Request.objects.create(deployment=deployment, number=1, state="failed", **about, **times)
     content = Content.objects.create(
         digest=f"sha256:{name}",
-        install_namespace="default",
-        service_account="installer",
+        install_namespace=INSTALLER[0],
+        service_account=INSTALLER[1],
         format="plain",
         object_count=len(live),
         byte_count=1,

@@ -75,17 +75,20 @@ def archive(objects: Sequence[Mapping[str, Any]], name: str, scratch: Path, into
 class Service(Rival):
     """From "approved" to "applied": the gate, what is recorded ahead and after, the claim, and all that is asked again.
 
-    `prepare` is what a reviewer waits for: from the wish to the report.
+    `prepare` is what a reviewer waits for: from the wish to the report. `written` is the seconds that the last apply
+    took from "approved" to "all written".
     """
 
+    written: float
+
     def __init__(self, namespace: str, kubeconfig: Path, folder: Path, *, database: str, queue: str):
-        super().__init__("service", namespace)
+        super().__init__("applied", namespace)
         about = environment(folder, database=database, queue=queue)
         migrate(about)
         self._folder = folder
         self._ends = ExitStack()
         self._address = self._ends.enter_context(served(folder / "served"))
-        command = [sys.executable, "-m", "tests.bench.workload", "stand", str(kubeconfig), namespace]
+        command = [sys.executable, "-m", "tests.program", "tests.bench.workload", "stand", str(kubeconfig), namespace]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._errors = folder / "worker.log"
         log = self._ends.enter_context(self._errors.open("w"))
@@ -106,12 +109,16 @@ class Service(Rival):
         self._does("prepare")
 
     def apply(self) -> None:
-        self._does("apply")
+        (seconds,) = self._does("apply")
+        self.written = float(seconds)
 
-    def _does(self, *words: str) -> None:
+    def _does(self, *words: str) -> list[str]:
         print(*words, file=self._worker.stdin, flush=True)
-        self._hears()
+        return self._hears()
 
-    def _hears(self) -> None:
+    def _hears(self) -> list[str]:
+        """What comes after "done"."""
         said = self._worker.stdout.readline()
-        assert said == "done\n", said + self._errors.read_text()[-4000:]
+        word, *rest = said.split() or [""]
+        assert word == "done", said + self._errors.read_text()[-4000:]
+        return rest

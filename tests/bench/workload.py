@@ -1,17 +1,17 @@
 """Two versions of a bundle go through a whole Pratique, each step in a worker process of its own, which is measured.
 
-python -m tests.bench.workload go KUBECONFIG NAMESPACE URL-OF-VERSION-1 URL-OF-VERSION-2
-python -m tests.bench.workload step REQUEST
-python -m tests.bench.workload stand KUBECONFIG NAMESPACE
+python -m tests.program tests.bench.workload go KUBECONFIG NAMESPACE URL-OF-VERSION-1 URL-OF-VERSION-2
+python -m tests.program tests.bench.workload step REQUEST
+python -m tests.program tests.bench.workload stand KUBECONFIG NAMESPACE
 
 `go` and `step` print a JSON line for every step. `stand` is one worker that does what it reads, line by line: "wish URL",
-"prepare" or "apply", and says "done" after each. The settings come from the environment.
+"prepare" or "apply", and says "done" after each; of an apply also after how many seconds the last object was written.
+The settings come from the environment.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -19,16 +19,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import django
+from django.db.models import Max
+from django.utils import timezone
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
-django.setup()
-
-from approvals.models import Request  # noqa: E402 -- needs the settings above
-from approvals.project import celery  # noqa: E402 -- needs the settings above
-from approvals.steps.advance import advance  # noqa: E402 -- needs the settings above
-from provisioner.cluster.api import Cluster as Api  # noqa: E402 -- needs the settings above
-from tests.controlplane.endpoint import Endpoint  # noqa: E402 -- needs the settings above
+from approvals.models import Request
+from approvals.project import celery
+from approvals.steps.advance import advance
+from provisioner.cluster.api import Cluster as Api
+from tests.controlplane.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from tests.journeys.station import Station
@@ -48,6 +46,7 @@ def stand(kubeconfig: Path, namespace: str) -> None:
     celery.keep_what_is_loaded()
     _say("done")
     for line in sys.stdin:
+        took = ""
         match line.split():
             case ["wish", url]:
                 request = _wished(station, namespace, url)
@@ -55,10 +54,18 @@ def stand(kubeconfig: Path, namespace: str) -> None:
                 advance(request.pk)
                 station.agree(request.deployment)
             case ["apply"]:
-                advance(request.pk)
-                request.refresh_from_db()
-                assert request.state == "applied", (request.state, request.problem)
-        _say("done")
+                took = f" {_applied(request):.6f}"
+        _say(f"done{took}")
+
+
+def _applied(request: Request) -> float:
+    """Apply it: seconds from approved until all is written, which is somewhat before it is called applied."""
+    began = timezone.now()
+    advance(request.pk)
+    request.refresh_from_db()
+    assert request.state == "applied", (request.state, request.problem)
+    (last,) = request.outcomes.aggregate(Max("at")).values()
+    return float((last - began).total_seconds())
 
 
 def _station(kubeconfig: Path, namespace: str) -> Station:
@@ -78,7 +85,7 @@ def _wished(station: Station, name: str, url: str) -> Request:
 
 
 def _step(request: Request, version: int, what: str, state: str) -> None:
-    command = [sys.executable, "-m", "tests.bench.workload", "step", str(request.pk)]
+    command = [sys.executable, "-m", "tests.program", "tests.bench.workload", "step", str(request.pk)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     request.refresh_from_db()
     assert request.state == state, (request.state, request.problem, done.stderr[-3000:])
