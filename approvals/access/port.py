@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import os
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -17,6 +19,8 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
 AUDIENCE = "pratique"
+# Certificates that a kubeconfig names as files are renewed in these files: they are read again after so long.
+KEPT_SECONDS = 600.0
 
 
 class Kubernetes(Protocol):
@@ -38,58 +42,86 @@ class Kubernetes(Protocol):
 
 
 class RealKubernetes:
-    """The port over provisioner.cluster; connections are kept per cluster and kubeconfig."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._connections: dict[int, tuple[str, Api]] = {}
-
-    def connect(self, cluster: models.Cluster) -> Api:
-        key = hashlib.sha256(cluster.kubeconfig.encode()).hexdigest()
-        with self._lock:
-            known = self._connections.get(cluster.pk)
-            if known and known[0] == key:
-                return known[1]
-        api = connect(cluster)
-        with self._lock:
-            self._connections[cluster.pk] = (key, api)
-        return api
+    """The port over provisioner.cluster."""
 
     def ask(self, cluster: models.Cluster, identity: Identity, request: AccessRequest) -> AccessAnswer:
-        return ask_cluster(self.connect(cluster), identity, request)
+        return ask_cluster(_kept.api(cluster), identity, request)
 
     def review_token(self, cluster: models.Cluster, token: str) -> Identity | None:
-        return review_token(self.connect(cluster), token, AUDIENCE)
+        return review_token(_kept.api(cluster), token, AUDIENCE)
 
     def get(self, cluster: models.Cluster, ref: ObjectRef, *, as_person: Identity | None = None) -> Any:
-        api = self.connect(cluster)
+        api = _kept.api(cluster)
         return (api.acting_as(as_person) if as_person else api).get(ref)
 
     def create(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
-        return dict(self.connect(cluster).acting_as(as_person).create(obj))
+        return dict(_kept.api(cluster).acting_as(as_person).create(obj))
 
     def replace(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
-        return dict(self.connect(cluster).acting_as(as_person).replace(obj))
+        return dict(_kept.api(cluster).acting_as(as_person).replace(obj))
 
     def delete(self, cluster: models.Cluster, ref: ObjectRef, *, uid: str, as_person: Identity) -> None:
-        self.connect(cluster).acting_as(as_person).delete(ref, uid=uid)
+        _kept.api(cluster).acting_as(as_person).delete(ref, uid=uid)
 
     def plural_of(self, cluster: models.Cluster, ref: ObjectRef) -> str | None:
-        resource = self.connect(cluster).resource_of(ref.group, ref.version, ref.kind)
+        resource = _kept.api(cluster).resource_of(ref.group, ref.version, ref.kind)
         return resource.plural if resource else None
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """All that decides how a cluster is reached; another process has connections of its own."""
+
+    kubeconfig: str
+    timeout_seconds: float
+    is_trusted: bool
+    process: int
+
+    @classmethod
+    def to(cls, cluster: models.Cluster) -> Way:
+        configuration = settings.PRATIQUE
+        is_trusted = cluster.name in configuration["TRUSTED_KUBECONFIGS"]
+        return cls(cluster.kubeconfig, float(configuration["CLUSTER_TIMEOUT_SECONDS"]), is_trusted, os.getpid())
+
+    def connect(self) -> Api:
+        """As the service itself. Kubeconfigs that name files or commands need the operator's trust (S19)."""
+        if not self.kubeconfig:
+            return Api.in_cluster(timeout_seconds=self.timeout_seconds)
+        return Api.connect(self.kubeconfig, timeout_seconds=self.timeout_seconds, trusted=self.is_trusted)
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    way: Way
+    api: Api
+    at: float
+
+
+class _Kept:
+    """The connections of this process, by cluster: each step would pay for TLS handshakes of its own else."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[int, Connected] = {}
+
+    def api(self, cluster: models.Cluster) -> Api:
+        way, now = Way.to(cluster), time.monotonic()
+        with self._lock:
+            known = self._known.get(cluster.pk)
+        if known and known.way == way and now - known.at < KEPT_SECONDS:
+            return known.api
+        made = Connected(way, way.connect(), now)
+        with self._lock:
+            self._known[cluster.pk] = made
+        return made.api
+
+
+_kept = _Kept()
+
+
 def connect(cluster: models.Cluster) -> Api:
-    """A connection as the service itself. Kubeconfigs that name files or commands need the operator's trust (S19)."""
-    configuration = settings.PRATIQUE
-    timeout = float(configuration["CLUSTER_TIMEOUT_SECONDS"])
-    if not cluster.kubeconfig:
-        return Api.in_cluster(timeout_seconds=timeout)
-    return Api.connect(
-        cluster.kubeconfig,
-        timeout_seconds=timeout,
-        trusted=cluster.name in configuration["TRUSTED_KUBECONFIGS"],
-    )
+    """The cluster as the service itself meets it, over the connections of this process, its discovery read anew."""
+    return _kept.api(cluster).afresh()
 
 
 _current: list[Kubernetes] = [RealKubernetes()]

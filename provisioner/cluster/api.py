@@ -37,7 +37,8 @@ from provisioner.errors import (
 from provisioner.values import Identity, JsonObject, ObjectRef
 
 TIMEOUT_SECONDS = 30.0
-POOL_SIZE = 32
+# As many as the threads of a worker use at once, each applying eight objects at a time.
+POOL_SIZE = 96
 CREDENTIALS_SECONDS = 1.0
 # A kind that is not known may be new: discovery is read again for it, but not more often than this.
 DISCOVERY_AGAIN_SECONDS = 1.0
@@ -109,6 +110,10 @@ class Cluster:
     def acting_as(self, identity: Identity) -> Cluster:
         """The same cluster, every call impersonated."""
         return Cluster(self._transport, self._discovery, identity)
+
+    def afresh(self) -> Cluster:
+        """The same over the same connections, with a discovery of its own that has read nothing yet."""
+        return Cluster(self._transport, self._discovery.afresh(), self.identity)
 
     def close(self) -> None:
         """Drop the idle connections. The cluster can still be used."""

@@ -175,6 +175,9 @@ class Discovery:
                 self._read_at = time.monotonic()
             return self._served
 
+    def afresh(self) -> Discovery:
+        return Discovery(self._fetch)
+
     def forget(self) -> None:
         with self._lock:
             self._served = None

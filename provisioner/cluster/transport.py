@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import orjson
 import urllib3
 from urllib3._collections import HTTPHeaderDict
-from urllib3.exceptions import HTTPError, SSLError
+from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
 
 from provisioner.cluster.failures import Doing, failure_of
 from provisioner.errors import ClusterError, Forbidden, InvalidObject, PratiqueError, Unreachable
@@ -120,7 +120,8 @@ class Transport:
                 preload_content=False,
             )
         except HTTPError as exc:
-            self._back_at = math.inf
+            if not isinstance(exc, ReadTimeoutError):  # slow is not away
+                self._back_at = math.inf
             words = str(exc) if isinstance(exc, SSLError) else type(exc).__name__
             raise Unreachable(f"{call.doing}: {self._host} did not answer ({words})") from exc
         self._back_at = min(self._back_at, time.monotonic())
