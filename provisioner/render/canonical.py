@@ -23,7 +23,8 @@ MAX_DEPTH = 200
 _DOMAIN = b"pratique content v1"
 # What may be a fraction, or an integer past 63 bits, of which there is another form.
 _FRACTION = re.compile(rb"[0-9](?:\.[0-9]|[eE][-+0-9]|[0-9]{18})")
-_SORTED_LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+_SORTED = orjson.OPT_SORT_KEYS
+_SORTED_LINE = _SORTED | orjson.OPT_APPEND_NEWLINE
 
 
 def canonical(value: Any) -> Any:
@@ -57,6 +58,27 @@ def _sorted_keys(mapping: Mapping[Any, Any]) -> list[str]:
 
 def canonical_json(value: Any) -> bytes:
     """The one JSON text of a value: sorted keys, no spaces, UTF-8. Equal values give equal bytes, everywhere."""
+    return _written_quickly(value) or _written(value)
+
+
+def _written_quickly(value: Any) -> bytes:
+    """The same by orjson, of what it writes in that form: b"" says nothing.
+
+    It would write more than JSON knows (NaN as null, a UUID as text): what it has written has to be `value` again.
+    """
+    try:
+        text = orjson.dumps(value, option=_SORTED)
+        return text if _is_plain(text) and orjson.loads(text) == value else b""
+    except (orjson.JSONEncodeError, orjson.JSONDecodeError):
+        return b""
+
+
+def _is_plain(text: bytes) -> bool:
+    """Whether it has nothing like a fraction in it and is nested no deeper than it has brackets."""
+    return text.count(b"{") + text.count(b"[") <= MAX_DEPTH and not _FRACTION.search(text)
+
+
+def _written(value: Any) -> bytes:
     text = json.dumps(_canonical(value, 0), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         return text.encode()
@@ -96,11 +118,8 @@ def _manifest(line: bytes, position: int) -> Manifest:
 
 
 def _read(line: bytes) -> tuple[Any, bool]:
-    """The value of a line, and whether that is all of it and written as it would be again: a no says nothing.
-
-    It is seen quickly of what has nothing like a fraction in it and is nested no deeper than it has brackets.
-    """
-    if line.count(b"{") + line.count(b"[") <= MAX_DEPTH and not _FRACTION.search(line):
+    """The value of a line, and whether that is all of it and written as it would be again: a no says nothing."""
+    if _is_plain(line):
         try:
             entry = orjson.loads(line)
             if orjson.dumps(entry, option=_SORTED_LINE) == line:

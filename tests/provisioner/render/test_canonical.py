@@ -8,8 +8,10 @@ import os
 import random
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import example, given
@@ -47,6 +49,8 @@ REFUSED = {
     "keys of two types": ({1: "a", "1": "b"}, InvalidManifest),
     "bytes": (b"a", InvalidManifest),
     "a set": ({"a": {1}}, InvalidManifest),
+    "a date": ({"a": date(2026, 1, 1)}, InvalidManifest),
+    "a UUID": ([UUID(int=1)], InvalidManifest),
 }
 
 
@@ -77,6 +81,13 @@ def test_the_canonical_text_is_a_fixed_point(value: Any) -> None:
     text = canonical_json(value)
     assert canonical_json(json.loads(text)) == text
     assert load_all(b'{"v":' + text + b"}", name="x.json") == [{"v": canonical(value)}]
+
+
+@given(JSON_VALUES)
+@example({"\U00010000": 1, "\uffff": {"b": "1.5", "a": "\x7f\u2028\"\\\x00"}})
+def test_the_quick_way_writes_what_the_plain_one_would(value: Any) -> None:
+    text = json.dumps(canonical(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    assert canonical_json(value) == text.encode()
 
 
 @given(st.dictionaries(st.text(), JSON_VALUES), st.randoms())
