@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,14 @@ from approvals.steps.evaluate import ballot_of, hold_back, objection_to, reviewe
 from approvals.steps.inventory import DatabaseInventory, installer_of, owned, owner_of, plan_options
 from approvals.steps.notes import Notes
 from approvals.steps.obstacles import Paused, Waiting, check_constraints, check_doable, without_lifted
-from approvals.steps.prepare import account_uid_of, check_account, check_cluster, check_requesters, running_content
+from approvals.steps.prepare import (
+    account_uid_of,
+    check_account,
+    check_cluster,
+    check_cluster_uid,
+    check_requesters,
+    running_content,
+)
 from approvals.steps.reviewers import Waived, is_still_reviewer, reviews_of, waived
 from approvals.steps.unhealthy import wants_restore
 from approvals.steps.unreviewed import goes_along, without_review
@@ -55,16 +62,35 @@ class NoLongerWished(PratiqueError):
     code = "no-longer-wished"
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the gate first asks of the cluster, all at once; the answer, or what it raises, counts in its turn."""
+
+    cluster_uid: Future[str]
+    deployment: Future[dict[str, Any]]
+    account_uid: Future[str]
+
+    @classmethod
+    def ask(cls, beside: ThreadPoolExecutor, request: Request, api: Api) -> Seen:
+        return cls(
+            beside.submit(api.uid),
+            beside.submit(_live_deployment, request, api),
+            beside.submit(account_uid_of, request, api),
+        )
+
+
 def run(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
-    content = _approved_content(request)
-    plan = approved_plan(request)
     if request.state == State.APPROVED:
-        if not _pass_gate(request, api, content, plan):
+        with ThreadPoolExecutor(max_workers=3) as beside:
+            seen = Seen.ask(beside, request, api)
+            content, plan = _approved_content(request), approved_plan(request)
+        if not _pass_gate(request, api, content, plan, seen):
             return
         request = _start(request, worker)
     else:
         check_cluster(request, api)
+        content, plan = _approved_content(request), approved_plan(request)
     _apply(request, api, content, without_lifted(plan), worker)
 
 
@@ -85,16 +111,16 @@ def approved_plan(request: Request) -> Plan:
     return plan
 
 
-def _pass_gate(request: Request, api: Api, content: Content, plan: Plan) -> bool:
+def _pass_gate(request: Request, api: Api, content: Content, plan: Plan, seen: Seen) -> bool:
     """Everything that was true at review is asked again (S25, promises 1 to 3). False: the request became stale.
 
     Reviews stand for the reviewed plan while it does no more than they saw (S04): an object that somebody has brought
     to the reviewed state meanwhile needs no second review, and is then found unchanged.
     """
-    check_cluster(request, api)
-    live = _live_deployment(request, api)
+    check_cluster_uid(request, seen.cluster_uid.result())
+    live = seen.deployment.result()
     check_requesters(request)
-    _check_subject(request, content, plan, account_uid_of(request, api))
+    _check_subject(request, content, plan, seen.account_uid.result())
     if _needs_review_by_now(request):
         _find_stale(request, plan, _NOT_LET_GO)
         return False
@@ -323,10 +349,12 @@ def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> N
         account, live = beside.submit(check_account, request, api), beside.submit(_live_deployment, request, api)
         if not claims.renew(request.pk, worker):
             raise LostClaim("the claim has passed to another worker")
-    account.result()
-    if live.result().get("spec", {}).get("paused"):
-        raise Paused(request.deployment, "what was begun goes on")
-    check_decision(request, reviewed)
+        try:
+            check_decision(request, reviewed)
+        finally:  # what these say counts before that the decision is waited for
+            account.result()
+            if live.result().get("spec", {}).get("paused"):
+                raise Paused(request.deployment, "what was begun goes on")
 
 
 @transaction.atomic(durable=True)

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Max, Q, QuerySet
 
-from approvals.ledger.locks import for_change
+from approvals.ledger.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.planning import Options
@@ -106,11 +106,15 @@ class DatabaseInventory:
         return row is not None and (row.item.nonce, row.item.uid) == (nonce, uid)
 
     def _locked(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, _Row]:
-        """Our rows of these objects as they are now, locked (ledger.locks)."""
+        """Our rows of these objects, locked (ledger.locks). What all rows said when they were read stays so while the
+        claim is held: then they are not read again."""
         wanted = {ref.identity: ref for ref in refs}
+        if self._has_read_all:
+            known = {identity: self._rows[identity] for identity in wanted if identity in self._rows}
+            held = frozenset(hold(self.deployment.inventory.filter(pk__in=[row.key for row in known.values()])))
+            return {identity: row for identity, row in known.items() if row.key in held}
         is_one = Q(pk__in=[self._rows[identity].key for identity in wanted if identity in self._rows])
-        if not self._has_read_all:
-            is_one |= Q(kind__in={ref.kind for ref in wanted.values()}, name__in={ref.name for ref in wanted.values()})
+        is_one |= Q(kind__in={ref.kind for ref in wanted.values()}, name__in={ref.name for ref in wanted.values()})
         found = _read(for_change(self.deployment.inventory.filter(is_one).order_by("pk")))
         rows = {identity: row for identity, row in found.items() if identity in wanted}
         self._rows.update(rows)

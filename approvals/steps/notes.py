@@ -21,7 +21,8 @@ from provisioner.values import Outcome as Done
 from provisioner.values import OutcomeState
 
 BATCH = 256
-SECONDS = 1.0
+# As often as the page asks.
+SECONDS = 2.0
 # How many times a claim is renewed before it would lapse.
 PULSES = 4
 _LATER = ["action", "state", "message", "warnings", "at"]

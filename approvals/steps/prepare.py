@@ -85,7 +85,11 @@ UNKEEPABLE = (
 
 def check_cluster(request: Request, api: Api) -> None:
     """The same cluster as ever (S19): its uid is learned once and then never changes."""
-    cluster, uid = request.deployment.cluster, api.uid()
+    check_cluster_uid(request, api.uid())
+
+
+def check_cluster_uid(request: Request, uid: str) -> None:
+    cluster = request.deployment.cluster
     if cluster.uid is None:
         type(cluster).objects.filter(pk=cluster.pk, uid__isnull=True).update(uid=uid)
         cluster.uid = uid

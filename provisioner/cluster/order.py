@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from provisioner.cluster.graph import DEFINITION, NAMESPACE, Need, in_steps, needs_of, stated
 from provisioner.cluster.inventory import ObjectIdentity
@@ -126,6 +127,11 @@ def _phase_name(group: str, kind: str) -> str:
     return _PHASE_OF.get(GroupKind(group, kind), "deploy")
 
 
+@lru_cache(maxsize=1024)
+def _phase_number(group: str, kind: str) -> int:
+    return PHASES.index(_phase_name(group, kind))
+
+
 def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     """The phases that have something in them, in order, and in each the steps that follow one upon the other.
 
@@ -135,7 +141,7 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     """
     bundle = list(manifests)
     needs = needs_of(bundle)
-    places = in_steps(needs, lambda identity: (PHASES.index(_phase_name(*identity[:2])), 0))
+    places = in_steps(needs, lambda identity: (_phase_number(*identity[:2]), 0))
     found: dict[int, dict[_Turn, list[Manifest]]] = {}
     for manifest in bundle:
         phase, step = places[manifest.ref.identity]
@@ -244,16 +250,22 @@ def created_namespaces(manifests: Iterable[Manifest]) -> frozenset[str]:
     return frozenset(manifest.ref.name for manifest in manifests if manifest.ref.group_kind == NAMESPACE)
 
 
+@lru_cache(maxsize=1024)
 def _numbers(file: str) -> tuple[float, ...]:
     """The number in front of each part of a path; what has none comes last."""
     found = (_NUMBER.match(part) for part in file.split("/"))
     return tuple(float(one.group(1)) if one else math.inf for one in found)
 
 
-def _place(manifest: Manifest) -> tuple[list[tuple[int, int, str]], ObjectRef]:
+def _place(manifest: Manifest) -> tuple[tuple[tuple[int, int, str], ...], ObjectRef]:
     """File names as people number them: 2_a before 10_b. Numbers by their length: one may have any number of digits."""
-    parts = enumerate(_DIGITS.split(manifest.file))
-    return [_part(part, is_number=bool(index % 2)) for index, part in parts if part], manifest.ref
+    return _as_numbered(manifest.file), manifest.ref
+
+
+@lru_cache(maxsize=1024)
+def _as_numbered(file: str) -> tuple[tuple[int, int, str], ...]:
+    parts = enumerate(_DIGITS.split(file))
+    return tuple(_part(part, is_number=bool(index % 2)) for index, part in parts if part)
 
 
 def _part(text: str, *, is_number: bool) -> tuple[int, int, str]:

@@ -97,9 +97,18 @@ def plan(  # noqa: PLR0913 -- each by its name
     actions = _in_parallel(scene, first)
     scene = _after(scene, first, actions)
     actions |= _in_parallel(scene, [one for one in content.manifests if one.ref.identity not in actions])
-    ordered = [actions[one.ref.identity] for phase in phases(content.manifests) for one in phase.manifests]
+    ordered = [actions[identity] for identity in _order(content, reviewed)]
     ordered += deletions(scene, going)
     return Plan(tuple(ordered), plan_digest(ordered))
+
+
+def _order(content: Content, reviewed: Iterable[ObjectIdentity]) -> list[ObjectIdentity]:
+    """The order of apply: that of the reviewed plan, which is one of the same content, or found anew."""
+    wished = {one.ref.identity for one in content.manifests}
+    known = [identity for identity in reviewed if identity in wished]
+    if len(known) == len(wished):
+        return known
+    return [one.ref.identity for phase in phases(content.manifests) for one in phase.manifests]
 
 
 def plan_digest(actions: Iterable[PlannedAction]) -> str:

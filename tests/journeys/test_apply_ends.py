@@ -124,3 +124,19 @@ def test_S25_a_guard_that_comes_in_the_middle_holds_the_next_phase_until_it_lets
     held.refresh_from_db()
     assert held.state == "applied"
     assert any_station.api.get(of_last_phase) is not None
+
+
+def test_S25_a_changed_wish_ends_an_apply_also_where_a_guard_holds_it(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{any_station.namespace}-turned"
+    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1"), "1"))
+    any_station.work()
+    alice, now = any_station.people["alice"], timezone.now()
+    freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
+    freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
+    other = bundles.image(registry, name, bundles.app(name, "2"), "2")
+    after_the_first(monkeypatch, lambda: (freeze.save(), any_station.wish(name, other)))
+    any_station.approve(deployment)
+    first = deployment.requests.get(number=1)
+    assert (first.state, first.problem_code) == ("failed", "no-longer-wished")
