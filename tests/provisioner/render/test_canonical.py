@@ -84,7 +84,7 @@ def test_the_canonical_text_is_a_fixed_point(value: Any) -> None:
 
 
 @given(JSON_VALUES)
-@example({"\U00010000": 1, "\uffff": {"b": "1.5", "a": "\x7f\u2028\"\\\x00"}})
+@example({"\U00010000": 1, "\uffff": {"b": "1.5", "a": '\x7f\u2028"\\\x00'}})
 def test_the_quick_way_writes_what_the_plain_one_would(value: Any) -> None:
     text = json.dumps(canonical(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     assert canonical_json(value) == text.encode()
