@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import orjson
 import urllib3
@@ -59,13 +59,16 @@ class Transport:
 
     def __init__(
         self,
-        pool: urllib3.PoolManager,
+        manager: urllib3.PoolManager,
         host: str,
         authorization: Callable[[], Mapping[str, str]],
         timeout_seconds: float,
     ):
-        self._pool = pool
+        self._manager = manager
         self._host = host.rstrip("/")
+        self._path = urlsplit(self._host).path
+        self._origin = self._host.removesuffix(self._path)
+        self._pool: urllib3.HTTPConnectionPool | None = None
         self._authorization = authorization
         self._timeout_seconds = timeout_seconds
         # When it first answered after it did not; infinite as long as it does not.
@@ -76,7 +79,8 @@ class Transport:
         return self._host
 
     def close(self) -> None:
-        self._pool.clear()
+        self._pool = None
+        self._manager.clear()
 
     def send(self, call: Call, identity: Identity | None) -> Answer:
         """The JSON answer of a call that succeeded; else one of provisioner.errors."""
@@ -109,9 +113,9 @@ class Transport:
         query = f"?{urlencode(call.query)}" if call.query else ""
         try:
             # `request` would copy everything several times, and be a tenth of what a write costs us.
-            response = self._pool.urlopen(
+            response = self._opener()(
                 call.method,
-                f"{self._host}{call.path}{query}",
+                f"{self._path}{call.path}{query}",
                 body=None if call.body is None else _encoded(call),
                 headers=_impersonating(headers, identity) if identity else headers,
                 timeout=urllib3.Timeout(connect=min(self._timeout_seconds, 10.0), read=read_seconds),
@@ -126,6 +130,17 @@ class Transport:
             raise Unreachable(f"{call.doing}: {self._host} did not answer ({words})") from exc
         self._back_at = min(self._back_at, time.monotonic())
         return response
+
+    def _opener(self) -> Callable[..., urllib3.BaseHTTPResponse]:
+        """The pool's own `urlopen`: the manager would look for it by the parts of the address, at each call.
+
+        What a proxy wants to be told, where nothing is tunnelled through it, only the manager knows.
+        """
+        if self._manager.proxy is not None and not self._host.startswith("https:"):
+            return lambda method, target, **more: self._manager.urlopen(method, f"{self._origin}{target}", **more)
+        if self._pool is None:
+            self._pool = self._manager.connection_from_url(self._host)
+        return self._pool.urlopen
 
     def _failure(self, doing: Doing, response: urllib3.BaseHTTPResponse, body: bytes) -> PratiqueError:
         """What the answer says went wrong; a refusal right after the server was away is no answer yet.

@@ -58,11 +58,11 @@ class Server:
         self.http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
 
-    def cluster(self, **options: Any) -> Cluster:
+    def cluster(self, address: str = "", more: dict[str, str] | None = None, **options: Any) -> Cluster:
         config = {
             "current-context": "a",
             "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-            "clusters": [{"name": "a", "cluster": {"server": self.url}}],
+            "clusters": [{"name": "a", "cluster": {"server": address or self.url, **(more or {})}}],
             "users": [{"name": "a", "user": {"token": "s3cret"}}],
         }
         return Cluster.connect(config, **{"timeout_seconds": 1.0, **options})
@@ -98,6 +98,22 @@ def test_a_redirect_is_not_followed_with_our_credentials(server: Server):
     other.http.shutdown()
     other.http.server_close()
     assert other.seen == []
+
+
+def test_a_server_below_a_path_is_met_there(server: Server):
+    server.answer = lambda handler: send(handler, 200, {"gitVersion": "v1.36.3"})
+    cluster = server.cluster(f"{server.url}/k8s/clusters/c-1/")
+    assert cluster.version() == "v1.36.3"
+    cluster.close()
+    assert cluster.version() == "v1.36.3"
+    assert {path for path, _ in server.seen} == {"/k8s/clusters/c-1/version"}
+
+
+def test_a_proxy_is_told_the_whole_address(server: Server):
+    server.answer = lambda handler: send(handler, 200, {"gitVersion": "v1.36.3"})
+    behind = server.cluster("http://cluster.example", {"proxy-url": server.url}, trusted=True)
+    assert behind.version() == "v1.36.3"
+    assert {path for path, _ in server.seen} == {"http://cluster.example/version"}
 
 
 def test_a_server_that_never_answers_is_unreachable(server: Server):
