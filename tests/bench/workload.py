@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.db.models import Max
-from django.utils import timezone
 
-from approvals.models import Request
+from approvals.models import AuditEntry, Request
 from approvals.project import celery
 from approvals.steps.advance import advance
 from provisioner.cluster.api import Cluster as Api
@@ -59,13 +58,13 @@ def stand(kubeconfig: Path, namespace: str) -> None:
 
 
 def _applied(request: Request) -> float:
-    """Apply it: seconds from approved until all is written, which is somewhat before it is called applied."""
-    began = timezone.now()
+    """Apply it: seconds from when it was approved, by the record, until all was written; it is called applied later."""
     advance(request.pk)
     request.refresh_from_db()
     assert request.state == "applied", (request.state, request.problem)
+    approved = AuditEntry.objects.get(request_uid=request.uid, verb="request.approve")
     (last,) = request.outcomes.aggregate(Max("at")).values()
-    return float((last - began).total_seconds())
+    return float((last - approved.at).total_seconds())
 
 
 def _station(kubeconfig: Path, namespace: str) -> Station:
