@@ -11,6 +11,7 @@ from tests.browser.conftest import SignIn
 from tests.journeys import bundles
 from tests.journeys.conftest import station
 from tests.journeys.station import Station
+from tests.live import until_current
 from tests.services.registry import Registry
 
 __all__ = ["station"]
@@ -44,7 +45,7 @@ def test_who_may_not_is_told_why_and_who_may_approves_by_clicking(
     assert "3 of 3 objects" in page.inner_text("#progress")
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "clicked")) is not None
 
-    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/clicked", "--timeout=30s")
+    until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, "clicked"))
     station.look_after(deployment)
     page.goto(f"{live_server.url}/deployments/journey/clicked")
     assert "healthy 3 of 3 objects are ready" in " ".join(page.inner_text("main").split())

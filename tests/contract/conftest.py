@@ -15,7 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.endpoint import Endpoint
+from provisioner.cluster.api import Cluster
+from provisioner.values import AccessRequest, Identity
+from tests import live
+from tests.contract.objects import crd
+from tests.controlplane.endpoint import USERS, Endpoint
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -103,12 +107,28 @@ class Server:
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Reply:
         return self.send(Request(method, path, body, content_type))
 
+    def until_may(self, user: str, verb: str, resource: str, group: str = "", name: str = "") -> None:
+        """Until the API server has seen what was granted to `user` here a moment ago."""
+        who = next(Identity(one.name, one.groups) for one in USERS if one.name == user)
+        live.until_may(admin(self.endpoint), who, AccessRequest(verb, group, resource, "", self.namespace, name))
+
+    def define_things(self) -> str:
+        """Create the kind Thing, until it is served: its group, which is the test's own."""
+        group = f"{self.namespace}.example.com"
+        self.ctl("create", "-f", "-", given=crd(group))
+        live.wait_until(lambda: self.run("get", f"things.{group}", "-n", self.namespace).returncode == 0)
+        return group
+
     def place(self, plural: str = "configmaps", name: str = "", api: str = "/api/v1") -> str:
         """The path of a collection in the test's namespace, or of an object in it."""
         return f"{api}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
 
     def apply_to(self, path: str, obj: Any, manager: str = "one", more: str = "") -> Reply:
         return self.ask("PATCH", f"{path}?fieldManager={manager}{more}", obj, APPLY)
+
+
+def admin(endpoint: Endpoint) -> Cluster:
+    return Cluster.connect(endpoint.kubeconfig("admin"), timeout_seconds=TIMEOUT_SECONDS)
 
 
 def _reply(code: int, body: bytes, headers: Any) -> Reply:

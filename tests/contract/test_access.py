@@ -8,11 +8,10 @@ import pytest
 
 from tests.contract.conftest import Reply, Request, Server
 from tests.contract.objects import binding, config, role
-from tests.services.process import wait_until
+from tests.live import wait_until
 
 AUTHENTICATION = "/apis/authentication.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-CATCH_UP_SECONDS = 10.0
 
 
 def _review(server: Server, token: str, *audiences: str) -> Any:
@@ -118,7 +117,7 @@ def test_each_part_of_somebody_needs_its_own_right(server: Server, header: str, 
     server.ask("POST", f"{RBAC}/clusterrolebindings", cluster_binding)
     try:
         # The authorizer learns of a binding a moment after it is stored.
-        wait_until(lambda: _who(server, "carol", User="zoe").code == 201, "the right to be zoe", CATCH_UP_SECONDS)
+        wait_until(lambda: _who(server, "carol", User="zoe").code == 201, "the right to be zoe")
         refused = _who(server, "carol", **{"User": "zoe", header: "else"})
     finally:
         server.ask("DELETE", f"{RBAC}/clusterrolebindings/{name}-carol")

@@ -206,6 +206,7 @@ def test_an_apply_that_creates_needs_patch_and_create(server: Server, verbs: tup
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": list(verbs) or ["get"]}
     server.ctl("apply", "-n", server.namespace, "-f", "-", given=role("some", rule))
     server.ctl("apply", "-n", server.namespace, "-f", "-", given=binding("some", "carol", "Role"))
+    server.until_may("carol", rule["verbs"][-1], "configmaps")
     path = server.place(name="settings") + "?fieldManager=one"
     answer = server.send(Request("PATCH", path, config(a="1"), "application/apply-patch+yaml", user="carol"))
     assert answer.code == code, answer.message

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.contract.conftest import MERGE, STRATEGIC, Reply, Server
-from tests.contract.objects import config, crd, web
+from tests.contract.objects import config, web
 
 APPS = "/apis/apps/v1"
 UNMARSHALLED = "json: cannot unmarshal"
@@ -18,9 +18,7 @@ UNMARSHALLED = "json: cannot unmarshal"
 @pytest.fixture
 def things(server: Server) -> Iterator[str]:
     """The API of a custom kind, `things`, that is served."""
-    group = f"{server.namespace}.example.com"
-    server.ctl("create", "-f", "-", given=crd(group))
-    server.ctl("wait", f"crd/things.{group}", "--for=condition=Established", "--timeout=20s")
+    group = server.define_things()
     yield f"/apis/{group}/v1"
     server.ctl("delete", "crd", f"things.{group}", "--wait=false")
 

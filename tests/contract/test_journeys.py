@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 
 import pytest
 
 from tests.contract.conftest import Server
-from tests.contract.objects import binding, config, crd, role, web
+from tests.contract.objects import binding, config, role, web
+from tests.live import wait_until
 
 
 def _manifest(*objects: object) -> str:
@@ -37,25 +37,14 @@ def test_a_field_that_is_none_is_not_explained(server: Server) -> None:
 
 
 def test_a_custom_kind_is_explained(server: Server) -> None:
-    group = f"{server.namespace}.example.com"
-    server.ctl("create", "-f", "-", given=crd(group))
-    server.ctl("wait", f"crd/things.{group}", "--for=condition=Established", "--timeout=20s")
+    group = server.define_things()
     try:
-        said = _eventually(server, "explain", f"things.{group}.spec")
+        wait_until(lambda: server.run("explain", f"things.{group}.spec").returncode == 0, "its explanation")
+        said = server.ctl("explain", f"things.{group}.spec")
     finally:
         server.ctl("delete", "crd", f"things.{group}", "--wait=false")
     assert "colour\t<string>" in said
     assert "size\t<integer> -required-" in said
-
-
-def _eventually(server: Server, *words: str) -> str:
-    """What kubectl says as soon as it can; OpenAPI follows new kinds a moment later."""
-    for _ in range(40):
-        done = server.run(*words)
-        if done.returncode == 0:
-            return done.stdout
-        time.sleep(0.25)
-    return server.ctl(*words)
 
 
 def test_a_difference_is_shown_and_nothing_changes(server: Server) -> None:
@@ -169,6 +158,7 @@ def test_people_list_what_they_may_do(server: Server) -> None:
     rule = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list"]}
     server.ctl("apply", "-n", server.namespace, "-f", "-", given=role("some", rule))
     server.ctl("apply", "-n", server.namespace, "-f", "-", given=binding("some", "carol", "Role"))
+    server.until_may("carol", "list", "deployments", "apps")
     lines = server.ctl("auth", "can-i", "--list", "-n", server.namespace, user="carol").splitlines()
     (line,) = [it for it in lines if it.startswith("deployments.apps")]
     assert line.split() == ["deployments.apps", "[]", "[]", "[get", "list]"]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.contract.conftest import Server
-from tests.contract.objects import config, crd, web
+from tests.contract.objects import config, web
 
 
 def test_a_deployment_becomes_available_and_is_waited_for(server: Server) -> None:
@@ -89,9 +89,7 @@ def test_an_immutable_selector_is_refused(server: Server) -> None:
 
 
 def test_custom_resources_are_defaulted_pruned_and_validated(server: Server) -> None:
-    group = f"{server.namespace}.example.com"
-    server.ctl("create", "-f", "-", given=crd(group))
-    server.ctl("wait", f"crd/things.{group}", "--for=condition=Established", "--timeout=20s")
+    group = server.define_things()
     thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"size": 3}}
     server.ctl("create", "-n", server.namespace, "-f", "-", given=thing)
     assert server.get(f"things.{group}", "a")["spec"] == {"size": 3, "colour": "red"}
@@ -125,6 +123,7 @@ def test_people_have_the_rights_that_are_bound_and_no_others(server: Server) -> 
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
     }
     server.ctl("apply", "-n", server.namespace, "-f", "-", given=binding)
+    server.until_may("mallory", "get", "pods")
     server.ctl("get", "pods", "-n", server.namespace, user="mallory")
     secrets = server.run("get", "secrets", "-n", server.namespace, user="mallory")
     assert 'User "mallory" cannot list resource "secrets"' in secrets.stderr
@@ -150,6 +149,7 @@ def test_nobody_grants_what_they_do_not_have(server: Server) -> None:
     }
     for obj in (role, binding):
         server.ctl("apply", "-n", server.namespace, "-f", "-", given=obj)
+    server.until_may("carol", "create", "roles", "rbac.authorization.k8s.io")
     greedy = {
         **role,
         "metadata": {"name": "greedy"},
@@ -202,6 +202,7 @@ def test_a_claim_goes_once_no_pod_uses_it(server: Server) -> None:
     volume = {"name": "hold", "persistentVolumeClaim": {"claimName": "hold"}}
     container = {"name": "main", "image": "registry.example.com/main"}
     spec = {"nodeName": "elsewhere", "containers": [container], "volumes": [volume]}
+    server.ctl("wait", "serviceaccount/default", "--for=create", "-n", server.namespace, "--timeout=60s")
     server.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "user"}, "spec": spec})
     assert server.get("pvc", "hold")["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     assert server.run("delete", "pvc", "hold", "-n", server.namespace, "--timeout=2s").returncode != 0

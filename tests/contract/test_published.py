@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.api import Cluster
 from provisioner.cluster.evidence import published_schemas
 from provisioner.schema import admit
-from tests.contract.conftest import Server
-from tests.contract.objects import config, crd, role, web
+from tests.contract.conftest import Server, admin
+from tests.contract.objects import config, role, web
 from tests.controlplane.endpoint import Endpoint
-from tests.services.process import wait_until
+from tests.live import wait_until
 
-PUBLISHED_SECONDS = 20.0
 # What CRDs may state is checked in code on both servers.
 UNTOLD = {"CustomResourceDefinition"}
 POD = "spec.template.spec.containers[0]"
@@ -65,14 +63,10 @@ def kind_of(obj: dict[str, Any]) -> tuple[str, str, str]:
     return group, version, obj["kind"]
 
 
-def admin(endpoint: Endpoint) -> Cluster:
-    return Cluster.connect(endpoint.kubeconfig("admin"), timeout_seconds=20.0)
-
-
 def schema_of(server: Server, obj: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object's kind; of a custom kind the real server publishes it a moment after it is served."""
     kind, reader = kind_of(obj), admin(server.endpoint)
-    wait_until(lambda: kind in published_schemas([reader], [kind]), f"the schema of {kind}", PUBLISHED_SECONDS)
+    wait_until(lambda: kind in published_schemas([reader], [kind]), f"the schema of {kind}")
     return published_schemas([reader], [kind])[kind]
 
 
@@ -137,9 +131,7 @@ def test_an_unsound_object_does_not(server: Server, obj: dict[str, Any], pruned:
 
 
 def test_a_custom_resource_is_held_against_the_schema_of_its_definition(server: Server) -> None:
-    group = f"{server.namespace}.example.com"
-    server.ctl("create", "-f", "-", given=crd(group))
-    server.ctl("wait", f"crd/things.{group}", "--for=condition=Established", "--timeout=20s")
+    group = server.define_things()
     sound = of(f"{group}/v1", "Thing", spec={"size": 3})
     schema = schema_of(server, sound)
     assert told(schema, sound) == ([], [])

@@ -66,6 +66,7 @@ def test_a_trial_tells_a_missing_right_to_create_from_rights_by_name(
     wide = [{"apiGroups": ["apps"], "resources": ["deployments"], **rule} for rule in rules]
     server.ctl("apply", "-n", server.namespace, "-f", "-", given=role("some", *wide))
     server.ctl("apply", "-n", server.namespace, "-f", "-", given=binding("some", "carol", "Role"))
+    server.until_may("carol", rules[-1]["verbs"][-1], "deployments", "apps", "web")
     answer = tried(server, moved(name="wex", resourceVersion=ABSENT), user="carol")
     if missing:
         assert (answer.code, f'User "carol" cannot {missing} resource "deployments"' in answer.message) == (403, True)

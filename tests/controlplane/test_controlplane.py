@@ -159,7 +159,7 @@ def _end(running: subprocess.Popen[str], number: signal.Signals) -> list[int]:
     """Send the signal; returns the processes that the control plane had, once none of them is left."""
     children = _children(running.pid)
     running.send_signal(number)
-    wait_until(lambda: not any(map(_is_alive, children)), f"the end of everything after {number.name}", 20)
+    wait_until(lambda: not any(map(_is_alive, children)), f"the end of everything after {number.name}", WAIT_SECONDS)
     return children
 
 
@@ -182,4 +182,4 @@ def test_run_ends_with_the_process_that_it_is_told_to_watch(binaries: Path, tmp_
         assert running.stdout is not None
         assert any(line.startswith("Ready: https://127.0.0.1:") for line in running.stdout)
         watched.communicate(b"\n")
-        assert running.wait(20) == 0
+        assert running.wait(WAIT_SECONDS) == 0

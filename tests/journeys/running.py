@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
+import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
 from approvals.ledger import drifts
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem
-from approvals.steps.correct import correct
-from provisioner.errors import PreconditionFailed
+from approvals.steps.correct import SOON_SECONDS, correct
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
-from tests.journeys.station import Station
+from tests.journeys.station import MAX_LOOKS, Station
 from tests.services.registry import Registry
 
 EDITOR = "kubectl-edit"
@@ -42,21 +42,24 @@ class Running:
         return self.station.api.get(self.ref(kind))
 
     def edit(self, change: Callable[[Any], object], kind: str = "ConfigMap", manager: str = EDITOR) -> None:
-        for _ in range(10):
-            live = self.live(kind)
-            change(live)
-            with contextlib.suppress(PreconditionFailed):
-                self.station.api.replace(live, field_manager=manager)
-                return
-        raise AssertionError("the object is never still")
+        self.station.edit(self.ref(kind), change, manager=manager)
 
     def look(self) -> None:
         """What the watch and a worker do after something has happened."""
-        drifts.mark(
-            InventoryItem.objects.filter(deployment=self.deployment).values_list("pk", flat=True), timezone.now()
-        )
-        correct(self.deployment.pk)
+        now = timezone.now()
+        drifts.mark(InventoryItem.objects.filter(deployment=self.deployment).values_list("pk", flat=True), now)
+        for _ in range(MAX_LOOKS):
+            correct(self.deployment.pk)
+            if not (soon := self._due_soon(now)):
+                break
+            time.sleep(max(0.0, (soon - timezone.now()).total_seconds()))
         self.deployment.refresh_from_db()
+
+    def _due_soon(self, after: datetime) -> datetime | None:
+        """When a worker comes back to what a controller wrote in the same moment; not to fights and to what waits."""
+        items = InventoryItem.objects.filter(deployment=self.deployment).exclude(drift__is_fight=True)
+        soon = timezone.now() + timedelta(seconds=SOON_SECONDS)
+        return items.filter(look_at__gt=after, look_at__lte=soon).values_list("look_at", flat=True).first()
 
     def drift(self, kind: str = "ConfigMap") -> Drift:
         return Drift.objects.get(item__deployment=self.deployment, item__kind=kind)

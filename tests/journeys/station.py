@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,14 @@ from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Requ
 from approvals.steps.advance import advance
 from approvals.steps.mirror import look_after
 from provisioner.cluster.api import Cluster as Api
+from provisioner.values import AccessRequest, Identity, ObjectRef
+from tests import live
 
 ROOT = Path(__file__).resolve().parents[2]
 # Their names and groups are those of the control plane's users, so that kubectl can be used as the same people.
 PEOPLE = {"alice": "platform", "carol": "developers", "rita": "requesters"}
 SEEDER = "journey"
+SERVICE = Identity("pratique")
 MAX_LOOKS = 20
 
 
@@ -101,6 +104,20 @@ class Station:
         deployment.refresh_from_db()
         return deployment
 
+    def edit(self, ref: ObjectRef, change: Callable[[Any], object], *, manager: str = "kubectl-edit") -> None:
+        live.edit(self.api, ref, change, manager=manager)
+
+    def until_may(
+        self, who: Identity, verb: str, resource: str, group: str = "", name: str = "", *, is_allowed: bool = True
+    ) -> None:
+        """Until the API server has seen what was granted to `who` here a moment ago, or taken away."""
+        request = AccessRequest(verb, group, resource, namespace=self.namespace, name=name)
+        live.until_may(self.api, who, request, is_allowed=is_allowed)
+
+    @property
+    def installer(self) -> Identity:
+        return Identity.of_service_account(self.namespace, "installer")
+
     def ctl(self, *words: str, user: str = "admin") -> str:
         """kubectl against this cluster, as one of its users."""
         command = [str(self.kubectl), "--kubeconfig", str(self.kubeconfig), "--context", user, *words]
@@ -130,12 +147,19 @@ def prepare(api: Api, namespace: str) -> None:
     for obj in _rights():
         api.apply(obj, field_manager=SEEDER)
     prepare_namespace(api, namespace)
+    live.until_may(api, SERVICE, AccessRequest("impersonate", resource="users", name="rita"))
+    for kind in ("BundleDeployment", "BundleDeploymentRequest"):
+        live.until_served(api, "core.rukpak.io", "v1alpha2", kind)
 
 
 def prepare_namespace(api: Api, namespace: str) -> None:
     """One more namespace with its installing account, in a cluster that is prepared."""
     for obj in _space(namespace):
         api.apply(obj, field_manager=SEEDER)
+    # Each is the last of its kind: who sees them has seen what was bound before, too.
+    live.until_may(api, Identity.of_service_account(namespace, "installer"), AccessRequest("*", "*", "*"))
+    as_installer = AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name="installer")
+    live.until_may(api, SERVICE, as_installer)
 
 
 def user(name: str, cluster: Cluster) -> User:
@@ -159,27 +183,27 @@ def _space(namespace: str) -> list[dict[str, Any]]:
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer", "namespace": namespace}},
-        _binding(f"{namespace}-installer", "cluster-admin", _account(namespace)),
-        *_role("use-accounts", namespace, _impersonate("serviceaccounts"), _group("requesters"), _group("platform")),
+        binding(f"{namespace}-installer", "cluster-admin", _account(namespace)),
+        *_role("use-accounts", namespace, _impersonate("serviceaccounts"), group("requesters"), group("platform")),
         *_role("act-as-installer", namespace, _impersonate("serviceaccounts", "installer"), _user("pratique")),
     ]
 
 
 def _rights() -> list[dict[str, Any]]:
     return [
-        _binding("journey-service", "pratique", _user("pratique")),
+        binding("journey-service", "pratique", _user("pratique")),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "metadata": {"name": "journey-impersonator"},
             "rules": [_impersonate("users", *PEOPLE), _impersonate("groups", *PEOPLE.values())],
         },
-        _binding("journey-service-impersonates", "journey-impersonator", _user("pratique")),
-        *(_binding(f"journey-reader-{group}", "pratique-reader", _group(group)) for group in PEOPLE.values()),
-        _binding("journey-view", "view", _group("platform")),
-        _binding("journey-approver", "pratique-approver", _group("platform")),
-        _binding("journey-requester", "pratique-requester", _group("requesters")),
-        _binding("journey-policy", "pratique-approver", _group("pratique-policies")),
+        binding("journey-service-impersonates", "journey-impersonator", _user("pratique")),
+        *(binding(f"journey-reader-{name}", "pratique-reader", group(name)) for name in PEOPLE.values()),
+        binding("journey-view", "view", group("platform")),
+        binding("journey-approver", "pratique-approver", group("platform")),
+        binding("journey-requester", "pratique-requester", group("requesters")),
+        binding("journey-policy", "pratique-approver", group("pratique-policies")),
     ]
 
 
@@ -197,7 +221,8 @@ def _role(name: str, namespace: str, rule: dict[str, Any], *subjects: dict[str, 
     ]
 
 
-def _binding(name: str, role: str, subject: dict[str, str]) -> dict[str, Any]:
+def binding(name: str, role: str, subject: dict[str, str]) -> dict[str, Any]:
+    """Of a ClusterRole, everywhere: the name, and who is bound, are the test's own."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -207,7 +232,7 @@ def _binding(name: str, role: str, subject: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _group(name: str) -> dict[str, str]:
+def group(name: str) -> dict[str, str]:
     return {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name}
 
 

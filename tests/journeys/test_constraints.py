@@ -5,6 +5,7 @@ from __future__ import annotations
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
+from tests.live import until_current
 from tests.services.registry import Registry
 
 
@@ -30,7 +31,7 @@ def test_an_approved_request_waits_for_another_deployment_and_goes_on_by_itself(
     station.approve(ground)
     request.refresh_from_db()
     assert request.problem.endswith("BundleDeployment ground is not healthy")
-    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/ground", "--timeout=30s")
+    until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, "ground"))
     assert station.look_after(ground).health == "Current"
     station.work()
     request.refresh_from_db()

@@ -17,6 +17,7 @@ from approvals.models import BundleDeployment, Drift, InventoryItem, Request
 from approvals.steps import correct as step
 from approvals.steps.correct import correct
 from approvals.steps.notes import Notes
+from provisioner.cluster import fight
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
 from tests.journeys import bundles
@@ -91,7 +92,6 @@ def test_what_was_added_beside_an_edit_is_told_after_the_edit_is_undone(
 
     it.edit(change, "Deployment")
     it.look()
-    correct(it.deployment.pk)
     assert "evil" not in json.dumps(it.live("Deployment")["spec"])
     row = it.drift("Deployment")
     assert (row.state, row.kind) == ("open", "added")
@@ -307,7 +307,11 @@ def test_while_a_newer_revision_is_applied_nothing_is_compared(any_station: Stat
     assert (it.live()["data"], Drift.objects.count()) == ({"version": "2"}, 0)
 
 
-def test_who_fights_is_named_and_answered_more_and_more_rarely(any_station: Station, registry: Registry) -> None:
+def test_who_fights_is_named_and_answered_more_and_more_rarely(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = timedelta(minutes=10)
+    monkeypatch.setattr(fight, "FIRST_PAUSE", pause)
     it = Running(any_station, registry)
     for number in range(6):
         it.edit(lambda live, number=number: live["data"].update(version=f"mine {number}"), manager="other-tool")  # type: ignore[misc]  # a default binds the number
@@ -318,8 +322,8 @@ def test_who_fights_is_named_and_answered_more_and_more_rarely(any_station: Stat
     assert (it.audited().count("drift.corrected"), it.audited().count("drift.fight")) == (3, 1)
     due_at = InventoryItem.objects.get(pk=row.item_id).look_at
     assert due_at is not None
-    assert timedelta(0) < due_at - timezone.now() <= timedelta(seconds=10)
-    Drift.objects.filter(pk=row.pk).update(corrected_at=timezone.now() - timedelta(seconds=11))
+    assert timedelta(0) < due_at - timezone.now() <= pause
+    Drift.objects.filter(pk=row.pk).update(corrected_at=timezone.now() - pause - timedelta(seconds=1))
     InventoryItem.objects.filter(pk=row.item_id).update(look_at=timezone.now())
     correct(it.deployment.pk)
     assert it.live()["data"] == {"version": "1"}

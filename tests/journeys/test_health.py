@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -20,9 +19,8 @@ from approvals.steps.notes import Notes
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
+from tests.live import wait_until
 from tests.services.registry import Registry
-
-PATIENCE_SECONDS = 30.0
 
 
 def checks(*assertions: dict[str, Any]) -> list[dict[str, Any]]:
@@ -36,10 +34,7 @@ def healthy(station: Station, name: str) -> tuple[str, str, str]:
 
 
 def look_until(station: Station, deployment: BundleDeployment, words: str) -> str:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while words not in station.look_after(deployment).health_message and time.monotonic() < end:
-        time.sleep(0.5)
-    deployment.refresh_from_db()
+    wait_until(lambda: words in station.look_after(deployment).health_message, words)
     return deployment.health_message
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -19,9 +19,9 @@ from approvals.watch.scopes import Scope, scopes_of
 from provisioner.errors import Expired, Forbidden
 from tests.journeys.running import Running
 from tests.journeys.station import Station
+from tests.live import PATIENCE_SECONDS, until_current, wait_until
 from tests.services.registry import Registry
 
-PATIENCE_SECONDS = 30.0
 CONFIG_MAPS = Scope("", "ConfigMap")
 
 
@@ -45,6 +45,21 @@ def listed(informer: Informer, it: Running) -> Informer:
 
 def follow(informer: Informer, it: Running) -> None:
     informer.follow(it.station.api, informer.scope.resource(it.station.api))
+
+
+def follow_until(is_so: Callable[[], bool], informer: Informer, it: Running) -> None:
+    """A watch of a second may end before a busy server tells it anything."""
+
+    def has_come() -> bool:
+        follow(informer, it)
+        return is_so()
+
+    wait_until(has_come, "what the watch is to see")
+
+
+def has_seen(informer: Informer, it: Running) -> bool:
+    """Whether the watch has come to what the object is now."""
+    return int(informer.version) >= int(it.live(informer.scope.kind)["metadata"]["resourceVersion"])
 
 
 def due(it: Running) -> list[str]:
@@ -83,38 +98,32 @@ def test_the_watch_sees_what_others_do_and_a_worker_knows_what_it_did_itself(
     if what == "made again":
         meta = {"name": it.name, "namespace": any_station.namespace}
         any_station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
-    follow(informer, it)
-    assert due(it) == ["ConfigMap"]
+    follow_until(lambda: due(it) == ["ConfigMap"], informer, it)
     correct(it.deployment.pk)
     assert due(it) == []
-    follow(informer, it)
+    follow_until(lambda: has_seen(informer, it), informer, it)
     assert due(it) == [], "what the worker wrote is no news"
 
 
 def test_a_status_that_is_written_is_no_news_and_has_the_health_read(any_station: Station, registry: Registry) -> None:
     it = Running(any_station, registry)
+    until_current(any_station.api, it.ref("Deployment"))
     informer = listed(informer_of(it, Scope("apps", "Deployment")), it)
-    follow(informer, it)
     assert informer.book.take_stirred() == {it.deployment.pk}, "what happened before the list is not known"
-    follow(informer, it)
-    assert informer.book.take_stirred() == set()
+    follow_until(lambda: informer.book.take_stirred() == set(), informer, it)
     live = it.live("Deployment")
     status = {"observedGeneration": 1, "replicas": 1, "conditions": []}
     meta = {"name": it.name, "namespace": any_station.namespace}
     about = {"apiVersion": live["apiVersion"], "kind": "Deployment", "metadata": meta}
     any_station.api.apply({**about, "status": status}, field_manager="kubelet", subresource="status", force=True)
-    follow(informer, it)
+    follow_until(lambda: informer.book.take_stirred() == {it.deployment.pk}, informer, it)
     assert due(it) == []
-    assert informer.book.take_stirred() == {it.deployment.pk}
 
 
 def test_the_health_of_what_is_watched_well_and_still_is_not_read(any_station: Station, registry: Registry) -> None:
     it = Running(any_station, registry)
     station = any_station
-    end = time.monotonic() + PATIENCE_SECONDS
-    while station.look_after(it.deployment).health != "Current":
-        assert time.monotonic() < end, it.deployment.health_message
-        time.sleep(0.2)
+    wait_until(lambda: station.look_after(it.deployment).health == "Current")
     read = it.deployment.observed_at
     assert read
     assert (unwatched := station.look_after(it.deployment).observed_at) > read, "nobody would tell"
@@ -138,7 +147,7 @@ def test_a_watch_carries_on_from_its_last_version_without_a_list(any_station: St
     informer = listed(informer_of(it), it)
     before = informer.version
     it.edit(lambda live: live["data"].update(version="2"))
-    follow(informer, it)
+    follow_until(lambda: has_seen(informer, it), informer, it)
     follow(informer, it)
     assert int(informer.version) > int(before)
     assert informer.lists == 1
@@ -248,7 +257,7 @@ def test_a_thread_that_is_told_to_end_ends_though_it_waits_for_events(
     thread.join(1.0)
     assert thread.is_alive()
     informer.end()
-    thread.join(5.0)
+    thread.join(PATIENCE_SECONDS / 2)
     assert not thread.is_alive()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from approvals.models import Outcome, Request
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
-from tests.journeys.test_health import PATIENCE_SECONDS
+from tests.live import wait_until
 from tests.services.registry import Registry
 
 NAME = "migrate"
@@ -45,10 +44,7 @@ def pods_of(station: Station, uid: str) -> list[str]:
 
 
 def wait_for_pods(station: Station, uid: str, count: int) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while len(pods_of(station, uid)) != count and time.monotonic() < end:
-        time.sleep(0.3)
-    assert len(pods_of(station, uid)) == count
+    wait_until(lambda: len(pods_of(station, uid)) == count, f"{count} pods")
 
 
 def test_a_job_with_another_template_is_replaced_once_somebody_acknowledged_that(

@@ -16,6 +16,7 @@ from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.journeys.test_apply_ends import after_the_first
+from tests.live import until_current
 from tests.services.registry import Registry
 
 
@@ -33,7 +34,7 @@ def test_a_bundle_goes_from_wish_to_healthy_revision(station: Station, registry:
 
     live = station.get("deployment", "lamp", "-n", station.namespace)
     assert any(entry["operation"] == "Apply" for entry in live["metadata"]["managedFields"])
-    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/lamp", "--timeout=30s")
+    until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, "lamp"))
     deployment = station.look_after(deployment)
     assert (deployment.health, deployment.active_revision.number) == ("Current", 1)
     assert InventoryItem.objects.filter(deployment=deployment).exclude(uid="").count() == 3

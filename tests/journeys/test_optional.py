@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -32,6 +31,7 @@ from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
+from tests.live import until_served
 from tests.services.registry import Registry
 
 ANNOTATED = {"core.rukpak.io/optional": "true"}
@@ -79,12 +79,7 @@ class LeftOut:
             "spec": {"group": self.group, "scope": "Namespaced", "names": names, "versions": [version]},
         }
         self.station.api.apply(definition, field_manager="others")
-        for _ in range(100):
-            self.station.api.forget_discovery()
-            if self.station.api.resource_of(self.group, "v1", "Widget"):
-                return
-            time.sleep(0.1)
-        raise AssertionError("the API does not appear")
+        until_served(self.station.api, self.group, "v1", "Widget")
 
     def notice(self) -> None:
         """What the watch and a worker do."""

@@ -15,15 +15,16 @@ from approvals.access.port import connect
 from approvals.models import AuditEntry, Request
 from approvals.steps import prepare
 from provisioner.errors import Forbidden
-from provisioner.values import ObjectRef
+from provisioner.values import Identity, ObjectRef
 from tests.journeys import bundles
-from tests.journeys.station import Station
+from tests.journeys.station import Station, group
 from tests.services.registry import CREDENTIALS, Registry
 
 USER, PASSWORD = CREDENTIALS
 PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 PLAIN: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}, "data": {"a": "b"}}
 RBAC = "rbac.authorization.k8s.io"
+RITA = Identity("rita", ("requesters",))
 
 
 def secret(station: Station, name: str, type_: str, **values: str) -> None:
@@ -52,9 +53,15 @@ def let_requesters_get(station: Station, resource: str, name: str) -> None:
             "kind": "RoleBinding",
             "metadata": meta,
             "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": meta["name"]},
-            "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "requesters"}],
+            "subjects": [group("requesters")],
         }
     )
+    station.until_may(RITA, "get", resource, name=name)
+
+
+def take_away(station: Station, resource: str, name: str) -> None:
+    station.ctl("delete", "rolebinding", f"get-{name}", "-n", station.namespace)
+    station.until_may(RITA, "get", resource, name=name, is_allowed=False)
 
 
 def locked_image(registry: Registry, name: str, secret_name: str = "pull") -> dict[str, Any]:
@@ -114,10 +121,10 @@ def test_S08_nothing_is_read_for_a_requester_whom_nobody_knows(station: Station,
 def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(station: Station) -> None:
     config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
     let_requesters_get(station, "configmaps", "bundle")
-    request = wished(station, "leaving", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    request = wished(station, f"{station.namespace}-emptied", {"kind": "configMap", "configMap": {"name": "bundle"}})
     assert station.approve(request.deployment).state == "applied"
     station.look_after(request.deployment)
-    station.ctl("delete", "rolebinding", "get-bundle", "-n", station.namespace)
+    take_away(station, "configmaps", "bundle")
     services.delete_deployment(by=station.people["rita"], deployment=request.deployment, via="browser")
     station.work()
     assert station.approve(request.deployment).state == "applied"
@@ -128,7 +135,7 @@ def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(station: Stat
     config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
     let_requesters_get(station, "configmaps", "bundle")
     request = wished(station, "late", {"kind": "configMap", "configMap": {"name": "bundle"}})
-    station.ctl("delete", "rolebinding", "get-bundle", "-n", station.namespace)
+    take_away(station, "configmaps", "bundle")
     assert station.approve(request.deployment).state == "approved"
     assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
 

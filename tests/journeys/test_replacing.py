@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,9 +13,9 @@ from provisioner.errors import InvalidObject
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
+from tests.live import wait_until
 from tests.services.registry import Registry
 
-IN_FORCE_SECONDS = 20.0
 ADMISSION = "admissionregistration.k8s.io/v1"
 NEW = "registry.example.com/migrate:2"
 
@@ -61,29 +59,23 @@ def policy(station: Station) -> Iterator[None]:
     }
     for one in (made, binding):
         station.api.create(one)
-    wait(station, is_refused=True)
+    wait_until(lambda: is_refused(station))
     try:
         yield
     finally:
         for one in (binding, made):
             station.api.delete(ObjectRef.of(one))
-    wait(station, is_refused=False)
+    wait_until(lambda: not is_refused(station))
 
 
-def wait(station: Station, *, is_refused: bool) -> None:
-    end = time.monotonic() + IN_FORCE_SECONDS
-    for number in itertools.count():
-        probe = job(f"probe-{number}", NEW)
-        probe["metadata"]["namespace"] = station.namespace
-        try:
-            station.api.apply(probe, field_manager="probe", dry_run=True)
-            found = False
-        except InvalidObject:
-            found = True
-        if found is is_refused:
-            return
-        assert time.monotonic() < end, "the policy is never taken up"
-        time.sleep(0.2)
+def is_refused(station: Station) -> bool:
+    probe = job("probe", NEW)
+    probe["metadata"]["namespace"] = station.namespace
+    try:
+        station.api.apply(probe, field_manager="probe", dry_run=True)
+    except InvalidObject:
+        return True
+    return False
 
 
 def test_a_replacement_that_is_refused_since_its_approval_waits_with_the_old_object(

@@ -13,9 +13,10 @@ from approvals.ledger import claims
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, Request, Revision
 from approvals.steps import restore
 from approvals.steps.correct import correct
-from provisioner.values import ObjectRef
+from provisioner.values import Identity, ObjectRef
 from tests.journeys import bundles
-from tests.journeys.station import Station
+from tests.journeys.station import Station, binding, group
+from tests.live import until_current
 from tests.services.registry import Registry
 
 RESTORE: dict[str, Any] = {"onFailure": "RestorePrevious"}
@@ -38,16 +39,14 @@ def version_of(station: Station, name: str) -> str:
 
 
 def heal(station: Station, name: str) -> None:
-    live = station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, name))
-    assert live is not None
-    live["metadata"]["labels"]["shape"] = "ship"
-    station.api.replace(live)
+    web = ObjectRef("apps", "v1", "Deployment", station.namespace, name)
+    station.edit(web, lambda live: live["metadata"]["labels"].update(shape="ship"))
 
 
 def second_runs(
     station: Station, registry: Registry, name: str, *, also: str = "", **options: Any
 ) -> tuple[BundleDeployment, Request]:
-    """Version 1 is healthy; version 2, with a ServiceAccount `also` and a check that nothing passes, is applied."""
+    """Version 1 is healthy; version 2, with a ServiceAccount `also`, runs and has a check that nothing passes."""
     image = bundles.image(registry, name, {**bundles.app(name, "1")}, "1")
     deployment = station.wish(name, image, **options)
     station.work()
@@ -60,6 +59,7 @@ def second_runs(
     station.work()
     request = station.approve(deployment)
     assert (request.state, version_of(station, name)) == ("applied", "2"), request.problem
+    until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, name))
     station.look_after(deployment)
     return deployment, request
 
@@ -316,12 +316,15 @@ def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longe
     any_station: Station, registry: Registry
 ) -> None:
     station = any_station
+    leaver = Identity(f"{station.namespace}-leaver", (f"{station.namespace}-leavers",))
+    approver = binding(leaver.username, "pratique-approver", group(*leaver.groups))
+    station.api.apply(approver, field_manager="somebody")
+    station.until_may(leaver, "approve", "bundledeployments", "core.rukpak.io")
+    station.people["alice"].kubernetes_identities.update(username=leaver.username, groups=[*leaver.groups])
     deployment, request = second_runs(station, registry, "leaver", **RESTORE)
     let_time_pass(station, deployment)
-    binding = ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "", "journey-approver")
-    approver = station.api.get(binding)
-    assert approver is not None
-    station.api.delete(binding)
+    station.api.delete(ObjectRef.of(approver))
+    station.until_may(leaver, "approve", "bundledeployments", "core.rukpak.io", is_allowed=False)
     station.work()
     request.refresh_from_db()
     assert (request.state, request.problem_code) == ("restoring", "waiting")

@@ -10,20 +10,14 @@ from approvals.errors import NotAllowed
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Policy, Request
 from approvals.services.waivers import why_not
-from provisioner.values import ObjectRef
+from provisioner.values import Identity, ObjectRef
 from tests.journeys import bundles
-from tests.journeys import station as built
-from tests.journeys.station import Station
+from tests.journeys.station import SEEDER, Station, binding, group
 from tests.services.registry import Registry
-
-OVERRIDE = built._binding("journey-override", "pratique-override", built._group("platform"))
-BINDING = ObjectRef.of(OVERRIDE)
 
 
 def guarded(here: Station, registry: Registry, name: str, expression: str = "rules.size() == 0") -> BundleDeployment:
     """A deployment in review whose findings a guard does not like."""
-    if here.api.get(BINDING):
-        here.api.delete(BINDING)
     services.save_policy(
         by=here.people["alice"],
         name="calm",
@@ -58,10 +52,14 @@ def pause(here: Station, deployment: BundleDeployment, *, is_paused: bool) -> No
 
 
 def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Station, registry: Registry) -> None:
+    alice = Identity("alice", ("platform", station.namespace))
+    station.people["alice"].kubernetes_identities.update(groups=[*alice.groups])
+    override = binding(f"{station.namespace}-override", "pratique-override", group(station.namespace))
     deployment = guarded(station, registry, "guarded")
     with pytest.raises(NotAllowed, match="more than approving"):
         waive_all(station, deployment)
-    station.api.apply(OVERRIDE, field_manager="journey")
+    station.api.apply(override, field_manager=SEEDER)
+    station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")
     pause(station, deployment, is_paused=True)
     request = waive_all(station, deployment)
     assert (request.state, request.problem_code) == ("approved", "waiting"), request.problem
@@ -69,7 +67,8 @@ def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Stat
     shown = station.get("bdr", "guarded-1")["status"]["reviewsSummary"]
     assert shown == {"approvals": 1, "waivers": len(request.reviews.get().waives)}
 
-    station.api.delete(BINDING)
+    station.api.delete(ObjectRef.of(override))
+    station.until_may(alice, "override", "bundledeployments", "core.rukpak.io", is_allowed=False)
     pause(station, deployment, is_paused=False)
     station.work()
     request.refresh_from_db()
@@ -77,7 +76,8 @@ def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Stat
     assert "what alice accepted no longer counts" in request.problem
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "guarded")) is None
 
-    station.api.apply(OVERRIDE, field_manager="journey")
+    station.api.apply(override, field_manager=SEEDER)
+    station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")
     cache.clear()
     Request.objects.update(look_again_at=None)
     station.work()

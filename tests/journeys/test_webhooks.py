@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import threading
 import time
@@ -16,11 +15,10 @@ import yaml
 from approvals import services
 from approvals.models import Request
 from approvals.steps.notes import Notes
-from provisioner.errors import Unreachable
 from provisioner.values import ObjectRef, Outcome
 from tests.journeys import bundles
 from tests.journeys.station import Station
-from tests.journeys.test_health import PATIENCE_SECONDS
+from tests.live import PATIENCE_SECONDS, is_unreachable, wait_until
 from tests.services.process import free_port
 from tests.services.registry import Registry
 from tests.services.web import Asked, Authority, Listening, Reply
@@ -105,15 +103,9 @@ class Guard:
 
     def wait_until_in_force(self) -> None:
         """The API server takes up a webhook a moment after it has stored it."""
-        end = time.monotonic() + PATIENCE_SECONDS
-        for number in itertools.count():
-            meta = {"name": f"probe-{number}", "namespace": self.station.namespace, "labels": GUARDED}
-            try:
-                self.station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
-            except Unreachable:
-                return
-            assert time.monotonic() < end, "the webhook is never in force"
-            time.sleep(0.1)
+        meta = {"name": "probe", "namespace": self.station.namespace, "labels": GUARDED}
+        probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+        wait_until(lambda: is_unreachable(lambda: self.station.api.create(probe, dry_run=True)))
 
 
 @pytest.fixture
@@ -164,7 +156,7 @@ def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_
     guard: Guard, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     usual = settings.PRATIQUE
-    settings.PRATIQUE = {**usual, "APPLY_MINUTES": 0.1}
+    settings.PRATIQUE = {**usual, "APPLY_MINUTES": 0.2}
     first = guard.wish("red")
     with monkeypatch.context() as patch:
         once_written(patch, HOOKS, guard.wait_until_in_force)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from provisioner.review.as_text import as_text
 from provisioner.review.record import from_record, to_record
 from provisioner.source import LocalSource
 from provisioner.values import Action, Content, Finding, Identity, ObjectRef, OutcomeState, Report, Section, Severity
+from tests.live import until_served, wait_until
 from tests.provisioner.staging import bundle, prepare
 
 RBAC = "rbac.authorization.k8s.io"
@@ -147,9 +146,7 @@ def test_the_objects_of_a_changed_crd_settle_what_its_schemas_suspect(
     try:
         meta = {"name": "one", "namespace": namespace}
         body = {"apiVersion": "evidence.example.com/v1", "kind": words["kind"], "metadata": meta}
-        until = time.monotonic() + 30
-        while api.resource_of("evidence.example.com", "v1", words["kind"]) is None and time.monotonic() < until:
-            time.sleep(0.2)
+        until_served(api, "evidence.example.com", "v1", words["kind"])
         api.create({**body, "spec": {"used": "Pl4nted"}}, field_manager="somebody")
         owned = uids(inventory.items().values())
         found = pipeline.look(api, after, previous=before, inventory=owned).findings
@@ -217,7 +214,7 @@ def test_the_yaml_of_a_report_applied_makes_the_next_look_clean(api: Cluster, na
         again = pipeline.look(api, content, previous=None, inventory={}, as_account=weak)
         return not preflight_of(again) and not [one for one in again.plan.actions if one.problem]
 
-    assert _in_time(is_clean)
+    wait_until(is_clean, "a clean look")
 
 
 def test_an_account_whose_roles_allow_everything_needs_no_question(
@@ -238,9 +235,9 @@ def test_an_account_whose_roles_allow_everything_needs_no_question(
     try:
         for obj in (reader, binding):
             api.create(obj)
-        assert _in_time(lambda: "API server agrees" in unknown(mute, content, weak))
+        wait_until(lambda: "API server agrees" in unknown(mute, content, weak))
         api.create(boss)
-        assert _in_time(lambda: unknown(mute, content, weak) == "")
+        wait_until(lambda: unknown(mute, content, weak) == "")
     finally:
         for obj in (reader, binding, boss):
             api.delete(ObjectRef.of(obj))
@@ -249,16 +246,6 @@ def test_an_account_whose_roles_allow_everything_needs_no_question(
 def unknown(reader: Cluster, content: Content, account: Identity) -> str:
     found = pipeline.look(reader, content, previous=None, inventory={}, as_account=account)
     return "; ".join(one.message for one in preflight_of(found) if one.severity is Severity.UNKNOWN)
-
-
-def _in_time(holds: Callable[[], bool]) -> bool:
-    """Whether it holds once the API server's authorizer has seen what was granted."""
-    until = time.monotonic() + 30
-    while not holds():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.3)
-    return True
 
 
 def test_an_account_that_lacks_very_much_is_asked_about_in_bounds_and_the_rest_is_said(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.cluster.access import ask
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.apply import Terms, apply
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.cluster.plan import plan
 from provisioner.cluster.planning import Options
-from provisioner.errors import PreconditionFailed
 from provisioner.values import (
     AccessRequest,
     Action,
@@ -26,10 +23,9 @@ from provisioner.values import (
     Plan,
     PlannedAction,
 )
-from tests.services import process
+from tests.live import edit, until_may
 
 MANAGER = "pratique-test"
-IN_FORCE_SECONDS = 20.0
 
 
 @dataclass
@@ -64,14 +60,11 @@ class Scene:
         return self.cluster.get(ObjectRef.of(obj))
 
     def edit(self, obj: dict[str, Any], change: Callable[[Any], object], *, manager: str) -> None:
-        """Read, change, write back: what kubectl edit does, again where a controller wrote meanwhile."""
-        for _ in range(10):
-            live: Any = self.live(obj)
-            change(live)
-            with contextlib.suppress(PreconditionFailed):
-                self.cluster.replace(live, field_manager=manager)
-                return
-        raise AssertionError(f"{ObjectRef.of(obj)} is never still")
+        edit(self.cluster, ObjectRef.of(obj), change, manager=manager)
+
+    def until_may(self, who: Identity, verb: str, resource: str, group: str = "", name: str = "") -> None:
+        """Until the server has seen what was granted to `who` here a moment ago."""
+        until_may(self.cluster, who, AccessRequest(verb, group, resource, namespace=self.namespace, name=name))
 
     def config_map(self, name: str = "settings", **values: str) -> dict[str, Any]:
         return self.namespaced("v1", "ConfigMap", name, data=values)
@@ -146,14 +139,3 @@ def states(outcomes: Iterable[Outcome]) -> dict[str, OutcomeState]:
 
 def failures(outcomes: Iterable[Outcome]) -> list[str]:
     return [f"{one.ref}: {one.message}" for one in outcomes if one.state is OutcomeState.FAILED]
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """For what a server sees a moment later than it stores it: rights, policies, webhooks, quotas."""
-    process.wait_until(is_so, "what was written is not in force", IN_FORCE_SECONDS)
-
-
-def until_allowed(scene: Scene, identity: Identity, verb: str, resource: str, group: str = "") -> None:
-    """Until the server has seen the rights that were given to `identity` a moment ago."""
-    asked = AccessRequest(verb, group, resource, namespace=scene.namespace)
-    wait_until(lambda: ask(scene.cluster, identity, asked).allowed)

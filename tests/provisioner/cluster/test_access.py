@@ -11,6 +11,7 @@ from provisioner.cluster.access import ask, ask_many, review_self, review_token
 from provisioner.cluster.api import Cluster
 from provisioner.errors import Forbidden
 from provisioner.values import AccessRequest, Identity
+from tests.live import until_may
 
 ALICE = Identity("alice", ("platform",))
 
@@ -36,6 +37,7 @@ def approver(scene):
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": person.username}],
     }
     assert not [one for one in scene.deploy(role, binding) if one.state != "done"]
+    until_may(scene.cluster, person, approving("shop"))
     return person
 
 
@@ -118,10 +120,12 @@ def test_S07_acting_as_an_account_needs_that_right_and_no_other(scene, api_serve
     token = scene.cluster.post(path, wish, subject="a token")["status"]["token"]
     robot = Cluster.connect(replace(api_server, tokens={"robot": token}).kubeconfig("robot"), timeout_seconds=20.0)
     installer = Identity.of_service_account(scene.namespace, "installer")
+    account = Identity.of_service_account(scene.namespace, "robot")
+    scene.until_may(account, "impersonate", "serviceaccounts", name="installer")
     found = review_self(robot.acting_as(installer))
     assert (found.username, set(found.groups)) == (installer.username, set(installer.groups))
     for other in (
-        Identity.of_service_account(scene.namespace, "robot"),
+        account,
         Identity("alice"),
         replace(installer, groups=("x",)),
     ):

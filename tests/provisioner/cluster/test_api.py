@@ -172,7 +172,7 @@ def test_a_watch_carries_on_from_a_snapshot(scene: Scene):
     scene.cluster.create(obj)
     scene.cluster.delete(ObjectRef.of(obj))
     watch = scene.cluster.watch(
-        maps, namespace=scene.namespace, resource_version=snapshot.resource_version, timeout_seconds=5
+        maps, namespace=scene.namespace, resource_version=snapshot.resource_version, timeout_seconds=60
     )
     seen = []
     for event in watch:
@@ -191,7 +191,7 @@ def test_a_watch_ends_at_once_when_another_thread_closes_it(scene: Scene):
     threading.Timer(0.2, watch.close).start()
     began = time.monotonic()
     list(watch)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_a_kind_defined_a_moment_ago_is_served(scene: Scene):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +22,7 @@ from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed, TryLater
 from provisioner.values import JsonObject, Manifest, ObjectRef
 from tests.controlplane.endpoint import Endpoint
+from tests.live import wait_until
 from tests.provisioner.cluster.scene import MANAGER, Scene
 
 OTHER = "kubectl-edit"
@@ -260,11 +260,7 @@ def test_what_the_token_controller_fills_in_is_not_drift_and_what_others_add_bes
     token = real_scene.namespaced("v1", "Secret", "token", type="kubernetes.io/service-account-token")
     token["metadata"]["annotations"] = {"kubernetes.io/service-account.name": "bot"}
     real_scene.deploy(bot, token)
-    for _ in range(100):
-        live: Any = real_scene.live(token)
-        if "token" in (live.get("data") or {}):
-            break
-        time.sleep(0.1)
+    wait_until(lambda: "token" in ((real_scene.live(token) or {}).get("data") or {}))
     assert look(real_scene, token).drift is None
     edit(real_scene, token, lambda live: live["data"].update(more="bW9yZQ=="))
     found = drift_of(real_scene, token)
@@ -290,7 +286,7 @@ def test_the_watch_sees_in_metadata_alone_all_that_a_look_would(scene: Scene) ->
         raise AssertionError("metadata alone never has the fingerprint of the whole object")
     assert "spec" not in objects[0]
     watch = scene.cluster.watch(
-        resource, namespace=scene.namespace, resource_version=version, timeout_seconds=10, metadata_only=True
+        resource, namespace=scene.namespace, resource_version=version, timeout_seconds=60, metadata_only=True
     )
     before = fingerprint(scene.live(web) or {})
     edit(scene, web, lambda it: it["spec"].update(replicas=3))

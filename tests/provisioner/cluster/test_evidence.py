@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,14 +11,13 @@ import pytest
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.discovery import Resource
 from provisioner.cluster.evidence import Bounds, Query, existing, published_schemas, samples
-from provisioner.errors import UnknownKind
 from provisioner.schema import admit
-from provisioner.values import Identity, JsonObject, ObjectRef
+from provisioner.values import Identity, ObjectRef
+from tests.live import wait_until
 
 LEASES = 7
 LEASE = "coordination.k8s.io/v1"
 MANY = 20
-PUBLISHED_SECONDS = 30.0
 
 
 @pytest.fixture
@@ -138,27 +136,19 @@ def test_published_schemas_tell_sound_objects_from_others(
 
 
 def published(api: Cluster, *verbs: str) -> dict[Resource, dict[str, Any]]:
-    """Every kind with these verbs, and its schema. Beside this test others define kinds, and take them away again."""
-    end = time.monotonic() + PUBLISHED_SECONDS
-    while True:
+    """Every kind with these verbs, and its schema; but what other tests define meanwhile, break and take away again."""
+    found: dict[Resource, dict[str, Any]] = {}
+
+    def is_complete() -> bool:
         api.forget_discovery()
-        kinds = [one for one in api.resources() if one.verbs.issuperset(verbs)]
+        kinds = [one for one in api.resources() if one.verbs.issuperset(verbs) and ".example.com" not in one.group]
         schemas = published_schemas([api], [(one.group, one.version, one.kind) for one in kinds])
-        found = {one: schemas.get((one.group, one.version, one.kind)) for one in kinds}
-        missing = [f"{one.kind}.{one.group}/{one.version}" for one, schema in found.items() if schema is None]
-        if not missing:
-            return {one: schema for one, schema in found.items() if schema is not None}
-        assert time.monotonic() < end, f"no schema of {missing}"
-        time.sleep(0.5)
+        found.clear()
+        found.update({one: schemas[key] for one in kinds if (key := (one.group, one.version, one.kind)) in schemas})
+        return len(found) == len(kinds)
 
-
-def objects_of(api: Cluster, kind: Resource) -> Sequence[JsonObject]:
-    """Some of them; none where the kind itself was taken away by another test since it was seen."""
-    try:
-        return api.excerpt(kind, at_most=20).objects
-    except UnknownKind:
-        assert kind.group.endswith(".example.com")
-        return []
+    wait_until(is_complete, "a schema of each kind")
+    return found
 
 
 def test_every_kind_that_objects_can_be_made_of_has_a_schema(api: Cluster) -> None:
@@ -171,7 +161,7 @@ def test_live_objects_fit_the_schemas_that_the_server_publishes(api: Cluster) ->
     kinds = [one for one in schemas if one.is_preferred and one.kind != "Event"]
     wrong = []
     for kind in kinds:
-        for obj in objects_of(api, kind):
+        for obj in api.excerpt(kind, at_most=20).objects:
             found = admit(schemas[kind], obj)
             wrong += [(kind.kind, *found.pruned, *map(str, found.refusals))] if found.pruned or found.refusals else []
     assert not wrong

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -11,12 +10,13 @@ import pytest
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.transport import Call
+from provisioner.errors import Forbidden
 from provisioner.probes import health_checks
 from provisioner.values import Health, HealthState, Identity, JsonObject, ObjectRef
+from tests.live import wait_until
 from tests.provisioner.cluster.scene import Scene
 
 CURRENT, FAILED, UNKNOWN = HealthState.CURRENT, HealthState.FAILED, HealthState.UNKNOWN
-PATIENCE_SECONDS = 30.0
 NOBODY = Identity("nobody-at-all", ())
 
 
@@ -39,14 +39,16 @@ def refs_of(objects: list[dict[str, Any]]) -> list[ObjectRef]:
 
 
 def until(scene: Scene, obj: JsonObject, words: str, **more: Any) -> Health:
-    """The health of `obj` once its message holds `words`, or the last one seen."""
-    end = time.monotonic() + PATIENCE_SECONDS
+    """The health of `obj` once its message holds `words`."""
     ref = ObjectRef.of(obj)
-    while True:
-        health = pipeline.observe(scene.cluster, [ref], **more)[ref]
-        if words in health.message or time.monotonic() > end:
-            return health
-        time.sleep(0.3)
+    seen: list[Health] = []
+
+    def is_told() -> bool:
+        seen.append(pipeline.observe(scene.cluster, [ref], **more)[ref])
+        return words in seen[-1].message
+
+    wait_until(is_told, words)
+    return seen[-1]
 
 
 def test_many_objects_of_a_kind_cost_one_list(scene: Scene, calls: Counter[str]) -> None:
@@ -158,9 +160,20 @@ def test_why_a_claim_is_pending_is_told_with_the_words_of_its_event(real_scene: 
     assert health.message == ('not bound yet; ProvisioningFailed: storageclass.storage.k8s.io "of-gold" not found')
 
 
+def is_over_quota(scene: Scene) -> bool:
+    """Whether admission goes by the quota for pods."""
+    pod = scene.namespaced("v1", "Pod", "one", spec=scene.deployment()["spec"]["template"]["spec"])
+    try:
+        scene.cluster.create(pod, dry_run=True)
+    except Forbidden as exc:
+        return "exceeded quota" in str(exc)
+    return False
+
+
 @pytest.mark.controlplane
 def test_why_no_pod_can_be_made_is_told(real_scene: Scene) -> None:
     real_scene.cluster.create(real_scene.namespaced("v1", "ResourceQuota", "none", spec={"hard": {"pods": "0"}}))
+    wait_until(lambda: is_over_quota(real_scene))
     real_scene.deploy(obj := real_scene.deployment())
     health = until(real_scene, obj, "exceeded quota")
     assert health.state is HealthState.IN_PROGRESS
@@ -177,10 +190,8 @@ def test_why_a_volume_cannot_be_mounted_is_told_from_the_events_of_the_pod(real_
     pods = ObjectRef("", "v1", "Pod", real_scene.namespace, "")
     resource = real_scene.cluster.resource_of("", "v1", "Pod")
     assert resource is not None
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not (live := list(real_scene.cluster.list(resource, pods.namespace))) and time.monotonic() < end:
-        time.sleep(0.2)
-    meta = live[0]["metadata"]
+    wait_until(lambda: bool(list(real_scene.cluster.list(resource, pods.namespace))), "a pod")
+    meta = next(iter(real_scene.cluster.list(resource, pods.namespace)))["metadata"]
     about = {"kind": "Pod", "namespace": real_scene.namespace, "name": meta["name"], "uid": meta["uid"]}
     event = real_scene.namespaced("v1", "Event", "mount.1", involvedObject=about, reason="FailedMount")
     real_scene.cluster.create({**event, "message": 'secret "token" not found', "type": "Warning"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from provisioner.cluster.drift import DriftKind, Held
 from provisioner.cluster.old_versions import WORDS
 from provisioner.cluster.tracking import Tracking
 from provisioner.values import Action, Manifest, ObjectRef
+from tests.live import until_served
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures
 
 FIRST, SECOND = "v1", "v2"
@@ -30,23 +30,14 @@ def widget(scene: Scene, version: str, **spec: int) -> dict[str, Any]:
     return {**scene.widget(**spec), "apiVersion": f"{scene.group}/{version}"}
 
 
-def settle(scene: Scene, version: str, *, is_served: bool) -> None:
-    for _ in range(100):
-        scene.cluster.forget_discovery()
-        if (scene.cluster.resource_of(scene.group, version, "Widget") is not None) is is_served:
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"discovery never says of {version} that it is {'' if is_served else 'not '}served")
-
-
 @pytest.fixture
 def dropped(real_scene: Scene) -> Scene:
     """A Widget that was applied in v1 and is now wished for in v2, while the CRD serves only that."""
     both, only = definition(real_scene, FIRST, SECOND), definition(real_scene, SECOND)
     assert failures(real_scene.deploy(both, widget(real_scene, FIRST))) == []
-    settle(real_scene, SECOND, is_served=True)
+    until_served(real_scene.cluster, real_scene.group, SECOND, "Widget")
     assert failures(real_scene.deploy(only, widget(real_scene, SECOND))) == []
-    settle(real_scene, FIRST, is_served=False)
+    until_served(real_scene.cluster, real_scene.group, FIRST, "Widget", is_served=False)
     return real_scene
 
 
@@ -81,7 +72,7 @@ def test_an_object_that_goes_together_with_its_version_is_really_deleted(real_sc
     both, only = definition(real_scene, FIRST, SECOND), definition(real_scene, SECOND)
     old = widget(real_scene, FIRST)
     assert failures(real_scene.deploy(both, old)) == []
-    settle(real_scene, SECOND, is_served=True)
+    until_served(real_scene.cluster, real_scene.group, SECOND, "Widget")
     planned = real_scene.plan(only, previous=real_scene.content(both, old))
     assert failures(real_scene.apply(planned, only)) == []
     assert real_scene.live(widget(real_scene, SECOND)) is None
@@ -90,7 +81,7 @@ def test_an_object_that_goes_together_with_its_version_is_really_deleted(real_sc
 def test_objects_come_along_with_a_definition_that_gets_another_scope(real_scene: Scene) -> None:
     first = real_scene.definition()
     assert failures(real_scene.deploy(first, real_scene.widget())) == []
-    settle(real_scene, FIRST, is_served=True)
+    until_served(real_scene.cluster, real_scene.group, FIRST, "Widget")
     second = copy.deepcopy(first)
     second["spec"]["scope"] = "Cluster"
     wide = real_scene.widget()

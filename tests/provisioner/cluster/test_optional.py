@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.plan import OPTIONAL
 from provisioner.errors import PlanChanged
 from provisioner.values import Action, GroupKind, ObjectRef, OutcomeState
+from tests.live import until_served
 from tests.provisioner.cluster.scene import Scene, action_of, actions, failures, states
 
 
@@ -80,11 +80,8 @@ def test_an_optional_object_that_went_with_its_kind_is_left_out_and_made_again_w
     keep = scene.config_map()
     scene.deploy(keep, scene.definition(), optional(scene))
     scene.cluster.delete(ObjectRef.of(scene.definition()))
-    for _ in range(100):  # a definition goes a moment after its objects
-        planned = scene.plan(keep, optional(scene))
-        if action_of(planned, optional(scene)).action is Action.SKIP:
-            break
-        time.sleep(0.1)
+    until_served(scene.cluster, scene.group, "v1", "Widget", is_served=False)
+    planned = scene.plan(keep, optional(scene))
     assert action_of(planned, optional(scene)).action is Action.SKIP
     assert failures(scene.apply(planned, keep, optional(scene))) == []
     assert failures(scene.deploy(keep, scene.definition(), optional(scene))) == []

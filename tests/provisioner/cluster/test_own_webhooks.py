@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -17,13 +16,13 @@ from provisioner.cluster.own_webhooks import names_of, untried_words
 from provisioner.cluster.tracking import Tracking
 from provisioner.errors import Unreachable
 from provisioner.values import Action, HealthState, Manifest, ObjectRef, OutcomeState
+from tests.live import is_unreachable, wait_until
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures
 from tests.services.process import free_port
 
 CALLING = 'apply ConfigMap a/b: Internal error occurred: failed calling webhook "own.example.com": connection refused'
 CONVERTING = "get Widget.example.com a/b: conversion webhook for example.com/v2, Kind=Widget failed: connection refused"
 SERVING = "the API example.com/v1 is registered but does not answer"
-IN_FORCE_TRIES = 200
 
 
 def configuration(kind: str, name: str, *hooks: object) -> dict[str, Any]:
@@ -93,19 +92,10 @@ def dead(real_scene: Scene) -> Iterator[dict[str, Any]]:
     scene.deploy(kept)
     scene.cluster.create(made)
     try:
-        _wait_until_in_force(scene)
+        wait_until(lambda: is_unreachable(lambda: scene.cluster.create(scene.config_map("probe"), dry_run=True)))
         yield made
     finally:
         scene.cluster.delete(ObjectRef.of(made))
-
-
-def _wait_until_in_force(scene: Scene) -> None:
-    for number in range(IN_FORCE_TRIES):
-        try:
-            scene.cluster.create(scene.config_map(f"probe-{number}"))
-        except Unreachable:
-            return
-    raise AssertionError("the webhook is never in force")
 
 
 def test_what_the_bundles_own_webhook_keeps_from_being_tried_is_planned_and_says_so(
@@ -204,15 +194,16 @@ def test_objects_of_an_api_server_that_comes_along_wait_for_it(real_scene: Scene
     assert (found["Widget"].state, "APIService" in found["Widget"].message) == (OutcomeState.SKIPPED, True)
 
 
+def is_unanswered(scene: Scene) -> bool:
+    scene.cluster.forget_discovery()
+    return scene.cluster.served().is_unknown(scene.group, "v1")
+
+
 def test_an_api_server_of_the_bundle_itself_that_is_dead_can_be_mended(
     real_scene: Scene, unserved: dict[str, Any]
 ) -> None:
     real_scene.deploy(unserved, timeout_seconds=2.0)
-    for _ in range(100):
-        real_scene.cluster.forget_discovery()
-        if real_scene.cluster.served().is_unknown(real_scene.group, "v1"):
-            break
-        time.sleep(0.1)
+    wait_until(lambda: is_unanswered(real_scene))
     thing = real_scene.widget()
     action = action_of(real_scene.plan(unserved, thing, previous=content([unserved])), thing)
     assert (action.problem, "an API server of the bundle itself" in action.warnings[0]) == ("", True)

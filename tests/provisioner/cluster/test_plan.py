@@ -10,7 +10,7 @@ from provisioner.cluster.inventory import uids
 from provisioner.cluster.plan import plan, plan_digest
 from provisioner.errors import TryLater
 from provisioner.values import Action, Identity, ObjectRef, PlannedAction
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, actions, content, until_allowed
+from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, actions, content
 
 
 def test_a_new_object_is_created_and_its_result_proved(scene: Scene):
@@ -210,7 +210,7 @@ def test_a_binding_whose_role_comes_along_is_planned_by_an_account_with_no_right
     stray = scene.namespaced(rbac, "RoleBinding", "stray", roleRef=role_ref("nowhere"), subjects=[account])
     identity = Identity.of_service_account(scene.namespace, "installer")
     least = Scene(scene.cluster.acting_as(identity), scene.namespace)
-    until_allowed(scene, identity, "patch", "rolebindings", "rbac.authorization.k8s.io")
+    scene.until_may(identity, "patch", "rolebindings", "rbac.authorization.k8s.io")
     planned = least.plan(reader, binding, stray)
     assert (action_of(planned, reader).is_proved, action_of(planned, reader).problem) == (True, "")
     assert (action_of(planned, binding).is_proved, action_of(planned, binding).problem) == (False, "")

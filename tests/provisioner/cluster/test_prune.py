@@ -12,7 +12,7 @@ from provisioner.cluster.pruning import PRUNE
 from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER_NAME, Owner, Tracking, nonce_of
 from provisioner.errors import EmptyBundle
 from provisioner.values import Action, CollisionProtection, Identity, ObjectRef, OutcomeState
-from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states, until_allowed
+from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states
 
 DONE = OutcomeState.DONE
 
@@ -130,7 +130,7 @@ def test_an_orphan_that_may_not_be_written_is_let_go_and_it_is_said(scene: Scene
         scene.cluster.apply(obj, field_manager="somebody")
     planned = scene.plan(is_orphaning=True)
     identity = Identity.of_service_account(scene.namespace, "reader")
-    until_allowed(scene, identity, "get", "configmaps")
+    scene.until_may(identity, "get", "configmaps")
     reader = Scene(scene.cluster.acting_as(identity), scene.namespace, scene.inventory)
     (done,) = reader.apply(planned)
     assert done.state is OutcomeState.UNCHANGED

@@ -20,8 +20,9 @@ from provisioner.errors import (
 )
 from provisioner.values import Action, Identity, Manifest, ObjectRef, OutcomeState
 from tests.controlplane.endpoint import Endpoint
+from tests.live import wait_until
 from tests.provisioner.cluster.flaky import flaky, status
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, wait_until
+from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures
 
 RBAC = "rbac.authorization.k8s.io"
 ADMISSION = "admissionregistration.k8s.io/v1"

@@ -191,7 +191,7 @@ def test_trying_again_ends_at_the_deadline(scene: Scene, line: Line):
     began = time.monotonic()
     (outcome,) = scene.apply(planned, obj, timeout_seconds=2.0)
     assert (outcome.state, "failed calling webhook" in outcome.message) == (OutcomeState.FAILED, True)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert scene.live(obj) is None
 
 

@@ -57,7 +57,7 @@ def test_on_a_workload_that_does_not_start_nothing_is_built(real_scene: Scene):
     scene = real_scene  # the sandbox has a node for every pod
     web = scene.deployment()
     web["spec"]["template"]["spec"]["nodeSelector"] = {"harbour": "none-such"}
-    outcomes = scene.deploy(web, scene.autoscaler(), timeout_seconds=3.0)
+    outcomes = scene.deploy(web, scene.autoscaler(), timeout_seconds=10.0)
     assert states(outcomes) == {"Deployment/web": DONE, "HorizontalPodAutoscaler/web": SKIPPED}
     assert "phase deploy: Deployment.apps" in outcomes[-1].message
     assert "nodes" in outcomes[-1].message
@@ -171,7 +171,7 @@ def test_the_worst_is_named(real_scene: Scene):
 def test_what_is_paused_is_not_waited_for(scene: Scene):
     web = scene.deployment()
     web["spec"]["paused"] = True
-    assert failures(scene.deploy(web, scene.autoscaler(), timeout_seconds=10.0)) == []
+    assert failures(scene.deploy(web, scene.autoscaler(), timeout_seconds=60.0)) == []
 
 
 def test_a_check_of_what_comes_last_holds_nothing(scene: Scene):

@@ -10,12 +10,13 @@ import pytest
 from provisioner.cluster.watch import failing_pods, until_gone, until_settled
 from provisioner.errors import UnknownKind
 from provisioner.values import HealthState, Identity, ObjectRef
-from tests.provisioner.cluster.scene import Scene, until_allowed
+from tests.live import PATIENCE_SECONDS, wait_until
+from tests.provisioner.cluster.scene import Scene
 
 
 def test_what_is_current_already_is_settled_at_once(scene: Scene):
     scene.deploy(obj := scene.config_map())
-    found = until_settled(scene.cluster, [ObjectRef.of(obj)], timeout_seconds=10)
+    found = until_settled(scene.cluster, [ObjectRef.of(obj)], timeout_seconds=PATIENCE_SECONDS)
     assert [health.state for health in found.values()] == [HealthState.CURRENT]
 
 
@@ -34,13 +35,13 @@ def test_the_deadline_ends_the_wait_with_what_was_seen_last(scene: Scene):
     began = time.monotonic()
     found = until_settled(scene.cluster, [missing], timeout_seconds=1)
     assert found[missing].state is HealthState.NOT_FOUND
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < PATIENCE_SECONDS / 2
 
 
 def test_an_object_that_comes_later_is_seen(scene: Scene):
     obj = scene.config_map("late")
     threading.Timer(0.3, scene.cluster.create, [obj]).start()
-    found = until_settled(scene.cluster, [ObjectRef.of(obj)], timeout_seconds=20)
+    found = until_settled(scene.cluster, [ObjectRef.of(obj)], timeout_seconds=PATIENCE_SECONDS)
     assert found[ObjectRef.of(obj)].state is HealthState.CURRENT
 
 
@@ -59,9 +60,9 @@ def test_an_identity_that_may_not_watch_still_learns_what_it_may_get(scene: Scen
             subjects=[subject],
         ),
     )
-    until_allowed(scene, Identity("getter"), "get", "configmaps")
+    scene.until_may(Identity("getter"), "get", "configmaps")
     getter = scene.cluster.acting_as(Identity("getter"))
-    found = until_settled(getter, [ObjectRef.of(obj)], timeout_seconds=15)
+    found = until_settled(getter, [ObjectRef.of(obj)], timeout_seconds=PATIENCE_SECONDS)
     assert found[ObjectRef.of(obj)].state is HealthState.CURRENT
 
 
@@ -83,7 +84,7 @@ def test_what_a_finalizer_holds_is_named(scene: Scene):
     left = until_gone(scene.cluster, {ref: uid}, timeout_seconds=0.5)
     assert "example.com/hold" in left[ref]
     scene.cluster.replace({**scene.live(obj), "metadata": {**scene.live(obj)["metadata"], "finalizers": []}})
-    assert until_gone(scene.cluster, {ref: uid}, timeout_seconds=10) == {}
+    assert until_gone(scene.cluster, {ref: uid}, timeout_seconds=PATIENCE_SECONDS) == {}
 
 
 def test_why_pods_fail_is_said_in_words(scene: Scene):
@@ -92,6 +93,8 @@ def test_why_pods_fail_is_said_in_words(scene: Scene):
     pod = scene.namespaced("v1", "Pod", "web-1", spec=workload["spec"]["template"]["spec"])
     pod["metadata"]["labels"] = {"app": "web"}
     pod["spec"] = {**pod["spec"], "nodeName": "no-such-node"}
+    account = ObjectRef("", "v1", "ServiceAccount", scene.namespace, "default")
+    wait_until(lambda: scene.cluster.get(account) is not None, "the account of the namespace's pods")
     made = scene.cluster.create(pod)
     stuck = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
     status = {

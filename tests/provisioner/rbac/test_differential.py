@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.access import ask, ask_many
+from provisioner.cluster.access import ask_many
 from provisioner.cluster.api import Cluster
 from provisioner.errors import ClusterError, PratiqueError
 from provisioner.rbac import RbacObjects, allows, allows_in, effective_rules, may_write_binding, may_write_role
 from provisioner.values import AccessRequest, Identity, ObjectRef
+from tests.live import until_may, wait_until
 from tests.provisioner.rbac.random_roles import AGGREGATED, World, question, rules, world
 from tests.provisioner.rbac.roles import API, bound, cluster_role, role, rule, user
 
@@ -30,7 +30,6 @@ KINDS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
 WORLDS = 12
 QUESTIONS_PER_IDENTITY = 50
 WRITES = 240
-SETTLED_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,11 @@ def scene(controlplane: Any) -> Iterator[Scene]:
     for name in spaces:
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     worlds = tuple(world(dice, f"{run}-{index}", spaces) for index in range(WORLDS))
-    made = [obj for one in worlds for obj in one.objects] + _last(run, spaces[0])
+    made = [obj for one in worlds for obj in one.objects]
     for obj in made:
         cluster.create(obj)
-    _wait_until_seen(cluster, run, worlds, spaces[0])
+    wait_until(lambda: _are_aggregated(cluster, worlds))
+    made += _until_all_is_seen(cluster, f"{run}-last", spaces[0])
     yield Scene(cluster, seed, worlds, _live(cluster))
     refs = [ObjectRef.of(obj) for obj in made if not ObjectRef.of(obj).namespace]
     for ref in (*refs, *(ObjectRef("", "v1", "Namespace", "", name) for name in spaces)):
@@ -62,25 +62,19 @@ def scene(controlplane: Any) -> Iterator[Scene]:
             cluster.delete(ref)
 
 
-def _last(run: str, namespace: str) -> list[dict[str, Any]]:
-    """One object of each kind, made after all others: who sees these has seen everything."""
-    name, last = f"{run}-last", user(f"{run}-last")
-    return [
+def _until_all_is_seen(cluster: Cluster, name: str, namespace: str) -> list[dict[str, Any]]:
+    """Make one more object of each kind, and wait for these: an authorizer that sees them has seen all before."""
+    made = [
         cluster_role(name, rule("get", "nodes")),
         role(namespace, name, rule("get", "pods")),
-        bound(name, last),
-        bound(name, last, namespace=namespace, kind="Role"),
+        bound(name, user(name)),
+        bound(name, user(name), namespace=namespace, kind="Role"),
     ]
-
-
-def _wait_until_seen(cluster: Cluster, run: str, worlds: tuple[World, ...], namespace: str) -> None:
-    last = Identity(f"{run}-last")
-    wanted = [AccessRequest("get", resource="nodes"), AccessRequest("get", resource="pods", namespace=namespace)]
-    until = time.monotonic() + SETTLED_SECONDS
-    while not (all(ask(cluster, last, one).allowed for one in wanted) and _are_aggregated(cluster, worlds)):
-        assert time.monotonic() < until, "the API server does not see the roles that were made"
-        time.sleep(0.2)
-    time.sleep(1.0)  # the authorizer hears of aggregated rules a moment after they can be read
+    for obj in made:
+        cluster.create(obj)
+    until_may(cluster, Identity(name), AccessRequest("get", resource="nodes"))
+    until_may(cluster, Identity(name), AccessRequest("get", resource="pods", namespace=namespace))
+    return made
 
 
 def _are_aggregated(cluster: Cluster, worlds: tuple[World, ...]) -> bool:
@@ -124,6 +118,7 @@ def test_escalation_and_bind_are_decided_as_the_api_server_does(scene: Scene) ->
     """Roles and bindings written by a dry-run as somebody who may write them, but not grant what they do not hold."""
     dice, run = random.Random(scene.seed + 2), scene.worlds[0].prefix.partition("-")[0]
     writers = [_writer(scene, dice, f"{run}-writer-{index}") for index in range(WORLDS)]
+    _until_all_is_seen(scene.cluster, f"{run}-last-writer", scene.worlds[0].namespaces[0])
     live = _live(scene.cluster)
     refused, different = 0, []
     for index in range(WRITES):
@@ -146,24 +141,13 @@ def _writer(scene: Scene, dice: random.Random, name: str) -> Identity:
         held.append(rule(dice.choice(("escalate", "bind")), dice.choice(("roles", "clusterroles")), group=API))
     if dice.random() < 0.2:
         held += [rule("*", "*", group="*"), rule("*", urls="*")]
-    identity = Identity(name, ("system:authenticated",))
     bindings = (bound(name, user(name)), bound(name, user(name), namespace=scene.worlds[0].namespaces[0]))
     made = [cluster_role(name, *held), *(bindings[:1] if dice.random() < 0.7 else bindings[1:])]
     if made[-1]["kind"] == "RoleBinding":
         made += [cluster_role(f"{name}-w", held[0]), bound(f"{name}-w", user(name))]
     for obj in made:
         scene.cluster.create(obj)
-    _wait_until_allowed(scene.cluster, identity)
-    return identity
-
-
-def _wait_until_allowed(cluster: Cluster, identity: Identity) -> None:
-    until = time.monotonic() + SETTLED_SECONDS
-    request = AccessRequest("patch", group=API, resource="clusterroles")
-    while not ask(cluster, identity, request).allowed:
-        assert time.monotonic() < until, f"the API server does not see what {identity.username} holds"
-        time.sleep(0.1)
-    time.sleep(0.3)
+    return Identity(name, ("system:authenticated",))
 
 
 def _written(dice: random.Random, scene: Scene, name: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from tests.provisioner.rbac.roles import account, bound, cluster_role, role, rul
 from tests.provisioner.review.bundles import an_object, content_with
 
 pytestmark = pytest.mark.controlplane
-SETTLED_SECONDS = 20.0
+SETTLED_SECONDS = 60.0
 
 
 @dataclass(frozen=True)

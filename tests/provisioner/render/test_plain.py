@@ -202,9 +202,11 @@ def test_the_scopes_of_built_in_kinds_are_those_of_the_real_server(controlplane:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(controlplane.kubeconfig("admin"))
     command = [str(controlplane.kubectl), "--kubeconfig", str(kubeconfig), "api-resources", "--no-headers"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Beside this test others register an API for a moment behind which nobody stands: kubectl says so, and lists the rest.
+    assert done.returncode == 0 or "example.com" in done.stderr, done.stderr
     served = {}
-    for *_, version, scope, kind in (line.split() for line in printed.splitlines()):
+    for *_, version, scope, kind in (line.split() for line in done.stdout.splitlines()):
         group = version.rpartition("/")[0]
         if group.endswith(".k8s.io") or "." not in group:
             served[GroupKind(group, kind)] = scope == "true"

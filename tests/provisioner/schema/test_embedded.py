@@ -17,7 +17,7 @@ KEEP = {"x-kubernetes-preserve-unknown-fields": True}
 EMBEDDED: JsonDict = {"type": "object", "x-kubernetes-embedded-resource": True, **KEEP}
 NAMED = {"apiVersion": "v1", "kind": "Pod"}
 WORD, NULLABLE = {**TEXT, "maxLength": 5}, {**TEXT, "maxLength": 5, "nullable": True}
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 def ruled(rule: str, **fields: JsonDict) -> JsonDict:
