@@ -65,7 +65,7 @@ class DatabaseInventory:
     def intend_many(self, intents: Sequence[tuple[ObjectRef, str]]) -> None:
         """What its row says already but for the revision, as of most objects of an upgrade, is one write for all."""
         self._check_held()
-        rows = self._locked(ref for ref, _ in intents)
+        rows = self._held(ref for ref, _ in intents) if self._has_read_all else self._locked(ref for ref, _ in intents)
         revision = self.revision and self.revision.pk
         standing, changed, new = [], [], []
         for ref, nonce in intents:
@@ -90,7 +90,7 @@ class DatabaseInventory:
 
     @transaction.atomic(durable=True)
     def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
-        """What was read of a row when its intent was recorded stays so while the claim is held."""
+        """What is news, where the row still has the nonce: nobody asks here whether the claim is another's by now."""
         news = [one for one in made if not self._says(*one)]
         rows = self._locked(ref for ref, _, _ in news) if news else {}
         confirmed = []
@@ -105,16 +105,19 @@ class DatabaseInventory:
         row = self._rows.get(ref.identity)
         return row is not None and (row.item.nonce, row.item.uid) == (nonce, uid)
 
+    def _held(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, _Row]:
+        """Our rows of these objects as all rows were read, locked (ledger.locks): under the claim they stay so."""
+        identities = {ref.identity for ref in refs}
+        known = {identity: self._rows[identity] for identity in identities if identity in self._rows}
+        held = frozenset(hold(self.deployment.inventory.filter(pk__in=[row.key for row in known.values()])))
+        return {identity: row for identity, row in known.items() if row.key in held}
+
     def _locked(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, _Row]:
-        """Our rows of these objects, locked (ledger.locks). What all rows said when they were read stays so while the
-        claim is held: then they are not read again."""
+        """Our rows of these objects as they are now, locked (ledger.locks)."""
         wanted = {ref.identity: ref for ref in refs}
-        if self._has_read_all:
-            known = {identity: self._rows[identity] for identity in wanted if identity in self._rows}
-            held = frozenset(hold(self.deployment.inventory.filter(pk__in=[row.key for row in known.values()])))
-            return {identity: row for identity, row in known.items() if row.key in held}
         is_one = Q(pk__in=[self._rows[identity].key for identity in wanted if identity in self._rows])
-        is_one |= Q(kind__in={ref.kind for ref in wanted.values()}, name__in={ref.name for ref in wanted.values()})
+        if not self._has_read_all:
+            is_one |= Q(kind__in={ref.kind for ref in wanted.values()}, name__in={ref.name for ref in wanted.values()})
         found = _read(for_change(self.deployment.inventory.filter(is_one).order_by("pk")))
         rows = {identity: row for identity, row in found.items() if identity in wanted}
         self._rows.update(rows)

@@ -74,6 +74,25 @@ def test_an_intent_with_the_same_nonce_keeps_the_uid_and_one_with_another_forget
     assert held.items()[CONFIG.identity].uid == ""
 
 
+def test_a_confirmation_that_comes_late_leaves_what_the_successor_made(here: World) -> None:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    request = Request.objects.get()
+    assert claims.claim(request.pk, "slow")
+    slow = inventory(request, "slow")
+    slow.items()
+    slow.intend(CONFIG, "first")
+    Request.objects.update(claimed_until=world.yesterday())
+    assert claims.claim(request.pk, "next")
+    successor = inventory(request, "next")
+    successor.items()
+    successor.confirm(CONFIG, "first", "uid-1")
+    successor.intend(CONFIG, "second")
+    successor.confirm(CONFIG, "second", "uid-2")
+    slow.confirm(CONFIG, "first", "uid-1")
+    row = InventoryItem.objects.get()
+    assert (row.nonce, row.uid) == ("second", "uid-2")
+
+
 def test_an_intent_in_another_version_of_the_kind_is_the_same_object(held: DatabaseInventory) -> None:
     held.intend(CONFIG, "first")
     held.confirm(CONFIG, "first", "uid-1")
