@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -19,8 +18,9 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
 AUDIENCE = "pratique"
-# Certificates that a kubeconfig names as files are renewed in these files: they are read again after so long.
 KEPT_SECONDS = 600.0
+# What a trusted kubeconfig names, files and commands, is asked again: they renew tokens and certificates.
+TRUSTED_KEPT_SECONDS = 30.0
 
 
 class Kubernetes(Protocol):
@@ -72,7 +72,7 @@ class RealKubernetes:
 class Way:
     """All that decides how a cluster is reached; another process has connections of its own."""
 
-    kubeconfig: str
+    kubeconfig: str = field(repr=False)
     timeout_seconds: float
     is_trusted: bool
     process: int
@@ -82,6 +82,10 @@ class Way:
         configuration = settings.PRATIQUE
         is_trusted = cluster.name in configuration["TRUSTED_KUBECONFIGS"]
         return cls(cluster.kubeconfig, float(configuration["CLUSTER_TIMEOUT_SECONDS"]), is_trusted, os.getpid())
+
+    @property
+    def kept_seconds(self) -> float:
+        return TRUSTED_KEPT_SECONDS if self.is_trusted else KEPT_SECONDS
 
     def connect(self) -> Api:
         """As the service itself. Kubeconfigs that name files or commands need the operator's trust (S19)."""
@@ -98,21 +102,21 @@ class Connected:
 
 
 class _Kept:
-    """The connections of this process, by cluster: each step would pay for TLS handshakes of its own else."""
+    """The connections of this process, by cluster: otherwise each step would make TLS handshakes of its own.
+
+    Without a lock, which a process that forks would take along: two threads that find none make one each.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._known: dict[int, Connected] = {}
 
     def api(self, cluster: models.Cluster) -> Api:
         way, now = Way.to(cluster), time.monotonic()
-        with self._lock:
-            known = self._known.get(cluster.pk)
-        if known and known.way == way and now - known.at < KEPT_SECONDS:
+        known = self._known.get(cluster.pk)
+        if known and known.way == way and now - known.at < way.kept_seconds:
             return known.api
         made = Connected(way, way.connect(), now)
-        with self._lock:
-            self._known[cluster.pk] = made
+        self._known[cluster.pk] = made
         return made.api
 
 

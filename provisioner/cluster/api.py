@@ -22,7 +22,7 @@ from kubernetes.config.kube_config import load_kube_config_from_dict
 from provisioner.cluster.answers import Applied, Excerpt, Snapshot, Watch, named
 from provisioner.cluster.discovery import AGGREGATED, Discovery, Resource, Served
 from provisioner.cluster.failures import Doing
-from provisioner.cluster.kubeconfig import read_kubeconfig
+from provisioner.cluster.kubeconfig import asks_for_credentials, read_kubeconfig
 from provisioner.cluster.transport import APPLY, MERGE, Answer, Call, Transport
 from provisioner.errors import (
     AlreadyExists,
@@ -37,7 +37,7 @@ from provisioner.errors import (
 from provisioner.values import Identity, JsonObject, ObjectRef
 
 TIMEOUT_SECONDS = 30.0
-# As many as the threads of a worker use at once, each applying eight objects at a time.
+# The threads of a worker, each with eight writes on their way and a few questions beside them.
 POOL_SIZE = 96
 CREDENTIALS_SECONDS = 1.0
 # A kind that is not known may be new: discovery is read again for it, but not more often than this.
@@ -70,7 +70,8 @@ class Cluster:
     ) -> Self:
         """A connection by the text (or the parsed form) of a kubeconfig.
 
-        Raises BadSource where it cannot be used, or where it is not `trusted` and reaches outside itself (S19).
+        Raises BadSource where it cannot be used, or where it is not `trusted` and reaches outside itself (S19), and
+        Unreachable where what it names gives no credentials now.
         """
         document = read_kubeconfig(kubeconfig, context=context, trusted=trusted)
         configuration = Configuration()
@@ -80,6 +81,9 @@ class Cluster:
             )
         except (ConfigException, ValueError, TypeError, KeyError) as exc:
             raise BadSource(f"kubeconfig: cannot be used ({type(exc).__name__})") from exc.with_traceback(None)
+        if asks_for_credentials(document) and not (configuration.api_key or configuration.cert_file):
+            # The client logs it and would go on as nobody.
+            raise Unreachable("kubeconfig: the command or file that it names gave no credentials")
         return cls._over(configuration, timeout_seconds)
 
     @classmethod
@@ -95,6 +99,7 @@ class Cluster:
     @classmethod
     def _over(cls, configuration: Configuration, timeout_seconds: float) -> Self:
         configuration.connection_pool_maxsize = POOL_SIZE
+        configuration.keep_alive = True  # else what a network forgets in silence is noticed by a timeout
         try:
             _check_certificates(configuration)
             pool = RESTClientObject(configuration).pool_manager

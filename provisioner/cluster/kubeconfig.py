@@ -41,6 +41,13 @@ def read_kubeconfig(kubeconfig: str | Mapping[str, Any], *, context: str = "", t
     return {**document, "current-context": chosen}
 
 
+def asks_for_credentials(document: Mapping[str, Any]) -> bool:
+    """Whether the user of the current context gets credentials from a command or a token file."""
+    contexts, users = dict(_entries(document, "contexts", "context")), dict(_entries(document, "users", "user"))
+    user = users.get(str(contexts[document["current-context"]].get("user") or "")) or {}
+    return bool(user.get("exec") or user.get("tokenFile"))
+
+
 def _parse(text: str) -> dict[str, Any]:
     if len(text) > MAX_KUBECONFIG_BYTES:
         raise BadSource(f"kubeconfig: {len(text)} characters, expected at most {MAX_KUBECONFIG_BYTES}")

@@ -79,8 +79,8 @@ class Transport:
         return self._host
 
     def close(self) -> None:
-        self._pool = None
         self._manager.clear()
+        self._pool = None
 
     def send(self, call: Call, identity: Identity | None) -> Answer:
         """The JSON answer of a call that succeeded; else one of provisioner.errors."""
@@ -128,7 +128,8 @@ class Transport:
                 self._back_at = math.inf
             words = str(exc) if isinstance(exc, SSLError) else type(exc).__name__
             raise Unreachable(f"{call.doing}: {self._host} did not answer ({words})") from exc
-        self._back_at = min(self._back_at, time.monotonic())
+        if self._back_at == math.inf:
+            self._back_at = time.monotonic()
         return response
 
     def _opener(self) -> Callable[..., urllib3.BaseHTTPResponse]:
@@ -138,9 +139,9 @@ class Transport:
         """
         if self._manager.proxy is not None and not self._host.startswith("https:"):
             return lambda method, target, **more: self._manager.urlopen(method, f"{self._origin}{target}", **more)
-        if self._pool is None:
-            self._pool = self._manager.connection_from_url(self._host)
-        return self._pool.urlopen
+        pool = self._pool or self._manager.connection_from_url(self._host)
+        self._pool = pool
+        return pool.urlopen
 
     def _failure(self, doing: Doing, response: urllib3.BaseHTTPResponse, body: bytes) -> PratiqueError:
         """What the answer says went wrong; a refusal right after the server was away is no answer yet.

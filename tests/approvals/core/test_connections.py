@@ -7,6 +7,7 @@ import socketserver
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -92,13 +93,35 @@ def test_another_kubeconfig_is_another_connection(sandbox: Endpoint, door: Door,
     assert door.visits == 2
 
 
-def test_certificates_that_were_renewed_in_their_files_are_read_after_a_while(
-    door: Door, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+def test_what_a_trusted_kubeconfig_names_is_asked_again_sooner(
+    door: Door, cluster: Cluster, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    port.connect(cluster).uid()
+    monkeypatch.setattr(port, "TRUSTED_KEPT_SECONDS", 0.0)
+    port.connect(cluster).uid()
+    assert door.visits == 1
+    settings.PRATIQUE = {**settings.PRATIQUE, "TRUSTED_KUBECONFIGS": [cluster.name]}
+    for visits in (2, 3):
+        port.connect(cluster).uid()
+        assert door.visits == visits
+
+
+def test_no_connection_is_kept_for_ever(door: Door, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     port.connect(cluster).uid()
     monkeypatch.setattr(port, "KEPT_SECONDS", 0.0)
     port.connect(cluster).uid()
     assert door.visits == 2
+
+
+def test_another_timeout_is_another_connection(door: Door, cluster: Cluster, settings: Any) -> None:
+    port.connect(cluster).uid()
+    settings.PRATIQUE = {**settings.PRATIQUE, "CLUSTER_TIMEOUT_SECONDS": "7"}
+    port.connect(cluster).uid()
+    assert door.visits == 2
+
+
+def test_what_is_kept_does_not_show_credentials(sandbox: Endpoint, cluster: Cluster) -> None:
+    assert sandbox.tokens["admin"] not in repr(port.Way.to(cluster))
 
 
 def test_a_server_that_hung_up_meanwhile_is_met_again(door: Door, cluster: Cluster) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.kubeconfig import MAX_KUBECONFIG_BYTES, read_kubeconfig
-from provisioner.errors import BadSource
+from provisioner.errors import BadSource, Unreachable
 
 
 def kubeconfig(*, user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -43,6 +44,26 @@ def test_S19_a_kubeconfig_that_reaches_outside_itself_is_refused(parts, word):
 @pytest.mark.parametrize(("parts", "word"), REACHING)
 def test_S19_the_operator_may_trust_a_kubeconfig_that_reaches_outside(parts, word):
     assert read_kubeconfig(kubeconfig(**parts), trusted=True)["current-context"] == "main"
+
+
+@pytest.mark.parametrize("given", ["nothing", "credentials"])
+def test_a_command_that_gives_no_credentials_makes_nobody_of_us(tmp_path, given):
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t0ken"}}
+    told = tmp_path / "told"
+    told.write_text(json.dumps(answer) if given == "credentials" else "")
+    run = {"command": "cat", "args": [str(told)], "apiVersion": answer["apiVersion"], "interactiveMode": "Never"}
+    config = kubeconfig(user={"exec": run})
+    if given == "credentials":
+        assert Cluster.connect(config, trusted=True)
+    else:
+        with pytest.raises(Unreachable, match="gave no credentials"):
+            Cluster.connect(config, trusted=True)
+
+
+def test_an_empty_token_file_makes_nobody_of_us(tmp_path):
+    (tmp_path / "token").write_text("")
+    with pytest.raises(Unreachable, match="gave no credentials"):
+        Cluster.connect(kubeconfig(user={"tokenFile": str(tmp_path / "token")}), trusted=True)
 
 
 def test_S19_an_entry_outside_the_chosen_context_is_refused_as_well():
