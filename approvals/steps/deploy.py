@@ -351,10 +351,16 @@ def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> N
             raise LostClaim("the claim has passed to another worker")
         try:
             check_decision(request, reviewed)
-        finally:  # what these say counts before that the decision is waited for
-            account.result()
-            if live.result().get("spec", {}).get("paused"):
-                raise Paused(request.deployment, "what was begun goes on")
+        except PratiqueError:
+            _check_unmoved(request, account, live)  # what these say counts before that the decision is waited for
+            raise
+        _check_unmoved(request, account, live)
+
+
+def _check_unmoved(request: Request, account: Future[None], live: Future[dict[str, Any]]) -> None:
+    account.result()
+    if live.result().get("spec", {}).get("paused"):
+        raise Paused(request.deployment, "what was begun goes on")
 
 
 @transaction.atomic(durable=True)

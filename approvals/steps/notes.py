@@ -59,14 +59,17 @@ class Notes:
     def take(self, outcome: Done) -> None:
         """Keep one more, and write when enough have come or the last writing is long ago."""
         self._waiting[str(outcome.ref)[:OBJECT_LENGTH]] = (outcome, timezone.now())
-        if len(self._waiting) >= BATCH or time.monotonic() - self._written_at >= SECONDS:
+        if len(self._waiting) >= BATCH or self._age() >= min(SECONDS, _pulse_seconds()):
             self.write()
 
     def pulse(self, check: Callable[[], None]) -> None:
         """For every few seconds of a wait: where the claim was held on to long ago, do so again, and then `check`."""
-        if time.monotonic() - self._written_at >= settings.PRATIQUE["CLAIM_SECONDS"] / PULSES:
+        if self._age() >= _pulse_seconds():
             self.write()
             check()
+
+    def _age(self) -> float:
+        return time.monotonic() - self._written_at
 
     @transaction.atomic(durable=True)
     def write(self) -> None:
@@ -102,3 +105,7 @@ class Notes:
             warnings=list(outcome.warnings),
             at=at,
         )
+
+
+def _pulse_seconds() -> float:
+    return float(settings.PRATIQUE["CLAIM_SECONDS"]) / PULSES

@@ -84,11 +84,11 @@ UNKEEPABLE = (
 
 
 def check_cluster(request: Request, api: Api) -> None:
-    """The same cluster as ever (S19): its uid is learned once and then never changes."""
     check_cluster_uid(request, api.uid())
 
 
 def check_cluster_uid(request: Request, uid: str) -> None:
+    """The same cluster as ever (S19): its uid is learned once and then never changes."""
     cluster = request.deployment.cluster
     if cluster.uid is None:
         type(cluster).objects.filter(pk=cluster.pk, uid__isnull=True).update(uid=uid)

@@ -103,7 +103,7 @@ def plan(  # noqa: PLR0913 -- each by its name
 
 
 def _order(content: Content, reviewed: Iterable[ObjectIdentity]) -> list[ObjectIdentity]:
-    """The order of apply: that of the reviewed plan, which is one of the same content, or found anew."""
+    """The order in which a plan is told: the reviewed one's, which found no circle in this content, else of apply."""
     wished = {one.ref.identity for one in content.manifests}
     known = [identity for identity in reviewed if identity in wished]
     if len(known) == len(wished):

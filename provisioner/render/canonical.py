@@ -23,6 +23,8 @@ MAX_DEPTH = 200
 _DOMAIN = b"pratique content v1"
 # What may be a fraction, or an integer past 63 bits, of which there is another form.
 _FRACTION = re.compile(rb"[0-9](?:\.[0-9]|[eE][-+0-9]|[0-9]{18})")
+# Looking for fractions in longer texts takes longer than it saves.
+_QUICK_BYTES = 16 * 1024
 _SORTED = orjson.OPT_SORT_KEYS
 _SORTED_LINE = _SORTED | orjson.OPT_APPEND_NEWLINE
 
@@ -68,7 +70,7 @@ def _written_quickly(value: Any) -> bytes:
     """
     try:
         text = orjson.dumps(value, option=_SORTED)
-        return text if _is_plain(text) and orjson.loads(text) == value else b""
+        return text if len(text) <= _QUICK_BYTES and _is_plain(text) and orjson.loads(text) == value else b""
     except (orjson.JSONEncodeError, orjson.JSONDecodeError):
         return b""
 

@@ -119,7 +119,7 @@ def number(value: float) -> int | float:
     Raises InvalidManifest for infinities and NaN, which JSON has not.
     """
     if isinstance(value, int):
-        return value if value in INT64 else _float_of(value)
+        return value if INT64.start <= value < INT64.stop else _float_of(value)
     if not math.isfinite(value):
         raise InvalidManifest("infinity and NaN are no JSON numbers")
     # Go writes the shortest digits that give the same float, so 1234567890123456789.0 becomes ...6800.
