@@ -234,15 +234,16 @@ def forked(work: Callable[[], None], error: Path) -> int:
     pid = os.fork()
     if pid:
         return pid
-    code = 0
+    code = 1
     # It lives for a second: what is garbage by then is none of its concern.
     gc.disable()
     try:
         work()
-    except BaseException:  # noqa: BLE001 -- nothing of a fork may go on in its parent's code
-        error.write_text(traceback.format_exc())
-        code = 1
-    os._exit(code)
+        code = 0
+    finally:  # whatever it raises: nothing of a fork may go on in its parent's code
+        if code:
+            error.write_text(traceback.format_exc())
+        os._exit(code)
 
 
 def act(messages: Sequence[Message]) -> None:

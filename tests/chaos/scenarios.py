@@ -28,6 +28,7 @@ from provisioner.values import ObjectRef
 from tests.chaos.draw import Scenario
 from tests.controlplane.endpoint import Endpoint, Refused
 from tests.journeys.station import Station, prepare_namespace
+from tests.live import until_served
 
 VERSIONS = ("1", "2", "crowded", "optional", "this", "that")
 # Two versions that share one object and have one each of their own (tests/chaos/together.py).
@@ -155,22 +156,12 @@ def _serve_widgets(api: Api) -> None:
         "spec": {"group": WIDGETS, "scope": "Cluster", "names": names, "versions": [version]},
     }
     api.apply(definition, field_manager="others")
-    _await_widgets(api, are_served=True)
+    until_served(api, WIDGETS, "v1", "Widget")
 
 
 def _withdraw_widgets(api: Api) -> None:
     if api.delete(ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"widgets.{WIDGETS}")):
-        _await_widgets(api, are_served=False)
-
-
-def _await_widgets(api: Api, *, are_served: bool) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end:
-        api.forget_discovery()
-        if (api.resource_of(WIDGETS, "v1", "Widget") is not None) is are_served:
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"the API of widgets is not {'served' if are_served else 'gone'}")
+        until_served(api, WIDGETS, "v1", "Widget", is_served=False)
 
 
 def _create_at_last(endpoint: Endpoint, path: str, obj: dict[str, Any]) -> None:
