@@ -18,8 +18,9 @@ SMALLEST_PLAIN_EXPONENT = -4
 DEEPEST = 150
 CONTAINERS = (dict, list)
 AS_JSON: dict[str, Any] = {"option": orjson.OPT_SORT_KEYS}
-LINE_ENDS = {0x2028: "\\u2028", 0x2029: "\\u2029"}
+ESCAPES = tuple((letter, f"\\u{ord(letter):04x}") for letter in "<>&\u2028\u2029")
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-6, 1e21
+_ENCODED = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 class ErrorKind(StrEnum):
@@ -144,6 +145,8 @@ class Record(dict[str, Any]):
 
 def go_json(value: object) -> str:
     """JSON as Go's encoder writes it: keys sorted, no spaces, `<`, `>` and `&` escaped."""
+    if isinstance(value, str):
+        return _escaped_json(value)
     if isinstance(value, Mapping):
         names = list(value) if isinstance(value, Record) else sorted(value)
         return "{" + ",".join(f"{go_json(str(name))}:{go_json(value[name])}" for name in names) + "}"
@@ -151,8 +154,14 @@ def go_json(value: object) -> str:
         return "[" + ",".join(map(go_json, value)) + "]"
     if isinstance(value, float) and math.isfinite(value):
         return _json_number(value)
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").translate(LINE_ENDS)
+    return _escaped_json(value)
+
+
+def _escaped_json(value: object) -> str:
+    text = _ENCODED(value)
+    for letter, escaped in ESCAPES:
+        text = text.replace(letter, escaped)
+    return text
 
 
 def is_too_deep(value: object, deepest: int = DEEPEST) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from provisioner.errors import InvalidManifest
@@ -70,27 +70,33 @@ def is_plain(crd: JsonObject) -> bool:
     return _is_flat(_CRD, rest) and all(type(it) is dict and _is_plain_schema(it, FLAT) for it in schemas)
 
 
-def _is_plain_schema(node: dict[str, Any], depth: int) -> bool:
-    if depth > DEEPEST - FLAT:
-        return False
-    for name, entry in node.items():
-        if type(entry) is _SIMPLE.get(name):
-            continue
-        if name == "properties" and type(entry) is dict:
-            for it in entry.values():
-                if type(it) is not dict or not _is_plain_schema(it, depth + 2):
-                    return False
-        elif not _is_plain_entry(name, entry, depth):
+def _is_plain_schema(schema: dict[str, Any], depth: int) -> bool:
+    """`depth`: how deep the schema stands; a level of schemas is counted as two of JSON."""
+    level, kind_of = [schema], _SIMPLE.get
+    while level:
+        if depth > DEEPEST - FLAT or {*map(type, level)} != {dict}:
             return False
+        below: list[Any] = []
+        for node in level:
+            for name, entry in node.items():
+                if type(entry) is not kind_of(name):
+                    inside = _schemas_inside(name, entry)
+                    if inside is None:
+                        return False
+                    below += inside
+        level, depth = below, depth + 2
     return True
 
 
-def _is_plain_entry(name: str, entry: Any, depth: int) -> bool:
-    if type(entry) is list and name in _OF_TEXTS and {type(it) for it in entry} == {str}:
-        return True
+def _schemas_inside(name: str, entry: Any) -> Iterable[Any] | None:
+    """The schemas that a keyword holds if it is as plain as most are; None if it takes a slow look."""
+    if type(entry) is dict and name == "properties":
+        return entry.values()
     if type(entry) is dict and name in _BELOW:
-        return _is_plain_schema(entry, depth + 1)
-    return _is_flat(_KEYWORDS.get(name, _anything), entry)
+        return (entry,)
+    if type(entry) is list and name in _OF_TEXTS and {*map(type, entry)} == {str}:
+        return ()
+    return () if _is_flat(_KEYWORDS.get(name, _anything), entry) else None
 
 
 def _is_flat(form: Form, value: Any) -> bool:
