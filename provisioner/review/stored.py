@@ -17,7 +17,6 @@ from provisioner.review.facts import mapping
 from provisioner.schema import Admission, FieldError, admit
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.fields import same_json
-from provisioner.schema.pruning import copied
 from provisioner.values import JsonObject, ObjectRef
 
 Parts = tuple[str, ...]
@@ -88,7 +87,7 @@ def _is_converted(old: Crd, new: Crd) -> bool:
 
 
 def _is_same(old: Crd, new: Crd, before: CrdVersion, after: CrdVersion) -> bool:
-    return old.preserves_unknown == new.preserves_unknown and same_json(copied(before.schema), copied(after.schema))
+    return old.preserves_unknown == new.preserves_unknown and same_json(before.schema, after.schema)
 
 
 @dataclass(frozen=True, slots=True)

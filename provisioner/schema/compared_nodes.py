@@ -12,7 +12,7 @@ from provisioner.schema.deciding import taken_together
 from provisioner.schema.facets import compare_scalars
 from provisioner.schema.fields import go_json, same_json
 from provisioner.schema.nodes import Place, additional_of, type_words, types, with_integers
-from provisioner.schema.pruning import NO_SCHEMA, Schema, copied, properties_of, schema_of
+from provisioner.schema.pruning import NO_SCHEMA, Schema, properties_of, schema_of
 from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
@@ -98,7 +98,7 @@ def _nullable(old: Schema, new: Schema, place: Place) -> Iterator[Change]:
 
 def _default(old: Schema, new: Schema, place: Place) -> Iterator[Change]:
     before, after = old.get("default"), new.get("default")
-    if same_json(copied(before), copied(after)):
+    if same_json(before, after):
         return
     facts = {"old": before, "new": after}
     if before is None:

@@ -16,7 +16,6 @@ from provisioner.schema.fields import DEEPEST, FieldError, is_too_deep, same_jso
 from provisioner.schema.forms import form_errors, is_plain
 from provisioner.schema.kubeversions import kube_order
 from provisioner.schema.migrating import migration_steps
-from provisioner.schema.pruning import copied
 from provisioner.schema.served import compare_served
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
@@ -297,7 +296,7 @@ def _subresources(old: CrdVersion, new: CrdVersion) -> Iterator[Change]:
     if before is not None and after is None:
         words = "the scale subresource is removed: autoscalers and kubectl scale get 404"
         yield Change("CRD-31", (*path, "scale"), words, FOR_WRITERS, is_live=True)
-    elif before is not None and after is not None and not same_json(copied(before), copied(after)):
+    elif before is not None and after is not None and not same_json(before, after):
         words = "the paths of the scale subresource changed: autoscalers read and write other fields"
         yield Change("CRD-32", (*path, "scale"), words, BEHAVIOUR)
     elif after is not None and before is None:

@@ -29,6 +29,8 @@ NEVER: Schema = {"not": {}}
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 KEPT: Schema = {PRESERVE: True}
 RESOURCE = {"apiVersion": "example.com/v1", "kind": "Example", "metadata": {"name": "example"}}
+ANY_KEY = "x"
+OF_EACH_TYPE: tuple[Any, ...] = (0, "x", {}, [], True, 0.5)
 FIELD = "value"  # under which a value that is no whole resource is judged
 HOLDERS = frozenset({"SCH-08", "SCH-11"})  # their path ends with what is missing: the object around it is shown
 BY_PRUNING = frozenset({"SCH-07", "SCH-19", "SCH-51", "SCH-53"})
@@ -138,9 +140,14 @@ class _Pair:
         if any(text in error.message for error in errors for text in NOT_JUDGED) or (pruned and self.keeps_all):
             return None
         if errors:
-            own = ("", "<nil>", "" if self.is_root else FIELD)
-            return _Lost(stored, is_own=any(it.path in own for it in errors))
+            return _Lost(stored, is_own=any(self._is_own(it.path) for it in errors))
         return _Lost(stored, is_own=True) if pruned and self.may_prune else None
+
+    def _is_own(self, path: str) -> bool:
+        """Whether an error is about the node itself, or about a key that the node speaks of without naming it."""
+        if path == child("" if self.is_root else FIELD, ANY_KEY):
+            return ANY_KEY not in properties_of(self.new)
+        return path in ("", "<nil>", "" if self.is_root else FIELD)
 
     def _judged(self, schema: Schema, value: Any, judge: Judge | None = None) -> Judged:
         """The value as it would be stored, its errors, and what was pruned of it."""
@@ -275,11 +282,11 @@ def _objects(old: Schema, new: Schema, sizes: list[int]) -> Iterator[Any]:
 
 def _of_any_key(old: Schema, sizes: list[int]) -> Iterator[dict[str, Any]]:
     """What an object with keys of one's own choice may hold."""
-    extra = additional_of(old)
-    if extra is True or isinstance(extra, Mapping) or old.get(PRESERVE) is True:
-        values = _pool(schema_of(extra) or NO_SCHEMA, MAX_BELOW)
-        yield from ({"x": value} for value in values)
-        yield from ({f"x{place}": values[0] for place in range(size)} for size in sizes)
+    extra = schema_of(additional_of(old))
+    if extra or additional_of(old) is True or old.get(PRESERVE) is True:
+        values = _pool(extra, MAX_BELOW) if extra else list(OF_EACH_TYPE)
+        yield from ({ANY_KEY: value} for value in values)
+        yield from ({f"{ANY_KEY}{place}": values[0] for place in range(size)} for size in sizes)
 
 
 def _pool(node: Schema, size: int) -> list[Any]:

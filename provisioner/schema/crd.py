@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from provisioner.schema.fields import same_json
-from provisioner.schema.pruning import Schema, copied
+from provisioner.schema.pruning import Schema
 
 EMPTY: Mapping[str, Any] = {}
 
@@ -145,7 +145,7 @@ class Crd:
         """The schema that the API server keeps once for all versions because all have the same one."""
         schemas = [version.schema for version in self.versions]
         first = schemas[0] if schemas else None
-        if first is None or not all(it is not None and same_json(copied(it), copied(first)) for it in schemas[1:]):
+        if first is None or not all(it is not None and same_json(it, first) for it in schemas[1:]):
             return None
         return first
 

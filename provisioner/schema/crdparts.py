@@ -12,7 +12,7 @@ from typing import Any
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.fields import FieldError, child, duplicate, index, invalid, required, same_json, too_many
 from provisioner.schema.jsonpaths import pointed_at
-from provisioner.schema.pruning import Schema, copied
+from provisioner.schema.pruning import Schema
 
 SIMPLE_PATH = "must be a simple json path starting with ."
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -33,7 +33,7 @@ def part_errors(crd: Crd) -> list[FieldError]:
 
 def _is_shared(crd: Crd, part: Callable[[CrdVersion], Any]) -> bool:
     parts = [part(version) for version in crd.versions]
-    return all(same_json(copied(parts[0]), copied(it)) for it in parts[1:])
+    return all(same_json(parts[0], it) for it in parts[1:])
 
 
 def _each(

@@ -16,6 +16,7 @@ NO_PATH = "<nil>"
 LARGEST_PLAIN_EXPONENT = 6
 SMALLEST_PLAIN_EXPONENT = -4
 DEEPEST = 150
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 CONTAINERS = (dict, list)
 AS_JSON: dict[str, Any] = {"option": orjson.OPT_SORT_KEYS}
 ESCAPES = tuple((letter, f"\\u{ord(letter):04x}") for letter in "<>&\u2028\u2029")
@@ -176,14 +177,26 @@ def is_too_deep(value: object, deepest: int = DEEPEST) -> bool:
 
 
 def same_json(left: Any, right: Any) -> bool:
-    """Deep equality of JSON values, which Python's `==` is not: True is no 1."""
+    """Deep equality of JSON values as the API server holds them, which Python's `==` is not: True is no 1.
+
+    Whole numbers past 64 bits are floating ones to it, and any mapping or sequence here stands for an object or list.
+    """
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
+    if left is None or isinstance(left, str):
+        return bool(left == right)
+    if isinstance(left, int | float):
+        return isinstance(right, int | float) and (left == right or as_held(left) == as_held(right))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
         return left.keys() == right.keys() and all(same_json(value, right[name]) for name, value in left.items())
-    if isinstance(left, list) and isinstance(right, list):
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(map(same_json, left, right))
     return bool(left == right)
+
+
+def as_held(number: float) -> float:
+    """A number as the API server holds it: a whole one past 64 bits is a floating one."""
+    return float(number) if isinstance(number, int) and not INT64_MIN <= number <= INT64_MAX else number
 
 
 def is_same(left: Any, right: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,13 +127,11 @@ def additional_of(schema: Schema) -> Any:
 
 def count(schema: Schema) -> int:
     """How many fields there are below a node."""
-    return sum(1 for _ in _fields_below(schema))
-
-
-def _fields_below(schema: Schema) -> Iterator[str]:
-    waiting: list[Any] = [schema]
+    found, waiting = 0, [schema]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Mapping):
-            yield from properties_of(node)
-            waiting += [node.get("items"), node.get("additionalProperties"), *properties_of(node).values()]
+        fields = properties_of(node)
+        found += len(fields)
+        inside = (*fields.values(), node.get("items"), node.get("additionalProperties"))
+        waiting += [it for it in map(schema_of, inside) if it is not None]
+    return found

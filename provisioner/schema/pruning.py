@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from provisioner.schema.fields import as_held
+
 Schema = Mapping[str, Any]
 
 TYPE_META = frozenset({"apiVersion", "kind", "metadata"})
 NO_SCHEMA: Schema = {}
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def prune(schema: Schema, obj: Any) -> tuple[Any, list[str]]:
@@ -63,19 +64,18 @@ def copied(value: Any) -> Any:
         return {name: copied(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [copied(entry) for entry in value]
-    if type(value) is int and not INT64_MIN <= value <= INT64_MAX:
-        return float(value)
-    return value
+    return as_held(value) if type(value) is int else value
 
 
 def properties_of(schema: Schema) -> Mapping[str, Schema]:
-    found = schema.get("properties")
-    return found if type(found) is dict or isinstance(found, Mapping) else {}
+    return schema_of(schema.get("properties")) or {}
 
 
 def schema_of(value: object) -> Schema | None:
     """A subschema, or None where there is none or where it is a boolean."""
-    return value if type(value) is dict or isinstance(value, Mapping) else None  # the former is the fast way to say so
+    if type(value) is dict:  # the fast way to say so, and the next one to say no
+        return value
+    return value if value is not None and isinstance(value, Mapping) else None
 
 
 def has_additional(schema: Schema) -> bool:

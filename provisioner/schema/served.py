@@ -9,7 +9,6 @@ from provisioner.schema.compared_schemas import compare_schemas
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.fields import same_json
 from provisioner.schema.kubeversions import kube_order
-from provisioner.schema.pruning import copied
 from provisioner.schema.verdicts import BEHAVIOUR, DATA_LOST, NOT_DECIDED, Change, D, Path, Verdict, narrowed, shown
 from provisioner.values import Severity
 
@@ -50,7 +49,7 @@ def _may_convert_otherwise(old: Crd, new: Crd) -> bool:
 
 
 def _same_schema(old: CrdVersion | None, new: CrdVersion | None) -> bool:
-    return old is not None and new is not None and same_json(copied(old.schema), copied(new.schema))
+    return old is not None and new is not None and same_json(old.schema, new.schema)
 
 
 def _problems(crd: Crd) -> Iterator[tuple[Problem, Change]]:

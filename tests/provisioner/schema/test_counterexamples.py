@@ -50,6 +50,8 @@ def ruled(schema: JsonDict, *rules: str) -> JsonDict:
             "SCH-55", obj(a=TEXT), obj(a=TEXT, more={"allOf": [{"required": ["a"]}]}), id="allOf asks a field"
         ),
         pytest.param("SCH-19", obj(a=TEXT), mapped(WHOLE), id="fields became a map of another type"),
+        pytest.param("SCH-51", KEPT, mapped(TEXT), id="unknown fields must be texts"),
+        pytest.param("SCH-51", KEPT, mapped(WHOLE), id="unknown fields must be numbers"),
         pytest.param("SCH-53", KEPT, {**KEPT, "x-kubernetes-embedded-resource": True}, id="a resource inside"),
     ],
 )

@@ -15,6 +15,7 @@ from provisioner.schema.structural import KeywordRules, keyword_errors, structur
 from provisioner.schema.thinning import thinned
 from tests.provisioner.schema.shapes import SCHEMAS, TEXT, JsonDict, listed, mapped, obj, root
 
+NUMBER_OR_TEXT = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
 FAULTS: list[JsonDict] = [
     {"type": "text"},
     {"type": "array"},
@@ -23,8 +24,17 @@ FAULTS: list[JsonDict] = [
     {"pattern": "("},
     {"additionalProperties": TEXT, "properties": {"x": TEXT}},
     {"x-kubernetes-list-type": "set"},
+    {"x-kubernetes-list-type": "atomic"},
+    {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"]},
+    {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"], "items": obj(a=TEXT, b=TEXT)},
     {"x-kubernetes-map-type": "atomic"},
+    {"x-kubernetes-map-type": "whole"},
+    {"x-kubernetes-preserve-unknown-fields": True},
     {"x-kubernetes-preserve-unknown-fields": False},
+    {"x-kubernetes-int-or-string": True},
+    NUMBER_OR_TEXT,
+    {**NUMBER_OR_TEXT, "type": "text"},
+    {"x-kubernetes-embedded-resource": True},
     {"x-kubernetes-validations": [{"rule": "self.x"}]},
     {"default": {"unknown": 1}},
     {"anyOf": [{"type": "string"}]},
@@ -61,9 +71,34 @@ def test_every_fault_is_found_in_a_thinned_schema_under_the_same_path(data: st.D
     [
         pytest.param(obj(a=TEXT, b=obj(c=listed(obj(d=TEXT)), e=mapped(TEXT))), id="fields, lists and maps"),
         pytest.param(obj(a={**TEXT, "pattern": "^a", "maxLength": 3}), id="limits"),
+        pytest.param(obj(a={**listed(TEXT), "x-kubernetes-list-type": "atomic"}), id="a list applied as a whole"),
+        pytest.param(obj(a={**obj(b=TEXT), "x-kubernetes-map-type": "atomic"}), id="fields applied as a whole"),
+        pytest.param(obj(a={"type": "object", "x-kubernetes-preserve-unknown-fields": True}), id="unknown fields"),
+        pytest.param(obj(a={**NUMBER_OR_TEXT, "pattern": "^[0-9]+%?$"}), id="integer or string"),
     ],
 )
 def test_what_is_beyond_doubt_is_left_out(schema: JsonDict) -> None:
     before = copy.deepcopy(schema)
-    assert nodes(dict(thinned(obj(spec=schema)))) == [obj(spec={"type": "object"}), {"type": "object"}]
+    assert nodes(dict(thinned(obj(spec=schema)))) == [obj()]
+    beside_a_map = {**obj(spec=schema), "additionalProperties": TEXT}
+    assert thinned(beside_a_map) == {**obj(spec={"type": "object"}), "additionalProperties": {"type": "string"}}
     assert schema == before
+
+
+def test_what_the_keys_of_a_list_ask_of_its_items_stays() -> None:
+    listed_by_key = {
+        **listed(obj(a=TEXT, b=TEXT)),
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["a"],
+    }
+    schema = obj(c=TEXT, ports=listed_by_key)
+    assert thinned(schema) == obj(ports={**listed_by_key, "items": obj(a=TEXT)})
+
+
+@pytest.mark.parametrize(
+    "node", [TEXT, listed(TEXT), obj(a=TEXT), mapped(TEXT), NUMBER_OR_TEXT], ids=lambda it: str(it.get("type"))
+)
+def test_a_pattern_that_is_none_is_found_beside_any_type(node: JsonDict) -> None:
+    schema = obj(spec=obj(a={**node, "pattern": "("}))
+    assert judged(schema)
+    assert judged(dict(thinned(schema))) == judged(schema)
