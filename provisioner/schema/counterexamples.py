@@ -35,6 +35,7 @@ FIELD = "value"  # under which a value that is no whole resource is judged
 HOLDERS = frozenset({"SCH-08", "SCH-11"})  # their path ends with what is missing: the object around it is shown
 BY_PRUNING = frozenset({"SCH-07", "SCH-19", "SCH-51", "SCH-53"})
 BY_RULE = "SCH-38"
+BY_UNNAMED = "SCH-51"  # it is about what the keys hold that the node does not name
 NOT_JUDGED = ("could not be evaluated", "compile error")
 JUNCTORS = ("allOf", "anyOf", "oneOf")
 MAX_CHANGES, MAX_TRIES, MAX_CANDIDATES = 200, 1_000, 36
@@ -111,7 +112,7 @@ class _Pair:
     is_root: bool
     may_prune: bool
     keeps_all: bool
-    is_rule: bool
+    rule: str
 
     @classmethod
     def of(cls, change: Change, old: Schema, new: Schema, preserved: tuple[bool, bool]) -> _Pair | None:
@@ -123,17 +124,16 @@ class _Pair:
         before, after = _node(old, path, keeps=preserved[0]), _node(new, path, keeps=preserved[1])
         if before is None or after is None:
             return None
-        is_rule = change.rule == BY_RULE
-        if is_rule:
+        if change.rule == BY_RULE:
             after = {**after, RULES: [{"rule": change.facts["new"]}]}
         may_prune = change.rule in BY_PRUNING and not preserved[1]
-        return cls(before, after, missing, not path, may_prune, preserved[1], is_rule)
+        return cls(before, after, missing, not path, may_prune, preserved[1], change.rule)
 
     def lost(self, value: Any) -> _Lost | None:
         stored, errors, pruned = self._judged(self.old, value)
         if errors or pruned:
             return None
-        _, errors, pruned = self._judged(self.new, stored, _by_rules if self.is_rule else _judged)
+        _, errors, pruned = self._judged(self.new, stored, _by_rules if self.rule == BY_RULE else _judged)
         if self.missing:
             at = self.missing if self.is_root else child(FIELD, self.missing)
             return _Lost(stored, is_own=True) if any(it.path == at and it.stops_rules for it in errors) else None
@@ -144,10 +144,11 @@ class _Pair:
         return _Lost(stored, is_own=True) if pruned and self.may_prune else None
 
     def _is_own(self, path: str) -> bool:
-        """Whether an error is about the node itself, or about a key that the node speaks of without naming it."""
-        if path == child("" if self.is_root else FIELD, ANY_KEY):
+        """Whether an error is about the node itself, or about a key that it does not name where the change is too."""
+        at = "" if self.is_root else FIELD
+        if self.rule == BY_UNNAMED and path == child(at, ANY_KEY):
             return ANY_KEY not in properties_of(self.new)
-        return path in ("", "<nil>", "" if self.is_root else FIELD)
+        return path in ("", "<nil>", at)
 
     def _judged(self, schema: Schema, value: Any, judge: Judge | None = None) -> Judged:
         """The value as it would be stored, its errors, and what was pruned of it."""
@@ -265,8 +266,7 @@ def _lists(old: Schema, new: Schema, sizes: list[int]) -> Iterator[Any]:
 
 
 def _objects(old: Schema, new: Schema, sizes: list[int]) -> Iterator[Any]:
-    base = smallest(old)
-    base = base if isinstance(base, dict) else {}
+    base = _smallest_object(old)
     yield base
     yield from ({**base, **more} for more in _of_any_key(old, sizes))
     yield from _of_branches(old, new, base)
@@ -282,8 +282,9 @@ def _objects(old: Schema, new: Schema, sizes: list[int]) -> Iterator[Any]:
 
 def _of_any_key(old: Schema, sizes: list[int]) -> Iterator[dict[str, Any]]:
     """What an object with keys of one's own choice may hold."""
-    extra = schema_of(additional_of(old))
-    if extra or additional_of(old) is True or old.get(PRESERVE) is True:
+    values_of = additional_of(old)
+    extra = schema_of(values_of)
+    if extra is not None or values_of is True or old.get(PRESERVE) is True:
         values = _pool(extra, MAX_BELOW) if extra else list(OF_EACH_TYPE)
         yield from ({ANY_KEY: value} for value in values)
         yield from ({f"{ANY_KEY}{place}": values[0] for place in range(size)} for size in sizes)
@@ -328,12 +329,18 @@ def _samples(node: Schema, depth: int) -> Iterator[Any]:
 def _sample_objects(node: Schema, depth: int) -> Iterator[Any]:
     if depth >= MAX_LEVELS:
         return
-    base, extra = smallest(node), schema_of(additional_of(node))
+    base, extra = _smallest_object(node), schema_of(additional_of(node))
     for name, described in islice(properties_of(node).items(), MAX_BELOW):
         below = _samples(schema_of(described) or NO_SCHEMA, depth + 1)
         yield from ({**base, name: value} for value in islice(below, MAX_BELOW))
     if extra is not None:
-        yield from ({"x": value} for value in islice(_samples(extra, depth + 1), MAX_BELOW))
+        yield from ({ANY_KEY: value} for value in islice(_samples(extra, depth + 1), MAX_BELOW))
+
+
+def _smallest_object(node: Schema) -> dict[str, Any]:
+    """The smallest value of an object; an empty one where its default or enum holds something else."""
+    found = smallest(node)
+    return found if isinstance(found, dict) else {}
 
 
 def _simple(node: Schema, kinds: frozenset[str]) -> Iterator[Any]:

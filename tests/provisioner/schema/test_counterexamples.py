@@ -36,6 +36,7 @@ def ruled(schema: JsonDict, *rules: str) -> JsonDict:
             id="a list became a map",
         ),
         pytest.param("SCH-25", mapped(TEXT), mapped(TEXT, maxProperties=3), id="fewer keys"),
+        pytest.param("SCH-25", mapped({}), mapped({}, maxProperties=3), id="fewer keys with any values"),
         pytest.param("SCH-25", listed(WHOLE), listed(WHOLE, maxItems=2), id="fewer items"),
         pytest.param("SCH-38", WHOLE, ruled(WHOLE, "self > 3"), id="a rule over a number"),
         pytest.param("SCH-38", TEXT, ruled(TEXT, "self != 'abc'"), id="a rule that names a text"),
@@ -67,6 +68,7 @@ def test_what_is_narrower_shows_a_value_that_is_lost(rule: str, old: JsonDict, n
     ("rule", "old", "new"),
     [
         pytest.param("SCH-19", mapped(TEXT), obj(a=TEXT), id="a map became fields"),
+        pytest.param("SCH-19", mapped({}), obj(a=TEXT), id="a map of anything became fields"),
         pytest.param("SCH-51", KEPT, obj(a=TEXT), id="unknown fields are kept no more"),
     ],
 )
@@ -75,6 +77,19 @@ def test_what_is_pruned_now_shows_an_object_that_loses_fields(rule: str, old: Js
     shown = thing(found.evidence["counterexample"])
     assert not admit(root(old), shown).pruned
     assert admit(root(new), shown).pruned
+
+
+def test_a_size_shows_what_the_size_refuses_where_the_values_of_a_map_are_limited_too() -> None:
+    found = compare(crd_of(mapped(WHOLE)), crd_of(mapped({**WHOLE, "minimum": 5}, maxProperties=3)))
+    (shown,) = [it.evidence["counterexample"] for it in found if "maxProperties" in it.message]
+    assert len(shown) == 4
+
+
+@pytest.mark.parametrize("odd", [{"enum": [1]}, {"default": ["x"]}], ids=lambda it: next(iter(it)))
+def test_an_object_whose_default_or_enum_is_none_is_no_base_for_others(odd: JsonDict) -> None:
+    held = obj(a={**obj(b=TEXT), **odd})
+    found = compare(crd_of(held), crd_of({**held, "maxProperties": 0}))
+    assert [it.rule for it in found if it.path == ("spec",)] == ["SCH-25"]
 
 
 def test_a_field_of_the_resource_itself_that_is_missing_is_shown_by_the_rest() -> None:
