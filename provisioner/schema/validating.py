@@ -30,21 +30,25 @@ from provisioner.schema.pruning import Schema, properties_of, schema_of
 class Outcome:
     """The errors found at a node and below it, and how many checks succeeded."""
 
-    errors: list[FieldError] = field(default_factory=list)
+    known: dict[FieldError, None] = field(default_factory=dict)  # a list takes too long to search for a wide object
     successes: int = 0
+
+    @property
+    def errors(self) -> list[FieldError]:
+        """Each once, in the order in which they were found."""
+        return list(self.known)
 
     def add(self, *errors: FieldError) -> None:
         for error in errors:
-            if error not in self.errors:
-                self.errors.append(error)
+            self.known.setdefault(error)
 
     def merge(self, other: Outcome) -> None:
-        self.add(*other.errors)
+        self.known |= other.known
         self.successes += other.successes
 
     @property
     def is_valid(self) -> bool:
-        return not self.errors
+        return not self.known
 
 
 def validate(schema: Schema, obj: Any, old: Correlation | None = None) -> list[FieldError]:
@@ -54,7 +58,7 @@ def validate(schema: Schema, obj: Any, old: Correlation | None = None) -> list[F
 
 def _ratcheted(schema: Schema, value: Any, path: str, old: Correlation | None) -> Outcome:
     found = _checked(schema, value, path, old)
-    return Outcome() if found.errors and old is not None and old.is_unchanged else found
+    return Outcome() if found.known and old is not None and old.is_unchanged else found
 
 
 def _checked(schema: Schema, value: Any, path: str, old: Correlation | None) -> Outcome:
