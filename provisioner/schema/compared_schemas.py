@@ -122,7 +122,7 @@ class _Walk:
 
         They are what all values of a list or map are (`is_element`), or a field that each object has (`is_needed`).
         """
-        if old == new and is_same(old, new):
+        if is_same(old, new):
             return
         if "type" in old and path != METADATA and _says_the_same(old, new):
             if old.get("description") != new.get("description"):

@@ -195,12 +195,20 @@ def same_json(left: Any, right: Any) -> bool:
 
 
 def as_held(number: float) -> float:
-    """A number as the API server holds it: a whole one past 64 bits is a floating one."""
-    return float(number) if isinstance(number, int) and not INT64_MIN <= number <= INT64_MAX else number
+    """A number as the API server holds it: whole ones past 64 bits are floating, larger ones it never reads."""
+    if not isinstance(number, int) or INT64_MIN <= number <= INT64_MAX:
+        return number
+    try:
+        return float(number)
+    except OverflowError:
+        return number
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """`same_json`, at the speed of `==` where most of two large values differs or is one and the same."""
+    """`same_json`, at the speed of `==` where most of two large values differs or is one and the same.
+
+    Numbers past 64 bits are taken as they are written, and a tuple for no list.
+    """
     if left is right:
         return True
     if left != right:
