@@ -23,7 +23,6 @@ from provisioner.schema.fields import (
     is_same,
     is_too_deep,
     required,
-    same_json,
 )
 from provisioner.schema.forms import form_errors
 from provisioner.schema.pruning import Schema, properties_of
@@ -188,7 +187,7 @@ def _unchanged(old: Crd, new: Crd) -> frozenset[str]:
 
 def _has_same_schema(old: Crd, version: CrdVersion) -> bool:
     before = old.version(version.name)
-    return before is not None and same_json(before.schema, version.schema)
+    return before is not None and is_same(before.schema, version.schema)
 
 
 def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
