@@ -15,6 +15,7 @@ from typing import Any
 from provisioner.schema.allowance import Exhausted, limited
 from provisioner.schema.embedded import embedded_errors
 from provisioner.schema.examples import SAMPLES, smallest
+from provisioner.schema.facets import with_limit
 from provisioner.schema.fields import FieldError, child, go_json
 from provisioner.schema.languages import Undecided
 from provisioner.schema.lists import list_errors
@@ -124,6 +125,7 @@ class _Pair:
         before, after = _node(old, path, keeps=preserved[0]), _node(new, path, keeps=preserved[1])
         if before is None or after is None:
             return None
+        after = with_limit(before, after, change)
         if change.rule == BY_RULE:
             after = {**after, RULES: [{"rule": change.facts["new"]}]}
         may_prune = change.rule in BY_PRUNING and not preserved[1]

@@ -14,13 +14,13 @@ from provisioner.schema.examples import NOTHING, SAMPLES
 from provisioner.schema.fields import go_json, go_number, is_same
 from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches, normalised
 from provisioner.schema.intervals import beyond, interval, type_range, types_of
-from provisioner.schema.languages import Inclusion, inclusion
+from provisioner.schema.languages import GIVEN_UP, Inclusion, inclusion
 from provisioner.schema.pruning import Schema
 from provisioner.schema.validating import validate
 from provisioner.schema.verdicts import NARROWED, Change, Path, harmless, narrowed, undecided, widened
 
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
-LONGEST_EXAMPLE = 256
+LONGEST_EXAMPLE, LONGEST_PLAIN_EXAMPLE = 256, 2_000
 # What fits the first fits the second.
 STRICTER_FORMATS = frozenset((f"uuid{number}", "uuid") for number in "345") | frozenset(
     (("isbn10", "isbn"), ("isbn13", "isbn"), ("k8sshortname", "k8slongname"))
@@ -44,6 +44,7 @@ def _shown(change: Change, old: Schema, new: Schema) -> Change:
     """A narrowing with a value that all of `old` accepts and `new` does not; with none where none is at hand."""
     if change.verdict != NARROWED:
         return change
+    new = with_limit(old, new, change)
     facts = {name: it for name, it in change.facts.items() if name != "counterexample"}
     bounds = [side.get(name) for side in (old, new) for name in ("minimum", "maximum", "multipleOf")]
     near = [bound + step for bound in bounds if isinstance(bound, int | float) for step in (0, 1, -1, 0.5)]
@@ -51,6 +52,12 @@ def _shown(change: Change, old: Schema, new: Schema) -> Change:
         if value is not None and not validate(old, value) and validate(new, value):
             return replace(change, facts={**facts, "counterexample": value})
     return replace(change, facts=facts)
+
+
+def with_limit(old: Schema, new: Schema, change: Change) -> Schema:
+    """What is to refuse a value that shows `change`: where it is about one limit, that limit and none beside it."""
+    limit = change.facts.get("limit")
+    return {**old, limit: new.get(limit)} if limit else new
 
 
 def _among_listed(change: Change, finite: _Finite | None) -> Change:
@@ -183,7 +190,11 @@ def _exemplified(change: Change, name: str, old: Schema, new: Schema) -> Change:
     else:
         bounds = max(shortest, int(new[name]) + 1), math.inf if longest is None else longest
     pattern = str(old.get("pattern") or "")
-    found = inclusion(pattern, NOTHING, *bounds) if bounds[0] <= LONGEST_EXAMPLE else Inclusion(None)
+    found = GIVEN_UP
+    if bounds[0] <= LONGEST_EXAMPLE:
+        found = inclusion(pattern, NOTHING, *bounds)
+    elif not pattern and bounds[0] <= LONGEST_PLAIN_EXAMPLE:
+        found = Inclusion(False, "x" * int(bounds[0]))
     if found.holds and not old.get("x-kubernetes-int-or-string"):
         return harmless("SCH-25n", change.path, f"{change.message}: without effect on what the pattern accepts")
     if found.counterexample is None:
@@ -201,7 +212,7 @@ def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) ->
     if not applies or was == now:
         return harmless("SCH-25n", path, f"{words}: without effect")
     if now < was:
-        return narrowed("SCH-25", path, words, old=limits[0], new=limits[1])
+        return narrowed("SCH-25", path, words, limit=name, old=limits[0], new=limits[1])
     return widened("SCH-25r", path, words)
 
 

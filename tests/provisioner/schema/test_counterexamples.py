@@ -92,6 +92,19 @@ def test_an_object_whose_default_or_enum_is_none_is_no_base_for_others(odd: Json
     assert [it.rule for it in found if it.path == ("spec",)] == ["SCH-25"]
 
 
+@pytest.mark.parametrize(
+    ("longest", "shown"),
+    [
+        pytest.param(1024, {"minLength": "", "maxLength": "x" * 1025}, id="long"),
+        pytest.param(32768, {"minLength": "", "maxLength": None}, id="too long to be shown"),
+    ],
+)
+def test_of_two_limits_each_shows_a_text_that_it_refuses_itself(longest: int, shown: dict[str, str | None]) -> None:
+    new = {**TEXT, "minLength": 1, "maxLength": longest}
+    found = [it.evidence for it in compare(crd_of(TEXT), crd_of(new))]
+    assert {it["limit"]: it.get("counterexample") for it in found} == shown
+
+
 def test_a_field_of_the_resource_itself_that_is_missing_is_shown_by_the_rest() -> None:
     old, new = obj(spec=TEXT), obj("spec", spec=TEXT)
     found = [it.evidence["counterexample"] for it in compare(crd_at(old), crd_at(new)) if it.rule == "SCH-08"]
