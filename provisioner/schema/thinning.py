@@ -8,6 +8,7 @@ from typing import Any
 from provisioner.schema.fields import same_json
 from provisioner.schema.formats import BadRegularExpression, compiled
 from provisioner.schema.pruning import TYPE_META, Schema
+from provisioner.schema.structural import INT_OR_STRING, INT_STRING
 
 # Keywords that a structural schema may have anywhere, whatever they say; those with schemas below are looked into.
 PLAIN = (
@@ -26,7 +27,7 @@ SOUND = frozenset(
         ("x-kubernetes-preserve-unknown-fields", True, "object"),
     )
 )
-INT_OR_STRING: Schema = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
+IDIOM: Schema = {INT_STRING: True, "anyOf": INT_OR_STRING}
 # What is judged by the whole of the schema below.
 WHOLE = frozenset(("default", "x-kubernetes-validations", "x-kubernetes-embedded-resource")) | frozenset(
     ("allOf", "anyOf", "oneOf", "not")
@@ -88,8 +89,8 @@ def _is_plain(node: Any) -> bool:
 def _is_sound(node: dict[str, Any]) -> bool:
     """Whether a node says nothing doubtful beside what may stand anywhere."""
     beyond = node.keys() - PLAIN
-    if beyond == INT_OR_STRING.keys():
-        return "type" not in node and all(same_json(node[name], it) for name, it in INT_OR_STRING.items())
+    if beyond == IDIOM.keys():
+        return "type" not in node and all(same_json(node[name], it) for name, it in IDIOM.items())
     said = [(name, node[name], node.get("type")) for name in beyond]
     return all(isinstance(value, str | bool) and (name, value, kind) in SOUND for name, value, kind in said)
 

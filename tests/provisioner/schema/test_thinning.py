@@ -13,9 +13,9 @@ from provisioner.schema.defaults import default_errors
 from provisioner.schema.fields import FieldError
 from provisioner.schema.structural import KeywordRules, keyword_errors, structural_errors
 from provisioner.schema.thinning import thinned
+from tests.provisioner.schema.compared import IDIOM
 from tests.provisioner.schema.shapes import SCHEMAS, TEXT, JsonDict, listed, mapped, obj, root
 
-NUMBER_OR_TEXT = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
 FAULTS: list[JsonDict] = [
     {"type": "text"},
     {"type": "array"},
@@ -32,8 +32,8 @@ FAULTS: list[JsonDict] = [
     {"x-kubernetes-preserve-unknown-fields": True},
     {"x-kubernetes-preserve-unknown-fields": False},
     {"x-kubernetes-int-or-string": True},
-    NUMBER_OR_TEXT,
-    {**NUMBER_OR_TEXT, "type": "text"},
+    IDIOM,
+    {**IDIOM, "type": "text"},
     {"x-kubernetes-embedded-resource": True},
     {"x-kubernetes-validations": [{"rule": "self.x"}]},
     {"default": {"unknown": 1}},
@@ -74,7 +74,7 @@ def test_every_fault_is_found_in_a_thinned_schema_under_the_same_path(data: st.D
         pytest.param(obj(a={**listed(TEXT), "x-kubernetes-list-type": "atomic"}), id="a list applied as a whole"),
         pytest.param(obj(a={**obj(b=TEXT), "x-kubernetes-map-type": "atomic"}), id="fields applied as a whole"),
         pytest.param(obj(a={"type": "object", "x-kubernetes-preserve-unknown-fields": True}), id="unknown fields"),
-        pytest.param(obj(a={**NUMBER_OR_TEXT, "pattern": "^[0-9]+%?$"}), id="integer or string"),
+        pytest.param(obj(a={**IDIOM, "pattern": "^[0-9]+%?$"}), id="integer or string"),
     ],
 )
 def test_what_is_beyond_doubt_is_left_out(schema: JsonDict) -> None:
@@ -96,7 +96,7 @@ def test_what_the_keys_of_a_list_ask_of_its_items_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    "node", [TEXT, listed(TEXT), obj(a=TEXT), mapped(TEXT), NUMBER_OR_TEXT], ids=lambda it: str(it.get("type"))
+    "node", [TEXT, listed(TEXT), obj(a=TEXT), mapped(TEXT), IDIOM], ids=lambda it: str(it.get("type"))
 )
 def test_a_pattern_that_is_none_is_found_beside_any_type(node: JsonDict) -> None:
     schema = obj(spec=obj(a={**node, "pattern": "("}))
