@@ -143,7 +143,7 @@ def test_a_right_that_is_lost_after_the_plan_is_missed_before_the_old_object_goe
     scene.deploy(scene.job())
     before = uid(scene, scene.job())
     admin = as_installer(scene, {"verbs": ["get", "list", "create", "patch", "delete"]})
-    wait_until(lambda: not is_refused(scene))
+    wait_until(lambda: may_plan(scene))
     planned = scene.plan(new := scene.job(image=NEW))
     assert action_of(planned, new).problem == ""
     scene.cluster = admin
