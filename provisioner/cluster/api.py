@@ -37,8 +37,8 @@ from provisioner.errors import (
 from provisioner.values import Identity, JsonObject, ObjectRef
 
 TIMEOUT_SECONDS = 30.0
-# The threads of a worker, each with eight writes on their way and a few questions beside them.
-POOL_SIZE = 96
+# What a worker process applies at once, each with sixteen writes on their way, and the questions of all its threads.
+POOL_SIZE = 160
 CREDENTIALS_SECONDS = 1.0
 # A kind that is not known may be new: discovery is read again for it, but not more often than this.
 DISCOVERY_AGAIN_SECONDS = 1.0

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from provisioner.cluster.ahead import Permits
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity
@@ -47,7 +48,8 @@ from provisioner.values import (
 )
 
 TIMEOUT_SECONDS = 600.0
-PARALLEL = 8
+# The API server's own work is what takes the time, and it does more at once than it has processors: it waits for disks.
+PARALLEL = 16
 # Recorded ahead at once; the next chunk is written while the outcomes of one are recorded.
 _CHUNK = 64
 T = TypeVar("T")
@@ -65,12 +67,12 @@ def _nothing(*_: object) -> None:
 class Terms:
     """How to apply. `observer` is who watches objects settle, by default the identity that writes.
 
-    `before_phase` is called with the name of each phase before anything of it is touched; what it raises ends the apply
-    there (S25). The deletions are the phases "delete ...". `before_wait` is called with the objects that are
-    watched until they have settled, which may take minutes. `checks` are the deployment's own: what they select is
-    waited for too. `while_waiting` is called every few seconds while nothing else is heard of the apply (objects settle
-    or go, a write is tried again); what it raises ends the apply there. `owner` is named on each object that is
-    written.
+    `before_phase` is called with the name of each phase before anything of it is touched, at most a second before; what
+    it raises ends the apply there (S25). The deletions are the phases "delete ...". `before_wait` is called with the
+    objects that are watched until they have settled, which may take minutes. `checks` are the deployment's own: what
+    they select is waited for too. `while_waiting` is called every few seconds while nothing else is heard of the apply
+    (objects settle or go, a write is tried again); what it raises ends the apply there. `owner` is named on each object
+    that is written.
     """
 
     field_manager: str
@@ -139,16 +141,19 @@ class _Apply:
         self._pool = pool
         self._patience = Patience(terms.timeout_seconds, terms.while_waiting)
         self._writer = Writer(cluster, terms.field_manager, lambda: self._patience.end, terms.owner)
-        asked = Asked(terms.observer or cluster, terms.checks, terms.before_wait)
+        self._permits = Permits(terms.before_phase)
+        asked = Asked(terms.observer or cluster, terms.checks, self._before_wait)
         self._waits = Waits(cluster, actions, asked, self._patience)
         self._stopped = ""
 
     def run(self, content: Content) -> Iterator[Outcome]:
         wished = phases(content.manifests)
         for index, phase in enumerate(wished):
-            yield from self._phase(phase)
+            later = wished[index + 1 :]
+            following = next((one.name for one in later if changes(one, self._actions)), "")
+            yield from self._phase(phase, following)
             if not self._stopped:
-                self._stopped = self._waits.of_phase(phase, wished[index + 1 :])
+                self._stopped = self._waits.of_phase(phase, later)
         known = {one.ref.identity for one in content.manifests}
         leaving = [one for identity, one in self._actions.items() if identity not in known]
         yield from self._let_go([one for one in leaving if one.action is Action.NONE])
@@ -163,9 +168,13 @@ class _Apply:
         self._patience.give_up()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def _before_wait(self, refs: Sequence[ObjectRef]) -> None:
+        self._permits.forget()
+        self._terms.before_wait(refs)
+
     # Writing
 
-    def _phase(self, phase: Phase) -> Iterator[Outcome]:
+    def _phase(self, phase: Phase, following: str) -> Iterator[Outcome]:
         planned = [self._actions[one.ref.identity] for one in phase.manifests]
         if self._stopped:
             yield from (_skipped(action, self._stopped) for action in planned)
@@ -173,11 +182,11 @@ class _Apply:
         yield from (_untouched(action) for action in planned if action.action in IDLE)
         if not changes(phase, self._actions):
             return
-        self._terms.before_phase(phase.name)
+        self._permits.begin(phase.name)
         for step in phase.steps:
-            yield from self._step(phase.name, step)
+            yield from self._step(phase.name, step, following if step is phase.steps[-1] else "")
 
-    def _step(self, phase: str, step: Step) -> Iterator[Outcome]:
+    def _step(self, phase: str, step: Step, following: str) -> Iterator[Outcome]:
         planned = [(one, self._actions[one.ref.identity]) for one in step.manifests]
         todo = [one for one in planned if one[1].action not in IDLE]
         if todo and not self._stopped:
@@ -188,20 +197,25 @@ class _Apply:
             yield from (_skipped(action, self._stopped) for _, action in todo)
             return
         failed: list[Outcome] = []
-        for outcome in self._write(todo):
+        for outcome in self._write(todo, following):
             if outcome.state is OutcomeState.FAILED:
                 failed.append(outcome)
             yield outcome
         if failed:
             self._stopped = f"phase {phase}: {failed[0].ref} failed"
 
-    def _write(self, todo: list[tuple[Manifest, PlannedAction]]) -> Iterator[Outcome]:
-        """Write ahead, write, write down; two chunks are on their way at any time."""
+    def _write(self, todo: list[tuple[Manifest, PlannedAction]], following: str) -> Iterator[Outcome]:
+        """Write ahead, write, write down; two chunks are on their way at any time.
+
+        While the last are, it is asked for the phase that is `following`, so that nothing stands still for it.
+        """
         under_way: deque[list[_UnderWay]] = deque()
         for chunk in _chunks(todo):
             under_way.append(self._begun(chunk))
             if len(under_way) > 1:
                 yield from self._ended(under_way.popleft())
+        if following and under_way:
+            self._permits.ask_ahead(following)
         for rest in under_way:
             yield from self._ended(rest)
 
@@ -275,7 +289,7 @@ class _Apply:
         if self._stopped:
             yield from (_skipped(one, self._stopped) for one in planned)
             return
-        self._terms.before_phase(f"delete {going.name}")
+        self._permits.begin(f"delete {going.name}")
         asked = self._patience.results([self._pool.submit(self._delete, each) for each in planned])
         left = self._until_gone({one.ref: one.uid for one in asked if one.state is OutcomeState.DONE})
         for outcome in asked:
@@ -310,7 +324,7 @@ class _Apply:
             yield from (_skipped(planned, self._stopped) for planned in gone)
             return
         if gone:
-            self._terms.before_phase("release")
+            self._permits.begin("release")
         for chunk in _chunks(gone):
             for planned, released in [(one, self._pool.submit(self._release, one)) for one in chunk]:
                 outcome = self._patience.result(released)
