@@ -20,7 +20,8 @@ from approvals.models.request import OBJECT_LENGTH
 from provisioner.values import Outcome as Done
 from provisioner.values import OutcomeState
 
-BATCH = 256
+# No statement has more rows; mostly it is time that says when.
+BATCH = 1000
 # As often as the page asks.
 SECONDS = 2.0
 # How many times a claim is renewed before it would lapse.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
-
-from provisioner.errors import PratiqueError
 
 FRESH_SECONDS = 1.0
 
@@ -13,8 +12,7 @@ FRESH_SECONDS = 1.0
 class Permits:
     """Whether phases may begin. `ask` raises where one may not.
 
-    Only a yes is kept, and for the phase that begins next, at once: not for longer than FRESH_SECONDS, and not where
-    something was waited for meanwhile. Else it is asked again.
+    Only a yes is kept, and for FRESH_SECONDS at most, counted from before it was asked for; else it is asked again.
     """
 
     def __init__(self, ask: Callable[[str], None]):
@@ -22,21 +20,15 @@ class Permits:
         self._granted, self._at = "", 0.0
 
     def ask_ahead(self, phase: str) -> None:
-        """Ask for `phase`, which is to begin soon; a no is heard when it begins."""
+        """Ask for `phase`, which begins next; whatever is raised is heard when it does, if it still is raised then."""
         at = time.monotonic()
-        try:
+        with contextlib.suppress(Exception):
             self._ask(phase)
-        except PratiqueError:
-            return
-        self._granted, self._at = phase, at
-
-    def forget(self) -> None:
-        """What was granted counts no more: it is not at once that a phase begins."""
-        self._granted = ""
+            self._granted, self._at = phase, at
 
     def begin(self, phase: str) -> None:
         """Raise what `ask` says against `phase`."""
         is_granted = self._granted == phase and time.monotonic() - self._at < FRESH_SECONDS
-        self.forget()
+        self._granted = ""
         if not is_granted:
             self._ask(phase)

@@ -37,8 +37,8 @@ from provisioner.errors import (
 from provisioner.values import Identity, JsonObject, ObjectRef
 
 TIMEOUT_SECONDS = 30.0
-# What a worker process applies at once, each with sixteen writes on their way, and the questions of all its threads.
-POOL_SIZE = 160
+# A worker process applies six requests at once by default, with 24 writes each on their way, and asks questions beside.
+POOL_SIZE = 200
 CREDENTIALS_SECONDS = 1.0
 # A kind that is not known may be new: discovery is read again for it, but not more often than this.
 DISCOVERY_AGAIN_SECONDS = 1.0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TypeVar
 
 from provisioner.cluster.ahead import Permits
@@ -49,7 +49,7 @@ from provisioner.values import (
 
 TIMEOUT_SECONDS = 600.0
 # The API server's own work is what takes the time, and it does more at once than it has processors: it waits for disks.
-PARALLEL = 16
+PARALLEL = 24
 # Recorded ahead at once; the next chunk is written while the outcomes of one are recorded.
 _CHUNK = 64
 T = TypeVar("T")
@@ -67,12 +67,13 @@ def _nothing(*_: object) -> None:
 class Terms:
     """How to apply. `observer` is who watches objects settle, by default the identity that writes.
 
-    `before_phase` is called with the name of each phase before anything of it is touched, at most a second before; what
-    it raises ends the apply there (S25). The deletions are the phases "delete ...". `before_wait` is called with the
-    objects that are watched until they have settled, which may take minutes. `checks` are the deployment's own: what
-    they select is waited for too. `while_waiting` is called every few seconds while nothing else is heard of the apply
-    (objects settle or go, a write is tried again); what it raises ends the apply there. `owner` is named on each object
-    that is written.
+    `before_phase` is called with the name of each phase at most a second before it begins, perhaps while the phase
+    before is being written, and then perhaps twice; a phase that it refuses by raising does not begin, and the apply
+    ends there (S25). The deletions are the phases "delete ...". `before_wait` is called with the objects that are
+    watched until they have settled, which may take minutes. `checks` are the deployment's own: what they select is
+    waited for too. `while_waiting` is called every few seconds while nothing else is heard of the apply (objects settle
+    or go, a write is tried again); what it raises ends the apply there. `owner` is named on each object that is
+    written.
     """
 
     field_manager: str
@@ -142,18 +143,16 @@ class _Apply:
         self._patience = Patience(terms.timeout_seconds, terms.while_waiting)
         self._writer = Writer(cluster, terms.field_manager, lambda: self._patience.end, terms.owner)
         self._permits = Permits(terms.before_phase)
-        asked = Asked(terms.observer or cluster, terms.checks, self._before_wait)
+        asked = Asked(terms.observer or cluster, terms.checks, terms.before_wait)
         self._waits = Waits(cluster, actions, asked, self._patience)
         self._stopped = ""
 
     def run(self, content: Content) -> Iterator[Outcome]:
         wished = phases(content.manifests)
         for index, phase in enumerate(wished):
-            later = wished[index + 1 :]
-            following = next((one.name for one in later if changes(one, self._actions)), "")
-            yield from self._phase(phase, following)
+            yield from self._phase(phase, self._following(wished[index:]))
             if not self._stopped:
-                self._stopped = self._waits.of_phase(phase, later)
+                self._stopped = self._waits.of_phase(phase, wished[index + 1 :])
         known = {one.ref.identity for one in content.manifests}
         leaving = [one for identity, one in self._actions.items() if identity not in known]
         yield from self._let_go([one for one in leaving if one.action is Action.NONE])
@@ -168,9 +167,14 @@ class _Apply:
         self._patience.give_up()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _before_wait(self, refs: Sequence[ObjectRef]) -> None:
-        self._permits.forget()
-        self._terms.before_wait(refs)
+    def _following(self, wished: list[Phase]) -> str:
+        """The phase that begins as soon as the first of these is written, "" where something is waited for before."""
+        for phase, later in pairwise(wished):
+            if self._waits.stood_on(phase):
+                break
+            if changes(later, self._actions):
+                return later.name
+        return ""
 
     # Writing
 
@@ -207,7 +211,7 @@ class _Apply:
     def _write(self, todo: list[tuple[Manifest, PlannedAction]], following: str) -> Iterator[Outcome]:
         """Write ahead, write, write down; two chunks are on their way at any time.
 
-        While the last are, it is asked for the phase that is `following`, so that nothing stands still for it.
+        While the last are, it is asked for the phase that is `following`, so that less stands still.
         """
         under_way: deque[list[_UnderWay]] = deque()
         for chunk in _chunks(todo):

@@ -101,8 +101,12 @@ class Waits:
         """Wait for what the later phases stand on; "" if it stands, else why not."""
         if not any(changes(one, self._actions) for one in later):
             return ""
-        words = self.of([one.ref for one in phase.manifests if self._is_waited_for(phase, one)])
+        words = self.of(self.stood_on(phase))
         return f"phase {phase.name}: {words}" if words else self._unserved(phase)
+
+    def stood_on(self, phase: Phase) -> list[ObjectRef]:
+        """What of a phase the later ones stand on."""
+        return [one.ref for one in phase.manifests if self._is_waited_for(phase, one)]
 
     def of(self, refs: list[ObjectRef]) -> str:
         """Wait for these objects; "" where they have settled, else which has not, and why."""

@@ -31,7 +31,7 @@ from tests.bench.service import Service
 from tests.controlplane.endpoint import Endpoint
 from tests.services.postgresql import Postgres
 
-ROUNDS = 3
+ROUNDS = 5
 FEW = 10
 # (what is written, version, how many of the objects are in that version)
 STAGES = (

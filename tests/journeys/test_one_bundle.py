@@ -267,7 +267,7 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
     )
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("applying", "waiting")
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "midway")) is None
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "midway")) is None
     services.pause_deployment(
         by=station.people["rita"], deployment=deployment, is_paused=False, reason="", via="browser"
     )
@@ -293,7 +293,7 @@ def test_S07_an_account_that_is_made_again_in_the_middle_stops_before_the_next_p
     after_the_first(monkeypatch, lambda: make_account_again(station))
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "mid-swap")) is None
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "mid-swap")) is None
 
 
 def make_account_again(station: Station) -> None:
