@@ -32,7 +32,7 @@ help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/installed ## try it: PORT=8000 FRESH=1 CLUSTER=real KUBECONFIG=file; Ctrl-C stops everything
-	@PORT="$(PORT)" FRESH="$(FRESH)" CLUSTER="$(CLUSTER)" KUBECONFIG="$(OWN_CLUSTER)" exec $(BIN)/python manage.py demo
+	@PORT="$(PORT)" FRESH="$(FRESH)" CLUSTER="$(CLUSTER)" KUBECONFIG="$(OWN_CLUSTER)" exec $(BIN)/pratique-manage demo
 
 test: lint ## everything, as continuous integration does it; installs and builds what it needs
 	tests/install
@@ -49,15 +49,21 @@ lint: .venv/installed-dev ## style, types, imports, templates, migrations
 	$(BIN)/lint-imports
 	$(BIN)/djlint --quiet --lint templates
 	$(BIN)/djlint --quiet --check templates
-	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/pratique-manage makemigrations --check --dry-run
 
-bench: .venv/installed-dev ## figures: beside kubectl and (with Go) kapp, helm, crdify; a 10 MB bundle; memory of a worker
+bench: .venv/installed-dev ## figures: beside kubectl and (with Go) kapp, helm, crdify; memory of a worker; and all of chaos
+	tests/install
 	$(BIN)/python tests/controlplane/build
+	PRATIQUE_CHAOS_RUNS=0 PRATIQUE_CHAOS_REAL_RUNS=24 PRATIQUE_TOGETHER_ROUNDS=20 PRATIQUE_CHAOS_SECONDS=10800 \
+		$(BIN)/python -m pytest tests/chaos
 	$(BIN)/python -m pytest tests/bench -s
 
+# Each lock holds all of the one before, in the same versions: the image's, then the demo's, then the developers'.
 lock: .venv/installed-dev ## renew deploy/*.lock from pyproject.toml
 	$(LOCK) --output-file deploy/requirements.lock
-	$(LOCK) --group dev --constraint deploy/requirements.lock \
+	$(LOCK) --extra demo --constraint deploy/requirements.lock \
+		--output-file deploy/requirements-demo.lock
+	$(LOCK) --extra demo --group dev --constraint deploy/requirements-demo.lock \
 		--output-file deploy/requirements-dev.lock
 
 clean: ## remove what the targets made here (not the Kubernetes binaries in the user's cache)
@@ -73,14 +79,14 @@ clean: ## remove what the targets made here (not the Kubernetes binaries in the 
 	@echo "making .venv"
 	@$(PYTHON) -m venv .venv
 
-.venv/installed: deploy/requirements.lock pyproject.toml | .venv/bin/python
-	@echo "installing deploy/requirements.lock (the first time takes about half a minute)"
-	@$(INSTALL) --requirement deploy/requirements.lock
+.venv/installed: deploy/requirements-demo.lock pyproject.toml | .venv/bin/python
+	@echo "installing deploy/requirements-demo.lock (the first time takes about half a minute)"
+	@$(INSTALL) --requirement deploy/requirements-demo.lock
 	@$(SELF)
 	@touch $@
 
 # A superset of the same versions, so that a demo afterwards installs nothing.
-.venv/installed-dev: deploy/requirements-dev.lock deploy/requirements.lock pyproject.toml | .venv/bin/python
+.venv/installed-dev: deploy/requirements-dev.lock deploy/requirements-demo.lock pyproject.toml | .venv/bin/python
 	@echo "installing deploy/requirements-dev.lock (the first time takes about a minute)"
 	@$(INSTALL) --requirement deploy/requirements-dev.lock
 	@$(SELF)

@@ -13,6 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from approvals.models import AuditEntry, BundleDeployment, Request
+from provisioner.cluster.drift import public_place
 
 # Any fixed number: writers of the chain wait for each other on it (PostgreSQL only; SQLite has one writer anyway).
 CHAIN_LOCK = 7_264_118
@@ -27,6 +28,11 @@ class Actor:
 
 
 MACHINE = Actor("pratique", "machine")
+
+# Facts of entries that earlier versions wrote, in which words of the API server stand among ours. No entry is changed
+# or counted anew for that: the chain covers what was written.
+_MIXED = frozenset({"problem", "words"})
+WITHHELD = "withheld: written before the words of the cluster were kept apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ def record(
     """Append one entry. Must run inside the transaction of the change that it tells of."""
     if not connection.in_atomic_block:
         raise RuntimeError("an audit entry belongs in the transaction of its change")
-    _wait_for_the_chain()
+    hold_chain()
     last = AuditEntry.objects.order_by("-number").values("number", "hash").first()
     about = request.deployment if request else deployment
     entry = AuditEntry(
@@ -67,6 +73,26 @@ def record(
     entry.hash = entry_hash(entry)
     entry.save(force_insert=True)
     return entry
+
+
+def public_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an entry as everybody may know them who may read it."""
+    return {name: _public(name, value) for name, value in facts.items()}
+
+
+def _public(name: str, value: Any) -> Any:
+    """Of drift, earlier versions also told the names of fields that nobody approved: today they write no such name."""
+    if name in _MIXED:
+        return WITHHELD
+    if name == "alteredByAdmission":
+        return bool(value)
+    if name == "fields" and isinstance(value, list):
+        return [_public_field(one) if isinstance(one, dict) else one for one in value]
+    return value
+
+
+def _public_field(field: dict[str, Any]) -> dict[str, Any]:
+    return {**field, "path": public_place(str(field.get("path", "")), str(field.get("change", "")))}
 
 
 def entry_hash(entry: AuditEntry) -> str:
@@ -105,7 +131,8 @@ def _instant(at: datetime) -> str:
     return at.astimezone(tz=timezone.get_fixed_timezone(0)).isoformat()
 
 
-def _wait_for_the_chain() -> None:
+def hold_chain() -> None:
+    """Wait until no other transaction appends, and let none do so before this one ends (ledger.locks)."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CHAIN_LOCK])

@@ -1,6 +1,11 @@
-"""Why an action of a person is refused. Each has a stable `code`, an HTTP status and words for that person."""
+"""Why an action of a person is refused. Each has a stable `code`, an HTTP status and words for that person.
+
+At the end: why what is stored cannot be read.
+"""
 
 from __future__ import annotations
+
+from provisioner.errors import DigestMismatch, TryLater
 
 
 class Refused(Exception):
@@ -59,6 +64,13 @@ class SelfApproval(Refused):
     status = 403
 
 
+class TooSerious(Refused):
+    """The channel does not show the report, and the report is worse than may be approved unseen; `page` is its URL."""
+
+    code = "too-serious"
+    status = 403
+
+
 class Unacknowledged(Refused):
     """Deletions, replacements and adoptions are to be named in the review."""
 
@@ -111,3 +123,25 @@ class TooMany(Refused):
 
     code = "too-many"
     status = 429
+
+
+class TooManyAttempts(Refused):
+    """A door was tried too often; `retryAfter` in facts says in how many seconds it opens again (security.md S29)."""
+
+    code = "too-many-attempts"
+    status = 429
+
+
+# Not for a person, but for whoever keeps the service: at rest (security.md S30).
+
+
+class KeyMissing(TryLater):
+    """Something is encrypted with a key that this process does not have. It waits until the operator gives it."""
+
+    code = "key-missing"
+
+
+class Undecipherable(DigestMismatch):
+    """What should be encrypted is not, was changed, or belongs to another row or file."""
+
+    code = "undecipherable"

@@ -36,6 +36,7 @@ class Event(StrEnum):
     RESTORE = "restore"
     FIND_STALE = "find_stale"
     REPORT_AGAIN = "report_again"
+    GIVE_UP = "give_up"
 
 
 class IllegalMove(Exception):
@@ -54,6 +55,9 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.IN_REVIEW, Event.WITHDRAW): State.WITHDRAWN,
     (State.IN_REVIEW, Event.SUPERSEDE): State.SUPERSEDED,
     (State.IN_REVIEW, Event.FIND_STALE): State.STALE,
+    # Its workers died, and nothing was written: to be asked for again.
+    (State.IN_REVIEW, Event.GIVE_UP): State.FAILED,
+    (State.APPROVED, Event.GIVE_UP): State.FAILED,
     (State.APPROVED, Event.START): State.APPLYING,
     (State.APPROVED, Event.SUPERSEDE): State.SUPERSEDED,
     (State.APPROVED, Event.WITHDRAW): State.WITHDRAWN,

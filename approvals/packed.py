@@ -1,4 +1,4 @@
-"""The column of a report: JSON, packed."""
+"""JSON, packed: the column of a report before 0019, and what is encrypted since (approvals.encryption.fields)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class PackedJSONField(Base):
     description = "JSON, packed"
 
     def get_prep_value(self, value: Any) -> bytes | None:
-        return None if value is None else zlib.compress(_written(value), LEVEL)
+        return None if value is None else pack(value)
 
     def from_db_value(self, value: bytes | memoryview | None, *_: object) -> Any:
-        return None if value is None else _read(zlib.decompress(value))
+        return None if value is None else unpack(value)
 
     def to_python(self, value: Any) -> Any:
         """A fixture holds the text that `value_to_string` wrote."""
@@ -39,6 +39,14 @@ class PackedJSONField(Base):
 
     def value_to_string(self, obj: models.Model) -> str:
         return _written(self.value_from_object(obj)).decode()
+
+
+def pack(value: Any) -> bytes:
+    return zlib.compress(_written(value), LEVEL)
+
+
+def unpack(packed: bytes | memoryview) -> Any:
+    return _read(zlib.decompress(packed))
 
 
 def _written(value: Any) -> bytes:

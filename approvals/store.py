@@ -1,12 +1,16 @@
-"""The content store: rendered manifests by digest, on Django's storage. What is read is hashed again (promise 1)."""
+"""The content store: rendered manifests by digest, on Django's storage, encrypted (security.md S30).
+
+What is read is hashed again (promise 1).
+"""
 
 from __future__ import annotations
 
-from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.utils import timezone
 
 from approvals import models
+from approvals.encryption import files
+from approvals.encryption.envelope import Place, decrypt_file, encrypted_parts
 from provisioner import render
 from provisioner.errors import DigestMismatch
 from provisioner.values import Content, Pin, SourceKind
@@ -15,10 +19,9 @@ from provisioner.values import Content, Pin, SourceKind
 def put(content: Content, *, format_name: str) -> models.Content:
     """Keep `content` under its digest and return its row. Keeping the same content twice is no error."""
     data = render.serialise(content.manifests)
-    storage, path = storages["content"], _path(content.digest)
     if not _holds(content.digest):
-        storage.delete(path)
-        storage.save(path, ContentFile(data))
+        parts = encrypted_parts(data, place=place_of(content.digest))
+        files.replace(storages["content"], path_of(content.digest), parts)
     row, _ = models.Content.objects.get_or_create(
         digest=content.digest,
         defaults={
@@ -34,12 +37,12 @@ def put(content: Content, *, format_name: str) -> models.Content:
 
 
 def get(row: models.Content, *, pins: tuple[Pin, ...] = ()) -> Content:
-    """The content as it was stored; raises DigestMismatch where the bytes are no longer those that were named."""
-    storage, path = storages["content"], _path(row.digest)
-    if not storage.exists(path):
-        raise DigestMismatch(f"content {row.digest} is not in the content store (expected at {path})")
-    with storage.open(path, "rb") as file:
-        stored = file.read()
+    """The content as it was stored.
+
+    Raises DigestMismatch where the bytes are no longer those that were named, or not encrypted (Undecipherable), and
+    KeyMissing where this process cannot decrypt them.
+    """
+    stored = _read(row.digest)
     manifests = render.parse(stored)  # which takes nothing but what would be written for them again
     found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
     if found != row.digest:
@@ -65,6 +68,19 @@ def _holds(digest: str) -> bool:
     return True
 
 
-def _path(digest: str) -> str:
+def path_of(digest: str) -> str:
     algorithm, _, value = digest.partition(":")
     return f"{algorithm}/{value[:2]}/{value}"
+
+
+def place_of(digest: str) -> Place:
+    return Place("content", (digest,))
+
+
+def _read(digest: str) -> bytes:
+    storage, path = storages["content"], path_of(digest)
+    try:
+        with storage.open(path, "rb") as file:
+            return decrypt_file(file, place=place_of(digest))
+    except FileNotFoundError:
+        raise DigestMismatch(f"content {digest} is not in the content store (expected at {path})") from None

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 
 from celery import shared_task
 from django.db.models import F, Q
 from django.utils import timezone
 
-from approvals import wake
-from approvals.chat import inbox, outbox
-from approvals.ledger import drifts, optionals
+from approvals import jobs, wake
+from approvals.chat import inbox
+from approvals.ledger import drifts, optionals, pivots, quotas
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
 from approvals.steps.correct import correct
-from approvals.steps.mirror import look_after
-from provisioner.errors import PratiqueError
-
-logger = logging.getLogger(__name__)
+from approvals.working import do
 
 # Rows that need work whether or not a message says so.
 DUE = (State.PREPARING, State.STALE, State.APPROVED, State.APPLYING, State.RESTORING)
@@ -33,11 +29,7 @@ def advance_request(request_id: int) -> None:
 
 @shared_task(name="approvals.look_after")
 def look_after_deployment(deployment_id: int) -> None:
-    try:
-        look_after(deployment_id)
-    except PratiqueError as exc:
-        # The sweep comes by again; the cluster page shows the problem.
-        logger.warning("could not look after", extra={"deployment_id": deployment_id, "error": str(exc)})
+    do(jobs.LookAfter(deployment_id))
 
 
 @shared_task(name="approvals.correct")
@@ -47,12 +39,12 @@ def correct_deployment(deployment_id: int) -> None:
 
 @shared_task(name="approvals.tell")
 def tell(request_id: int, occasion: str) -> None:
-    outbox.tell(request_id, occasion)
+    jobs.Tell(request_id, occasion).run()
 
 
 @shared_task(name="approvals.act_on_delivery")
 def act_on_delivery(delivery_id: int) -> None:
-    inbox.act(delivery_id)
+    jobs.Act(delivery_id).run()
 
 
 @shared_task(name="approvals.sweep")
@@ -71,6 +63,8 @@ def sweep() -> None:
         wake.drift(pk)
     for pk in inbox.overdue(now):
         act_on_delivery.delay(pk)
+    for pk in quotas.waiting().values_list("pk", flat=True):
+        pivots.take_up(pk)
     stale_since = now - timedelta(seconds=LOOK_AFTER_SECONDS)
     unseen = BundleDeployment.objects.filter(gone_at__isnull=True).filter(
         Q(looked_after_at__isnull=True) | Q(looked_after_at__lt=stale_since)

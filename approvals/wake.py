@@ -8,6 +8,8 @@ from celery import current_app
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
+from approvals import instruments
+
 logger = logging.getLogger(__name__)
 
 
@@ -41,4 +43,5 @@ def _send(task: str, *args: object) -> None:
         current_app.send_task(task, args=args, retry=False)
     except (OperationalError, OSError) as exc:
         # The sweeper finds the row within seconds of the queue's return.
-        logger.warning("wake not sent", extra={"task": task, "row": args[0], "error": str(exc)})
+        logger.warning("wake not sent", extra={"task": task, "row": args[0], "error": type(exc).__name__})
+        instruments.unsent_wakes.inc()

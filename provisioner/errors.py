@@ -4,9 +4,23 @@ from __future__ import annotations
 
 
 class PratiqueError(Exception):
-    """`code` is stable and explained in the README; the message names object, what was found, what was expected."""
+    """`code` is stable and explained in the README; the message names object, what was found, what was expected.
+
+    The message is written by us and never quotes a server or a live object, so that everybody who may read the request
+    may read it. What a server said stands in `server_words`: that is a value of the object (security.md S27), shown
+    only to people who may get it.
+    """
 
     code = "error"
+
+    def __init__(self, message: str = "", *, server_words: str = ""):
+        super().__init__(message)
+        self.server_words = server_words
+
+    @property
+    def in_full(self) -> str:
+        """The message with the server's words, for the terminal of somebody who reads with their own credentials."""
+        return f"{self}: {self.server_words}" if self.server_words else str(self)
 
 
 class InvalidConstraint(PratiqueError):
@@ -35,9 +49,15 @@ class Unreachable(TryLater):
 
     code = "unreachable"
 
-    def __init__(self, message: str = "", *, retry_after_seconds: float = 0.0):
-        super().__init__(message)
+    def __init__(self, message: str = "", *, retry_after_seconds: float = 0.0, server_words: str = ""):
+        super().__init__(message, server_words=server_words)
         self.retry_after_seconds = retry_after_seconds
+
+
+class WorkerDied(PratiqueError):
+    """The processes that worked on it died, the last one alone with it: it is not tried again by itself."""
+
+    code = "worker-died"
 
 
 class BadBundle(PratiqueError):
@@ -120,12 +140,23 @@ class DigestMismatch(BadSource):
 
 
 class ClusterError(PratiqueError):
-    """The API server refused. `status` is the HTTP status, `reason` its machine word, `details` its Status details."""
+    """The API server refused. `status` is the HTTP status, `reason` its machine word, `details` its Status details.
+
+    `details` quote the object as `server_words` do: they are for decisions, never for people.
+    """
 
     code = "cluster-error"
 
-    def __init__(self, message: str, *, status: int = 0, reason: str = "", details: dict[str, object] | None = None):
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        reason: str = "",
+        details: dict[str, object] | None = None,
+        server_words: str = "",
+    ):
+        super().__init__(message, server_words=server_words)
         self.status = status
         self.reason = reason
         self.details = details or {}
@@ -146,7 +177,7 @@ class AlreadyExists(ClusterError):
 
 
 class FieldConflict(ClusterError):
-    """Server-side apply met fields that another manager owns; the message names manager and field."""
+    """Server-side apply met fields that another manager owns; the message names those that we sent."""
 
     code = "field-conflict"
 

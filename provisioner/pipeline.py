@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from provisioner import regexes
 from provisioner.cluster import apply as applying
 from provisioner.cluster import observing
 from provisioner.cluster.access import review_self
@@ -30,6 +31,7 @@ from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.planning import Options
 from provisioner.cluster.tracking import Owner
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater
+from provisioner.expressions import evaluator as expressions
 from provisioner.probes import HealthCheck
 from provisioner.rbac import Subject
 from provisioner.reading import (
@@ -42,7 +44,7 @@ from provisioner.reading import (
     with_answers,
     with_rights,
 )
-from provisioner.render import IsNamespaced, Rendering, content_digest, render_content
+from provisioner.render import PLAIN_FOLDER, IsNamespaced, Rendering, content_digest, files_read, render_content
 from provisioner.review.difference import mask_secret
 from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap, Surroundings, WayBack
 from provisioner.review.frame import report, wanted
@@ -70,6 +72,7 @@ from provisioner.values import (
 )
 
 FIELD_MANAGER = "pratique"
+REVIEW_SECONDS, PATTERN_SECONDS = 60.0, 20.0  # for all rules of schemas that one review runs, and for all patterns
 DEADLINE_SECONDS = 600.0
 
 
@@ -97,7 +100,8 @@ def prepare(  # noqa: PLR0913 -- everything that decides what the content is, ea
     """Fetch, unpack and render `sources`, once, into the content that is reviewed and applied.
 
     With `pins` (one per source, in their order) exactly those digests and commits are fetched, whatever the references
-    point to by now. Raises BadSource (also where two sources put files into the same place), BadBundle and TryLater.
+    point to by now. Raises BadSource (also where two sources put files into the same place, or one hides the manifests
+    of another), BadBundle and TryLater.
     """
     if not sources:
         raise BadSource("a bundle needs at least one source")
@@ -108,7 +112,10 @@ def prepare(  # noqa: PLR0913 -- everything that decides what the content is, ea
     for one, pin in zip(fetched, pins, strict=False):
         if one.pin.digest != pin.digest:
             raise DigestMismatch(f"{pin.reference}: fetched {one.pin.digest}; pinned was {pin.digest}")
-    tree = join([(one.pin.destination, unpack(one.archives, limits=limits)) for one in fetched], limits)
+    trees = [(one.pin, unpack(one.archives, limits=limits)) for one in fetched]
+    tree = join([(pin.destination, each) for pin, each in trees], limits)
+    if options.format == "plain":
+        _refuse_left_out(trees, tree)
     rendering = Rendering(
         options.format,
         options.install_namespace,
@@ -146,6 +153,30 @@ def join(trees: Iterable[tuple[str, Tree]], limits: Limits) -> Tree:
     return Tree(files)
 
 
+def _refuse_left_out(trees: Sequence[tuple[Pin, Tree]], whole: Tree) -> None:
+    """Raise BadSource where a source's manifests are not read because of where it, or another one, was placed."""
+    read = set(files_read(whole))
+    for number, (pin, tree) in enumerate(trees):
+        folder = _folder(pin.destination)
+        own = [f"{folder}/{path}" if folder else path for path in files_read(tree)]
+        left_out = [path for path in own if path not in read]
+        if left_out:
+            more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
+            raise BadSource(
+                f"sources[{number}] ({pin.reference}): {left_out[0]}{more} would be left out: {_why_left_out(trees)}. "
+                f"Give every source the destination {PLAIN_FOLDER}, or one below it with subfolders allowed"
+            )
+
+
+def _why_left_out(trees: Sequence[tuple[Pin, Tree]]) -> str:
+    for number, (pin, tree) in enumerate(trees):
+        folder = _folder(pin.destination)
+        brings_folder = not folder and any(path.startswith(f"{PLAIN_FOLDER}/") for path in tree.files)
+        if folder.split("/")[0] == PLAIN_FOLDER or brings_folder:
+            return f"sources[{number}] ({pin.reference}) brings {PLAIN_FOLDER}/, and then nothing else is read"
+    return "folders whose name begins with a dot are not read"
+
+
 def _folder(destination: str) -> str:
     folder = destination.strip("/")
     if folder and (posixpath.normpath(folder) != folder or folder.split("/")[0] == ".." or "\\" in folder):
@@ -153,6 +184,8 @@ def _folder(destination: str) -> str:
     return folder
 
 
+@expressions.limited(REVIEW_SECONDS)
+@regexes.limited(PATTERN_SECONDS)
 def look(  # noqa: PLR0913 -- each by its name
     cluster: Cluster,
     content: Content,
@@ -161,6 +194,7 @@ def look(  # noqa: PLR0913 -- each by its name
     inventory: Mapping[ObjectIdentity, str],
     as_account: Identity | None = None,
     own_namespace: str = OWN_NAMESPACE,
+    installers: frozenset[tuple[str, str]] = frozenset(),
     allowed_images: tuple[str, ...] = (),
     options: Options | None = None,
     way_back: WayBack | None = None,
@@ -170,17 +204,17 @@ def look(  # noqa: PLR0913 -- each by its name
     The plan is made as `as_account`, who will apply it, with `options`; everything else is read as the identity of
     `cluster`, and as the account only where that one may not. Whether the account, a ServiceAccount, has the rights is
     a part of the report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is
-    ours: the uid by identity. `own_namespace` is where Pratique itself runs, `allowed_images` where images may come
-    from (`Surroundings`). `way_back` says what `content` ran as before. Raises TryLater where the API server does not
-    answer; what it refuses becomes a finding.
+    ours: the uid by identity. `own_namespace` is where Pratique itself runs, `installers` are the accounts by which it
+    applies other bundles, `allowed_images` says where images may come from (`Surroundings`). `way_back` says what
+    `content` ran as before. Raises TryLater where the API server does not answer; what it refuses becomes a finding.
     """
     plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account, options=options)
     readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
     live, gaps = live_objects(readers, wanted(content, plan))
     roles, more = live_rbac(readers)
-    around = replace(kinds(cluster, own_namespace), allowed_images=allowed_images)
+    around = replace(kinds(cluster, own_namespace), installers=installers, allowed_images=allowed_images)
     facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=around, way_back=way_back)
-    facts = replace(facts, installer=installer(as_account))
+    facts = replace(facts, installer=installer(as_account), bundle=_plan_offline(content, previous))
     facts = replace(facts, around=surroundings(readers, facts))
     return report(with_rights(cluster, facts))
 
@@ -226,6 +260,8 @@ def permissions(cluster: Cluster | None, content: Content, previous: Content | N
     return replace(found, problems=(*found.problems, *(f"{gap.what}: {gap.why}" for gap in gaps)))
 
 
+@expressions.limited(REVIEW_SECONDS)
+@regexes.limited(PATTERN_SECONDS)
 def look_offline(content: Content, previous: Content | None, *, allowed_images: tuple[str, ...] = ()) -> Report:
     """What differs between two bundles, without a cluster: from `previous`, or from nothing, to `content`."""
     around = Surroundings(allowed_images=allowed_images)

@@ -1,6 +1,7 @@
 """Health checks that a BundleDeployment asks for itself (`spec.healthChecks`), beyond the built-in rules. PURE.
 
 Each check selects objects and asserts one thing of them. What cannot be evaluated, or is not there, is never healthy.
+CEL is asked elsewhere (cluster.probing); what its answers mean is said here.
 """
 
 from __future__ import annotations
@@ -8,13 +9,12 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cel_expr_python import cel
-
 from provisioner.errors import BadHealthCheck
+from provisioner.expressions import Answer, Language, Outcome, problem_words
 from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
 MAX_CHECKS = 50
@@ -29,6 +29,7 @@ _SELECTORS = ("apiVersion", "kind", "name", "namespace")
 _STEP = re.compile(r"\.?([A-Za-z_$][A-Za-z0-9_$-]*)|\[([0-9]{1,6})\]|\['([^']+)'\]|\[\"([^\"]+)\"\]")
 # What an expression may name: `self` is the whole object, the rest its fields; an absent field is an empty map.
 _FIELDS = ("metadata", "spec", "status", "data")
+LANGUAGE = Language.of({**dict.fromkeys(("self", *_FIELDS), "dyn"), "apiVersion": "string", "kind": "string"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class ConditionIs:
     type: str
     status: str = "True"
 
-    def judge(self, obj: JsonObject) -> Health:
+    def judge(self, obj: JsonObject, answers: Sequence[Answer] = ()) -> Health:
         status = obj.get("status")
         conditions = status.get("conditions") if isinstance(status, Mapping) else None
         listed = conditions if isinstance(conditions, list) else []
@@ -51,7 +52,8 @@ class ConditionIs:
         if found[0].get("status") == self.status:
             return Health(HealthState.CURRENT)
         reason = f" ({found[0]['reason']})" if found[0].get("reason") else ""
-        return _waits(f"its condition {self.type} is {_shown(found[0].get('status'))}{reason}; expected {self.status}")
+        words = f"its condition {self.type} is not {self.status}"
+        return _waits(words, f"it is {_shown(found[0].get('status'))}{reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class FieldIs:
     path: str
     value: Any
 
-    def judge(self, obj: JsonObject) -> Health:
+    def judge(self, obj: JsonObject, answers: Sequence[Answer] = ()) -> Health:
         found: Any = obj
         for step in _steps(self.path):
             if not _has(found, step):
@@ -69,7 +71,7 @@ class FieldIs:
             found = found[step]
         if _canonical(found) == _canonical(self.value):
             return Health(HealthState.CURRENT)
-        return _waits(f"its {self.path} is {_shown(found)}; expected {_shown(self.value)}")
+        return _waits(f"its {self.path} is not {_shown(self.value)}", f"it is {_shown(found)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +82,22 @@ class Expressions:
     in_progress: str = ""
     failed: str = ""
 
-    def judge(self, obj: JsonObject) -> Health:
-        facts = {"self": obj, **{name: obj.get(name) or {} for name in _FIELDS}}
-        facts |= {name: str(obj.get(name) or "") for name in ("apiVersion", "kind")}
-        answers = (
-            (self.in_progress, "inProgress", HealthState.IN_PROGRESS),
-            (self.failed, "failed", HealthState.FAILED),
-            (self.current, "current", HealthState.CURRENT),
+    @property
+    def texts(self) -> tuple[tuple[str, str, HealthState], ...]:
+        """The expressions that are there, in their order: name, text, and the state that a true one means."""
+        every = (
+            ("inProgress", self.in_progress, HealthState.IN_PROGRESS),
+            ("failed", self.failed, HealthState.FAILED),
+            ("current", self.current, HealthState.CURRENT),
         )
-        for text, name, state in answers:
-            is_true, problem = _evaluated(text, facts) if text else (False, "")
-            if problem:
+        return tuple(one for one in every if one[1])
+
+    def judge(self, obj: JsonObject, answers: Sequence[Answer] = ()) -> Health:
+        for (name, text, state), found in zip(self.texts, answers, strict=True):
+            if not found.is_bool:
+                problem = problem_words(text, found) or "it is not a yes or a no"
                 return Health(HealthState.UNKNOWN, f"its CEL check {name} could not be evaluated: {problem}")
-            if is_true:
+            if found.is_true:
                 return Health(state, "" if state is HealthState.CURRENT else f"its CEL check {name} is true")
         return _waits("its CEL check current is not true yet")
 
@@ -108,16 +113,17 @@ class HealthCheck:
     namespace: str = ""
 
     @property
-    def needs_cel(self) -> bool:
-        return isinstance(self.assertion, Expressions)
+    def expressions(self) -> tuple[str, ...]:
+        """What to ask of LANGUAGE about each object; nothing for a check without CEL."""
+        return tuple(text for _, text, _ in self.assertion.texts) if isinstance(self.assertion, Expressions) else ()
 
     def selects(self, ref: ObjectRef) -> bool:
         is_kind = (ref.api_version, ref.kind) == (self.api_version, self.kind)
         return is_kind and self.name in ("", ref.name) and self.namespace in ("", ref.namespace)
 
-    def judge(self, obj: JsonObject) -> Health:
-        """Whether a live object is as the check wants it: Current, or why not."""
-        return self.assertion.judge(obj)
+    def judge(self, obj: JsonObject, answers: Sequence[Answer] = ()) -> Health:
+        """Whether a live object is as the check wants it: Current, or why not. `answers` are of its expressions."""
+        return self.assertion.judge(obj, answers)
 
     def __str__(self) -> str:
         place = "/".join(part for part in (self.namespace, self.name) if part)
@@ -127,7 +133,7 @@ class HealthCheck:
 def health_checks(spec: Mapping[str, Any]) -> tuple[HealthCheck, ...]:
     """The checks of a BundleDeployment's spec, in their order.
 
-    Raises BadHealthCheck, which names everything that is wrong with them; CEL is compiled and type-checked here.
+    Raises BadHealthCheck, which names everything that is wrong with them. CEL is not compiled here: see check_compiled.
     """
     given = spec.get("healthChecks") or []
     if not isinstance(given, list):
@@ -156,10 +162,33 @@ def deadline_minutes(spec: Mapping[str, Any], *, default: int) -> int:
     return found
 
 
-def check_spec(spec: Mapping[str, Any]) -> None:
-    """Raises BadHealthCheck where the health part of a BundleDeployment's spec cannot be read."""
-    health_checks(spec)
+def check_spec(spec: Mapping[str, Any]) -> tuple[HealthCheck, ...]:
+    """The checks of a spec. Raises BadHealthCheck where its health part cannot be read; CEL is not compiled here."""
+    checks = health_checks(spec)
     deadline_minutes(spec, default=1)
+    return checks
+
+
+def check_compiled(checks: Iterable[HealthCheck], answers: Mapping[str, Answer]) -> None:
+    """Raises BadHealthCheck for each expression that does not compile; `answers` by the text of the expression.
+
+    One that a limit ended is let through: it is never healthy, and its health says why.
+    """
+    problems = [
+        f"spec.healthChecks[{index}]: cel.{name}: {problem}"
+        for index, check in enumerate(checks)
+        if isinstance(check.assertion, Expressions)
+        for name, text, _ in check.assertion.texts
+        if (problem := _not_compiled(text, answers[text]))
+    ]
+    if problems:
+        raise BadHealthCheck("; ".join(problems))
+
+
+def facts_of(obj: JsonObject) -> dict[str, Any]:
+    """What an expression may read of an object: the whole as `self`, and its fields."""
+    facts = {"self": obj, **{name: obj.get(name) or {} for name in _FIELDS}}
+    return facts | {name: str(obj.get(name) or "") for name in ("apiVersion", "kind")}
 
 
 def as_entry(check: HealthCheck) -> dict[str, Any]:
@@ -225,14 +254,15 @@ def _field_value(fields: Mapping[str, Any]) -> FieldIs:
 def _expressions(fields: Mapping[str, Any]) -> Expressions:
     _only(fields, "cel", ("inProgress", "failed", "current"))
     texts = {name: _text(fields, name, otherwise="", most=MAX_EXPRESSION) for name in ("inProgress", "failed")}
-    found = Expressions(_text(fields, "current", most=MAX_EXPRESSION), texts["inProgress"], texts["failed"])
-    for name, text in (*texts.items(), ("current", found.current)):
-        if text:
-            try:
-                _compiled(text)
-            except ValueError as exc:
-                raise BadHealthCheck(f"cel.{name}: {exc}") from exc
-    return found
+    return Expressions(_text(fields, "current", most=MAX_EXPRESSION), texts["inProgress"], texts["failed"])
+
+
+def _not_compiled(text: str, found: Answer) -> str:
+    if found.outcome is Outcome.NOT_COMPILED:
+        return problem_words(text, found)
+    if found.outcome is Outcome.COMPILED and found.type not in ("bool", "dyn"):
+        return f"gives {found.type}; expected bool"
+    return ""
 
 
 _READ: dict[str, Callable[[Mapping[str, Any]], ConditionIs | FieldIs | Expressions]] = {
@@ -276,44 +306,6 @@ def _steps(path: str) -> tuple[str | int, ...]:
     return tuple(steps)
 
 
-@functools.cache
-def _environment() -> Any:
-    names = dict.fromkeys(("self", *_FIELDS), cel.Type.DYN)
-    return cel.NewEnv(variables=names | {"apiVersion": cel.Type.STRING, "kind": cel.Type.STRING})
-
-
-@functools.lru_cache(maxsize=256)
-def _compiled(text: str) -> Any:
-    """The type-checked expression; raises ValueError with the compiler's words."""
-    try:
-        compiled = _environment().compile(text)
-    except (RuntimeError, ValueError, TypeError) as exc:
-        raise ValueError(_plain(exc)) from exc
-    if compiled.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
-        raise ValueError(f"gives {compiled.return_type().name()}; expected bool")
-    return compiled
-
-
-def _evaluated(text: str, facts: Mapping[str, Any]) -> tuple[bool, str]:
-    """(is it true, why it could not be evaluated); anything but a boolean is a problem."""
-    try:
-        found = _compiled(text).eval(data=dict(facts))
-        value = found.value()
-        if found.type() == cel.Type.BOOL:
-            return value is True, ""
-        if found.type() == cel.Type.ERROR:
-            return False, _plain(value)
-    except (RuntimeError, ValueError, TypeError, OverflowError, RecursionError) as exc:
-        return False, _plain(exc)
-    return False, "it is not a yes or a no"
-
-
-def _plain(problem: object) -> str:
-    """CEL's own words on one line, without its codes and picture."""
-    first = str(problem).split("\n", maxsplit=1)[0]
-    return re.sub(r"^([A-Z_]+: )+|( \[[A-Z_]+\])$|ERROR: <input>:", "", first).strip()[:300]
-
-
 def _has(value: Any, step: str | int) -> bool:
     if isinstance(step, int):
         return isinstance(value, list) and step < len(value)
@@ -329,5 +321,5 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
-def _waits(words: str) -> Health:
-    return Health(HealthState.IN_PROGRESS, words)
+def _waits(words: str, found: str = "") -> Health:
+    return Health(HealthState.IN_PROGRESS, words, found)

@@ -185,6 +185,10 @@ class Finding:
     `rule` is the catalogue's id (`RB-11`, `CRD-10`), `path` the field as a tuple of keys and indexes, `message` one
     sentence, `evidence` JSON-ready facts behind it, never a Secret's value. `verdicts` answers, for CRD rules, the five
     questions api, stored, writers, readers, rollback. `fingerprint` names the same finding in two reports.
+
+    `message` is ours: whoever may read the request may read it. `server_words`, path and evidence hold what a server
+    said, or what stands in a live object: for people who may get `ref`, and where that is None all live objects of the
+    plan. A finding that `is_private` is there for them only: it would tell how somebody else's object differs.
     """
 
     rule: str
@@ -197,6 +201,8 @@ class Finding:
     verdicts: Mapping[str, Severity] = field(default_factory=dict)
     is_new: bool = True
     fingerprint: str = ""
+    server_words: str = ""
+    is_private: bool = False
 
 
 class Action(StrEnum):
@@ -231,8 +237,9 @@ class PlannedAction:
 
     `is_proved` is False where the API server could not be asked (its kind or namespace comes in the same bundle).
     `before` and `after` are the live and the resulting object with server fields removed; a Secret's values are masked.
-    `problem` says in words why the action cannot be done as things stand, `problem_code` is the code of the error
-    behind it; both are "" where nothing stands in the way.
+    `problem` says in our words why the action cannot be done as things stand, `problem_code` is the code of the error
+    behind it; both are "" where nothing stands in the way. `notes` are ours as well. `server_words` are what the server
+    said of the problem or holds of the object, `warnings` what it warned of: values of the object (S27).
     """
 
     ref: ObjectRef
@@ -245,6 +252,8 @@ class PlannedAction:
     warnings: tuple[str, ...] = ()
     problem: str = ""
     problem_code: str = ""
+    notes: tuple[str, ...] = ()
+    server_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +274,13 @@ class Report:
     plan: Plan
 
     @property
+    def public(self) -> tuple[Finding, ...]:
+        """The findings that everybody may know of who may read the request."""
+        return tuple(finding for finding in self.findings if not finding.is_private)
+
+    @property
     def worst(self) -> Severity:
-        return min((finding.severity for finding in self.findings), key=lambda it: it.rank, default=Severity.SAFE)
+        return min((finding.severity for finding in self.public), key=lambda it: it.rank, default=Severity.SAFE)
 
     def in_section(self, section: Section) -> list[Finding]:
         return [finding for finding in self.findings if finding.section is section]
@@ -318,6 +332,18 @@ class AccessAnswer:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why something was not done, in our words, "" for nothing; what a server says of it, a value of `ref` (S27)."""
+
+    words: str = ""
+    server_words: str = ""
+    ref: ObjectRef | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+
 class OutcomeState(StrEnum):
     DONE = "done"
     UNCHANGED = "unchanged"
@@ -327,7 +353,11 @@ class OutcomeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened to one object in an apply."""
+    """What happened to one object in an apply.
+
+    `message` is ours. `warnings` are values of the object, `server_words` too, or of the object `about` where one that
+    it waited for is why it was not tried (S27).
+    """
 
     ref: ObjectRef
     action: Action
@@ -336,6 +366,8 @@ class Outcome:
     uid: str = ""
     resource_version: str = ""
     warnings: tuple[str, ...] = ()
+    server_words: str = ""
+    about: ObjectRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,8 +403,11 @@ WORST_FIRST = (
 
 @dataclass(frozen=True, slots=True)
 class Health:
+    """`message` is ours: states and counts. `server_words` are what the object, its pods and its events say (S27)."""
+
     state: HealthState
     message: str = ""
+    server_words: str = ""
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

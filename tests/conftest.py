@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,14 @@ CORPUS = Path(os.environ.get("PRATIQUE_CORPUS", ROOT.parent / "shared" / "corpus
 VECTORS = Path(os.environ.get("PRATIQUE_VECTORS", ROOT.parent / "shared" / "vectors"))
 MARKERS = {
     "controlplane": {"binaries", "kubectl", "controlplane", "own_controlplane"},
-    "services": {"postgres", "redis", "registry", "registry_with_auth", "git_server", "git_server_with_auth"},
+    "services": {"postgres", "redis", "registry", "registry_with_auth", "git_server", "git_server_with_auth", "nginx"},
     "browser": {"chromium", "browser", "page"},
 }
 # What is drawn at random is drawn alike in every run, so that a failure is the change's. Another PRATIQUE_SEED looks elsewhere.
-hypothesis.settings.register_profile("alike", derandomize=True)
+# Nothing is timed here: these machines are shared (tests/bench measures).
+hypothesis.settings.register_profile(
+    "alike", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
@@ -35,9 +39,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
     config.stash[LEFT_OUT] = Counter()
     # Those of production take a quarter of a second on purpose, for each sign-in.
+    # Nothing listens there: what is counted in the tests is counted in this process, and never beside somebody's Redis.
+    settings.PRATIQUE["REDIS_URL"] = "redis://127.0.0.1:1/0"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     if "PRATIQUE_SEED" not in os.environ:
         hypothesis.settings.load_profile("alike")
+
+
+@pytest.fixture(autouse=True)
+def no_attempts_yet() -> None:
+    """The doors' limits are on in all tests; what one test tried does not count in the next."""
+    from approvals.limits import counters
+
+    counters.memory.clear()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -60,6 +74,14 @@ def _leave_out_the_corpus(config: pytest.Config, items: list[pytest.Item]) -> No
     config.stash[LEFT_OUT] = left_out
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = dict(left_out)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test logs may hold half a surrogate pair, which xdist cannot send to the process that prints it."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)

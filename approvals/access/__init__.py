@@ -12,7 +12,7 @@ from approvals.access.identity import (
     is_reserved,
     policy_identity,
 )
-from approvals.access.port import Kubernetes, kubernetes, using
+from approvals.access.port import Kubernetes, kubeconfig_to_keep, kubernetes, using
 from approvals.access.questions import (
     Permission,
     approval_of,
@@ -38,6 +38,7 @@ __all__ = [
     "is_human",
     "is_machine",
     "is_reserved",
+    "kubeconfig_to_keep",
     "kubernetes",
     "may",
     "may_approve",

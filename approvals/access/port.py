@@ -12,9 +12,11 @@ from typing import Any, Protocol
 from django.conf import settings
 
 from approvals import models
+from approvals.access.measuring import observer_of
 from provisioner.cluster.access import ask as ask_cluster
 from provisioner.cluster.access import review_token
 from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.kubeconfig import kept_kubeconfig
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
 AUDIENCE = "pratique"
@@ -68,6 +70,15 @@ class RealKubernetes:
         return resource.plural if resource else None
 
 
+def kubeconfig_to_keep(name: str, text: str, *, context: str = "") -> str:
+    """What a cluster of this name may be registered with (S19); raises BadSource in words."""
+    return kept_kubeconfig(text, context=context, trusted=_is_trusted(name))
+
+
+def _is_trusted(name: str) -> bool:
+    return name in settings.PRATIQUE["TRUSTED_KUBECONFIGS"]
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """All that decides how a cluster is reached; another process has connections of its own."""
@@ -76,12 +87,13 @@ class Way:
     timeout_seconds: float
     is_trusted: bool
     process: int
+    cluster: str
 
     @classmethod
     def to(cls, cluster: models.Cluster) -> Way:
         configuration = settings.PRATIQUE
-        is_trusted = cluster.name in configuration["TRUSTED_KUBECONFIGS"]
-        return cls(cluster.kubeconfig, float(configuration["CLUSTER_TIMEOUT_SECONDS"]), is_trusted, os.getpid())
+        seconds = float(configuration["CLUSTER_TIMEOUT_SECONDS"])
+        return cls(cluster.kubeconfig, seconds, _is_trusted(cluster.name), os.getpid(), cluster.name)
 
     @property
     def kept_seconds(self) -> float:
@@ -89,9 +101,12 @@ class Way:
 
     def connect(self) -> Api:
         """As the service itself. Kubeconfigs that name files or commands need the operator's trust (S19)."""
+        observe = observer_of(self.cluster)
         if not self.kubeconfig:
-            return Api.in_cluster(timeout_seconds=self.timeout_seconds)
-        return Api.connect(self.kubeconfig, timeout_seconds=self.timeout_seconds, trusted=self.is_trusted)
+            return Api.in_cluster(timeout_seconds=self.timeout_seconds, observe=observe)
+        return Api.connect(
+            self.kubeconfig, timeout_seconds=self.timeout_seconds, trusted=self.is_trusted, observe=observe
+        )
 
 
 @dataclass(frozen=True, slots=True)

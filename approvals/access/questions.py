@@ -16,7 +16,10 @@ from provisioner.errors import PratiqueError
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 GROUP = "core.rukpak.io"
+AUTHENTICATION = "authentication.k8s.io"
 WRITING = ("update", "patch", "create")
+# What a request to the API server about objects can be.
+REQUEST_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 # Reading is asked anew after this long; a decision always asks.
 READ_SECONDS = 15
 
@@ -77,14 +80,34 @@ def approval_of(deployment: models.BundleDeployment) -> AccessRequest:
 
 
 def may_use_account(identity: Identity, wanted: models.Request, *, fresh: bool = True) -> Permission:
-    """Whether this identity may act as the ServiceAccount that this request would be applied as (S07)."""
-    request = AccessRequest(
-        "impersonate",
-        resource="serviceaccounts",
-        namespace=str(wanted.spec.get("installNamespace", "")),
-        name=str(wanted.spec.get("serviceAccountName", "")),
-    )
-    return ask_for(identity, wanted.deployment.cluster, request, fresh=fresh)
+    """Whether this identity may act as the ServiceAccount that this request would be applied as (S07).
+
+    Legacy impersonation answers that with one right. Constrained impersonation (Kubernetes 1.36) splits it: who may be
+    the account, and which requests they may make as it. A request here makes whatever its bundle needs, by then or
+    later, so only who may make every request as the account may use it: one who may only list Pods as it, may not.
+    A cluster that does not serve constrained impersonation grants nothing by these verbs; that somebody was given
+    every one of them over everything says there, too, that they were meant to act as the account.
+    """
+    namespace, name = str(wanted.spec.get("installNamespace", "")), str(wanted.spec.get("serviceAccountName", ""))
+    cluster = wanted.deployment.cluster
+    legacy = AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name)
+    answer = ask_for(identity, cluster, legacy, fresh=fresh)
+    if answer.allowed or not answer.could_ask:
+        return answer
+    for question in _constrained(namespace, name):
+        part = ask_for(identity, cluster, question, fresh=fresh)
+        if not part.could_ask:
+            return part
+        if not part.allowed:
+            return answer
+    words = f"Kubernetes lets {identity.username} make every request as {namespace}/{name} (constrained impersonation)"
+    return Permission(True, words, "", identity)
+
+
+def _constrained(namespace: str, name: str) -> list[AccessRequest]:
+    """What it takes to make every request as an account by constrained impersonation; the narrowest right first."""
+    being = AccessRequest("impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", namespace, name)
+    return [being, *(AccessRequest(f"impersonate-on:serviceaccount:{verb}", "*", "*") for verb in REQUEST_VERBS)]
 
 
 def may_see_object(user: User, cluster: models.Cluster, ref: ObjectRef) -> Permission:

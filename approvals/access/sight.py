@@ -1,6 +1,7 @@
 """Which live values of a report a viewer may see: those of objects that Kubernetes lets them get (security.md S09).
 
-One rule for every door: the page, the shared file, REST.
+One rule for every door: the page, the shared file, REST. What the API server says of an object is a value of it (S27),
+whether the object exists by now or not: nobody can tell what a webhook quotes.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from django.contrib.auth.models import User
 
 from approvals import models
 from approvals.access.questions import may_see_object
-from provisioner.values import ObjectRef
+from provisioner.cluster.drift import public_place
+from provisioner.errors import AlreadyExists
+from provisioner.values import Action, ObjectRef
 
 EXISTS = "exists, hidden from you"
+UNASKED = "see the object"
+HIDDEN = "hidden"
 Record = Mapping[str, Any]
 
 
@@ -47,13 +52,107 @@ class Sight:
         return self._answers.get(ref)
 
 
+class ReportSight:
+    """What one viewer may see of one report's record."""
+
+    def __init__(self, sight: Sight, body: Record) -> None:
+        self._sight = sight
+        self._there = {key_of(one["ref"]): one["ref"] for one in body["plan"]["actions"] if exists(one)}
+
+    def may_see(self, ref: Record) -> bool | None:
+        return self._sight.may_see(reference(ref))
+
+    def why_hidden(self, finding: Record) -> str:
+        """Why no value of a finding is shown; "" where all are, or where there is none."""
+        ref = finding["ref"]
+        is_live = bool(ref) and key_of(ref) in self._there
+        if not finding["serverWords"] and not (is_live and (finding["evidence"] or is_secret(ref))):
+            return ""
+        # What is said of no single object may be made of any.
+        asked = [self.may_see(one) for one in ([ref] if ref else self._there.values())]
+        return UNASKED if None in asked else "" if all(asked) else EXISTS
+
+    def finding(self, finding: Record) -> Record:
+        words = self.why_hidden(finding)
+        return withheld(finding, words) if words else finding
+
+    def action(self, planned: Record) -> Record:
+        """A planned action as this viewer may know it; `hidden` says why there is no more of it."""
+        if exists(planned):
+            return planned if self.may_see(planned["ref"]) else hidden_action(planned)
+        if not (planned["serverWords"] or planned["warnings"]):
+            return planned
+        return planned if self.may_see(planned["ref"]) else {**planned, "serverWords": "", "warnings": []}
+
+    def private(self, body: Record) -> list[Record]:
+        """The findings about somebody else's objects that this viewer may get."""
+        return [one for one in body["private"] if self.may_see(one["ref"])]
+
+
+def exists(planned: Record) -> bool:
+    """Whether a planned action is about an object that the cluster holds."""
+    return planned["before"] is not None or planned["action"] == Action.ADOPT
+
+
+def hidden_action(planned: Record) -> dict[str, Any]:
+    """What everybody may know of a planned action on an object that exists: its name, and what is to be done.
+
+    Of a Secret not even that: "update" and "none" would tell whether it equals the bundle's. Of somebody else's object
+    not whether the API server takes what would come of it: that tells how it differs.
+    """
+    is_telling = is_secret(planned["ref"]) and planned["action"] in (Action.UPDATE, Action.NONE)
+    kept = {
+        "ref": planned["ref"],
+        "action": HIDDEN if is_telling else planned["action"],
+        "hidden": EXISTS,
+        "uid": "",
+        "resourceVersion": "",
+        "before": None,
+        "after": None,
+        "isProved": True,
+        "warnings": [],
+        "problem": "",
+        "problemCode": "",
+        "notes": [],
+        "serverWords": "",
+    }
+    if is_telling or is_private(planned):
+        return kept
+    return {**kept, **{name: planned[name] for name in ("isProved", "problem", "problemCode", "notes")}}
+
+
+def is_private(planned: Record) -> bool:
+    """As provisioner.review.withholding.is_private, of a record."""
+    return bool(planned["action"] == Action.ADOPT and planned["problemCode"] != AlreadyExists.code)
+
+
 def withheld(finding: Record, words: str = EXISTS) -> dict[str, Any]:
     """A finding's record without live values; `words` say why nothing else is there.
 
     Of a Secret the rule, the message and the path go as well: they would tell how it differs from the bundle's.
     """
-    unseen = {**finding, "evidence": {"hidden": words}}
-    return {**unseen, "rule": "", "message": words, "path": []} if is_secret(finding["ref"]) else unseen
+    unseen = {**finding, "evidence": {"hidden": words}, "serverWords": ""}
+    if finding["serverWords"]:
+        unseen["path"] = []
+    secret = {"rule": "", "message": words, "path": []}
+    return {**unseen, **secret} if finding["ref"] and is_secret(finding["ref"]) else unseen
+
+
+def without_values(field: Record) -> dict[str, Any]:
+    """A field of a drift as everybody may know it."""
+    return {**field, "path": public_place(field["path"], field["change"]), "expected": "", "found": ""}
+
+
+def said_of(sight: Sight, request: models.Request) -> list[str]:
+    """What the API server said of the problem of a request, about the objects that this viewer may get."""
+    return [one["words"] for one in request.server_words if sight.may_see(reference(one["ref"]))]
+
+
+def show_words(sight: Sight, row: models.Outcome) -> models.Outcome:
+    """The row, not saved, without the server's words where this viewer may not get the object that they are about."""
+    if (row.server_words or row.warnings) and not (row.about and sight.may_see(reference(row.about))):
+        row.server_words, row.warnings = "", []
+    return row
 
 
 def is_secret(ref: Record) -> bool:

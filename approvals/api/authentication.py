@@ -12,6 +12,8 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from approvals import instruments
+from approvals.limits import API_TOKEN, Attempt, client_address
 from approvals.models import ApiToken
 
 # Reading writes a row at most this often.
@@ -26,13 +28,18 @@ class TokenAuthentication(BaseAuthentication):
         if len(words) != 2:
             raise AuthenticationFailed("expected `Authorization: Bearer <token>`")
         now = timezone.now()
+        digest = hashlib.sha256(words[1]).hexdigest()
+        attempt = Attempt(API_TOKEN, client_address(request._request), digest)
+        attempt.begin()
         token = (
             ApiToken.objects.select_related("user")
-            .filter(digest=hashlib.sha256(words[1]).hexdigest(), expires_at__gt=now, user__is_active=True)
+            .filter(digest=digest, expires_at__gt=now, user__is_active=True)
             .first()
         )
         if token is None:
+            instruments.refused_sign_ins.labels("api_token").inc()
             raise AuthenticationFailed("the token is unknown, revoked or expired")
+        attempt.succeed()
         if token.last_used_at is None or now - token.last_used_at > NOTED_EVERY:
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
         return token.user, token

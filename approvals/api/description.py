@@ -44,7 +44,7 @@ EVERYWHERE: Codes = {
     401: frozenset({"authentication-failed", "not-authenticated"}),
     404: frozenset({"not-found"}),
     406: frozenset({"not-acceptable"}),
-    429: frozenset({"throttled"}),
+    429: frozenset({"throttled", "too-many-attempts"}),
     500: frozenset({"failed", "not-migrated"}),
     503: frozenset({"could-not-ask", "unavailable"}),
 }
@@ -63,11 +63,11 @@ _WISHING = (errors.NotAllowed, errors.Changed, errors.InvalidInput)
 # What the services refuse, by operation; what every route refuses is above.
 REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-deployment", "create"): (*_WISHING, errors.TooMany),
-    ("api-deployment", "update"): _WISHING,
+    ("api-deployment", "update"): (*_WISHING, errors.TooMany),
     ("api-deployment", "destroy"): _WISHING,
     ("api-deployment", "pause"): _WISHING,
-    ("api-deployment", "ask_again"): _WISHING,
-    ("api-deployment", "rollback"): (*_WISHING, errors.Revoked),
+    ("api-deployment", "ask_again"): (*_WISHING, errors.TooMany),
+    ("api-deployment", "rollback"): (*_WISHING, errors.Revoked, errors.TooMany),
     ("api-deployment", "revoke"): _WISHING,
     ("api-deployment", "reinstate"): _WISHING,
     ("api-request", "reviews"): (

@@ -27,7 +27,7 @@ class Ambiguous(Refused):
 def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
     """Django REST framework's EXCEPTION_HANDLER: None lets what is nobody's fault become a 500."""
     if isinstance(exc, Refused):
-        return problem(exc.status, exc.code, str(exc), **exc.facts)
+        return _refusal(exc)
     shaped = _of_framework(exc)
     answer = exception_handler(shaped, context)
     if answer is None or not isinstance(shaped, exceptions.APIException):
@@ -37,6 +37,13 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
         if name in answer:
             made[name] = answer[name]
     return made
+
+
+def _refusal(exc: Refused) -> Response:
+    answer = problem(exc.status, exc.code, str(exc), **exc.facts)
+    if "retryAfter" in exc.facts:
+        answer["Retry-After"] = str(exc.facts["retryAfter"])
+    return answer
 
 
 def problem(status: int, code: str, detail: str, **facts: object) -> Response:

@@ -7,6 +7,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from approvals.access.sight import without_values
+from approvals.audit import public_facts
 from approvals.lifecycle import State
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Outcome, Policy, Request, Review, Revision
 from approvals.services.acknowledging import acknowledgements
@@ -85,6 +87,7 @@ class DriftSerializer(serializers.ModelSerializer[Drift]):
     state = serializers.CharField(help_text="open, corrected or over")
     is_hidden = serializers.SerializerMethodField()
     changes = serializers.SerializerMethodField()
+    server_words = serializers.SerializerMethodField(help_text="what the API server said of the problem")
 
     class Meta:
         model = Drift
@@ -95,6 +98,7 @@ class DriftSerializer(serializers.ModelSerializer[Drift]):
             "state",
             "message",
             "problem",
+            "server_words",
             "is_fight",
             "rival",
             "strikes",
@@ -110,8 +114,12 @@ class DriftSerializer(serializers.ModelSerializer[Drift]):
 
     @extend_schema_field(DriftFieldSerializer(many=True))
     def get_changes(self, row: Drift) -> list[dict[str, Any]]:
-        hidden = {"expected": "", "found": ""} if self.get_is_hidden(row) else {}
-        return [{**field, **hidden} for field in row.fields]
+        if not self.get_is_hidden(row):
+            return list(row.fields)
+        return [without_values(field) for field in row.fields]
+
+    def get_server_words(self, row: Drift) -> str:
+        return "" if self.get_is_hidden(row) else row.server_words
 
 
 class DeploymentInput(serializers.Serializer[Any]):
@@ -225,9 +233,13 @@ class AcknowledgementSerializer(serializers.Serializer[Any]):
 class RequestDetailSerializer(RequestSerializer):
     reviews = ReviewSerializer(many=True)
     to_acknowledge = serializers.SerializerMethodField()
+    server_words = serializers.SerializerMethodField(help_text="of the problem, about objects that you may get")
 
     class Meta(RequestSerializer.Meta):
-        fields = [*RequestSerializer.Meta.fields, "spec", "reviews", "to_acknowledge"]
+        fields = [*RequestSerializer.Meta.fields, "spec", "reviews", "to_acknowledge", "server_words"]
+
+    def get_server_words(self, request: Request) -> list[str]:
+        return list(self.context["said_of"](request))
 
     @extend_schema_field(AcknowledgementSerializer(many=True))
     def get_to_acknowledge(self, request: Request) -> list[dict[str, str]]:
@@ -237,9 +249,15 @@ class RequestDetailSerializer(RequestSerializer):
 
 
 class OutcomeSerializer(serializers.ModelSerializer[Outcome]):
+    """`warnings` and `server_words` are there where the caller may get the object."""
+
     class Meta:
         model = Outcome
-        fields = ["position", "object", "action", "state", "message", "warnings", "at"]
+        fields = ["position", "object", "action", "state", "message", "warnings", "server_words", "at"]
+
+    def to_representation(self, instance: Outcome) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(self.context["show_words"](instance))
+        return shown
 
 
 class WaiverInput(serializers.Serializer[Any]):
@@ -278,6 +296,12 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
 
 
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
+    facts = serializers.SerializerMethodField()
+
     class Meta:
         model = AuditEntry
         fields = ["number", "at", "verb", "actor", "via", "cluster", "deployment", "request_uid", "facts", "hash"]
+
+    @extend_schema_field(serializers.DictField())
+    def get_facts(self, entry: AuditEntry) -> dict[str, Any]:
+        return public_facts(entry.facts)

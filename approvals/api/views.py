@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -27,7 +28,7 @@ from rest_framework.views import APIView
 
 from approvals import access, services
 from approvals.access import Permission
-from approvals.access.sight import Sight
+from approvals.access.sight import Sight, said_of, show_words
 from approvals.api import filters
 from approvals.api import serializers as shapes
 from approvals.api.pagination import Pages
@@ -36,7 +37,7 @@ from approvals.api.problems import Ambiguous
 from approvals.api.report_parts import part_of
 from approvals.api.sight import MAX_ASKED, visible_report
 from approvals.errors import CouldNotAsk, NotAsExpected
-from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
+from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Policy, Report, Request, Review, Revision
 from approvals.selectors import drift
 
 VIA = "rest"
@@ -242,7 +243,7 @@ class DeploymentViewSet(Readable):
         deployment = self.get_object()
         rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=timezone.now()))
         sight = Sight(person(request), deployment.cluster, limit=MAX_ASKED)
-        context = {"may_see": lambda row: not row.fields or sight.may_see(drift.ref_of(row))}
+        context = {"may_see": lambda row: _tells_nothing(row) or sight.may_see(drift.ref_of(row))}
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 
 
@@ -252,6 +253,12 @@ class RequestViewSet(Readable):
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return shapes.RequestSerializer if self.action == "list" else shapes.RequestDetailSerializer
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "said_of": self._said_of}
+
+    def _said_of(self, request: Request) -> list[str]:
+        return said_of(Sight(person(self.request), request.deployment.cluster, limit=MAX_ASKED), request)
 
     def get_queryset(self) -> QuerySet[Request]:
         return (
@@ -294,7 +301,11 @@ class RequestViewSet(Readable):
     @extend_schema(responses=shapes.OutcomeSerializer(many=True))
     @action(detail=True)
     def outcomes(self, request: Http, **_: Any) -> Response:
-        return self.paged(self.get_object().outcomes.all(), shapes.OutcomeSerializer)
+        found = self.get_object()
+        sight = Sight(person(request), found.deployment.cluster, limit=MAX_ASKED)
+        rows = self.paginate_queryset(found.outcomes.all())
+        shape = shapes.OutcomeSerializer(rows, many=True, context={"show_words": partial(show_words, sight)})
+        return self.get_paginated_response(shape.data)
 
     @extend_schema(request=shapes.ReviewInput, responses={201: shapes.ReviewSerializer})
     @action(detail=True, methods=["post"])
@@ -340,6 +351,10 @@ class NoSuchAddress(APIView):
     def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         raise Http404
+
+
+def _tells_nothing(row: Drift) -> bool:
+    return not row.fields and not row.server_words
 
 
 def _valid(shape: BaseSerializer[Any]) -> dict[str, Any]:

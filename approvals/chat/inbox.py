@@ -17,9 +17,8 @@ from django.utils import timezone
 from approvals import services, wake
 from approvals.chat import slack, webhook
 from approvals.chat.tools import Delivery, Wish
-from approvals.errors import AlreadyReviewed, NotAllowed, NotFound, NotOpen, Refused
+from approvals.errors import AlreadyReviewed, NotAllowed, NotFound, Refused
 from approvals.models import ChatAccount, ChatDelivery, Policy, Request, Review
-from approvals.policy import OWN_RULES_PREFIX
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +71,12 @@ def act(delivery_id: int) -> None:
         _reply(wish.reply_to, answer.said)
 
 
+def give_up(delivery_id: int, words: str) -> None:
+    """Nobody acts on this delivery any more."""
+    words = f"nobody could act on this: {words}. Decide on the page instead"
+    ChatDelivery.objects.filter(pk=delivery_id, done_at__isnull=True).update(done_at=timezone.now(), words=words)
+
+
 def _answer(wish: Wish) -> Answer:
     try:
         user = _person(wish)
@@ -85,8 +90,6 @@ def _answer(wish: Wish) -> Answer:
 
 def _decide(wish: Wish, user: User) -> str:
     request = _request(wish)
-    if wish.decision == "Approve":
-        _check_small_enough(wish, request)
     try:
         given = services.review(
             by=user,
@@ -116,12 +119,8 @@ def _held_back(request: Request) -> str:
     )
     holding = guards.filter(policy_version=F("policy__version"), result__in=("holds", "error"))
     names = ", ".join(sorted({one.policy.name for one in holding.select_related("policy")}))
-    where = f"findings are accepted on the page, not in a chat: {_page_of(request)}"
+    where = f"findings are accepted on the page, not in a chat: {services.page_of(request)}"
     return f"; held back by {names}: {where}" if names else ""
-
-
-def _page_of(request: Request) -> str:
-    return f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/requests/{request.uid}"
 
 
 def _request(wish: Wish) -> Request:
@@ -133,15 +132,6 @@ def _request(wish: Wish) -> Request:
     if found is None:
         raise NotFound("there is no such request")
     return found
-
-
-def _check_small_enough(wish: Wish, request: Request) -> None:
-    report = request.reports.filter(round=request.round).first()
-    if report is None:
-        raise NotOpen("there is no report yet, so there is nothing to approve")
-    is_own = report.findings.filter(rule__startswith=OWN_RULES_PREFIX).exists()
-    if is_own or (wish.tool == slack.NAME and slack.is_too_serious(report)):
-        raise NotAllowed(f"this request is too serious to approve from a message: open {_page_of(request)}")
 
 
 def _person(wish: Wish) -> User | None:

@@ -15,6 +15,7 @@ from provisioner.errors import Unreachable
 logger = logging.getLogger(__name__)
 
 SEND_SECONDS = 5.0
+OCCASIONS = ("needs_you", "decided")
 
 
 def tell(request_id: int, occasion: str) -> None:

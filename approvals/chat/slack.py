@@ -28,8 +28,6 @@ MAX_TEXT = 2600
 REPLY_ORIGIN = ("https", "hooks.slack.com")
 # A click on a button that opens a page is told to us too, and asks for nothing.
 OPENS = "open"
-# Above this a chat message is too small a place to decide: it opens the browser (security.md S22).
-DECIDED_IN_BROWSER = Severity.DANGEROUS
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError, RecursionError, signing.BadSignature)
 
 
@@ -51,14 +49,14 @@ class Slack:
             raise Unreadable("expected block_actions of one of our own messages") from exc
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
-        url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/requests/{request.uid}"
+        url = services.page_of(request)
         title = f"*{escaped(request.deployment.name)}* on {escaped(request.deployment.cluster.name)}"
         if occasion == "decided":
             return {"text": f"{title}: {request.state.replace('_', ' ')} <{url}|open>"}
         report = request.reports.filter(round=request.round).first()
         buttons: list[dict[str, Any]] = [_button("Open", OPENS, url=url)]
         named = services.acknowledgements(request)
-        if report and not is_too_serious(report) and not named:
+        if report and not services.why_not_unseen(request) and not named:
             buttons.append(_button("Approve", "approve", value=button_value(request, "Approve"), style="primary"))
         buttons.append(_button("Deny", "deny", value=button_value(request, "Deny"), style="danger"))
         words = f"{title} needs a review\n{_summary(report, _to_name(named))}"
@@ -70,11 +68,6 @@ class Slack:
                 {"type": "actions", "elements": buttons},
             ],
         }
-
-
-def is_too_serious(report: Report) -> bool:
-    """Whether an approval needs more than a message can show."""
-    return Severity(report.worst).is_at_least(DECIDED_IN_BROWSER)
 
 
 def verified_form(http: HttpRequest, *, now: float) -> tuple[str, dict[str, list[str]]]:

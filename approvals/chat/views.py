@@ -9,12 +9,14 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from approvals import services
+from approvals import instruments, services
 from approvals.chat import inbox
 from approvals.chat.slack import NAME as SLACK
 from approvals.chat.slack import Slack, check_team, verified_form
 from approvals.chat.tools import Tool, Unreadable, Unverified, identifier, storable
 from approvals.chat.webhook import DecisionWebhook
+from approvals.errors import TooManyAttempts
+from approvals.limits import CHAT_SIGNATURE, Attempt, client_address
 
 TOOLS: dict[str, Tool] = {"slack": Slack(), "webhook": DecisionWebhook()}
 
@@ -26,12 +28,19 @@ def receive(http: HttpRequest, tool: str) -> HttpResponse:
     known = TOOLS.get(tool)
     if known is None:
         return HttpResponse(status=404)
+    attempt = Attempt(CHAT_SIGNATURE, client_address(http), tool)
     try:
+        attempt.begin()
         delivery = known.receive(http, now=time.time())
+    except TooManyAttempts as exc:
+        return _too_many(exc)
     except Unverified:
-        return _unverified()
+        return _unverified(tool)
     except Unreadable as exc:
+        attempt.succeed()
+        instruments.refused_callbacks.labels(tool, "unreadable").inc()
         return JsonResponse({"error": str(exc)}, status=400)
+    attempt.succeed()
     if delivery is None:
         return HttpResponse()
     is_new = inbox.take_in(tool, delivery)
@@ -42,12 +51,17 @@ def receive(http: HttpRequest, tool: str) -> HttpResponse:
 @require_POST
 def slack_command(http: HttpRequest) -> HttpResponse:
     """`/pratique link`: a one-time code that a signed-in browser session turns into a link."""
+    attempt = Attempt(CHAT_SIGNATURE, client_address(http), SLACK)
     try:
+        attempt.begin()
         _, form = verified_form(http, now=time.time())
         team, account = form["team_id"][0], identifier(form["user_id"][0])
         check_team(team)
+    except TooManyAttempts as exc:
+        return _too_many(exc)
     except (Unverified, LookupError, ValueError):
-        return _unverified()
+        return _unverified(SLACK)
+    attempt.succeed()
     name = storable(form.get("user_name", [""])[0])
     code = services.issue_link_code(tool=SLACK, tenant=team, account=account, name=name)
     url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
@@ -56,6 +70,13 @@ def slack_command(http: HttpRequest) -> HttpResponse:
     )
 
 
-def _unverified() -> HttpResponse:
-    """The same for every reason, so that a forger learns nothing."""
+def _too_many(refusal: TooManyAttempts) -> HttpResponse:
+    """Nothing of the callback was read: not even its signature."""
+    seconds = str(refusal.facts["retryAfter"])
+    return JsonResponse({"error": str(refusal)}, status=refusal.status, headers={"Retry-After": seconds})
+
+
+def _unverified(tool: str) -> HttpResponse:
+    """The same for every reason, so that a forger learns nothing. `tool` is one of TOOLS."""
+    instruments.refused_callbacks.labels(tool, "unverified").inc()
     return JsonResponse({"error": "not verified"}, status=401)

@@ -1,7 +1,12 @@
-"""Claims that lapse: one worker at a time on a request or a deployment, one watcher at a time on a cluster."""
+"""Claims that lapse: one worker at a time on a request or a deployment, one watcher at a time on a cluster.
+
+A claim that lapsed without being released means that its holder died: whoever takes it over counts that on the row, in
+the same UPDATE. Progress, such as a move of the request, sets the count back to 0 (security.md S26).
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import uuid
@@ -9,14 +14,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db import DatabaseError
+from django.db.models import Case, F, Q, QuerySet, When
 from django.utils import timezone
 
+from approvals.ledger.held import HELD
 from approvals.ledger.locks import for_change
 from approvals.lifecycle import WORKABLE
-from approvals.models import BundleDeployment, Cluster, Request
+from approvals.models import BundleDeployment, Cluster, Request, TaskClaim
 from provisioner.errors import TryLater
 
+logger = logging.getLogger(__name__)
+
+# The task of looking after a deployment; its other claim is that of drift correction.
+LOOK_AFTER = "look_after"
 # A watcher holds on to its clusters several times within this; a dead one's clusters are free afterwards.
 WATCH_CLAIM_SECONDS = 20
 
@@ -43,12 +54,12 @@ def claim(request_id: int, worker: str) -> bool:
     Where somebody does, the row is marked as woken and they look once more before going (`release`): what changed
     while a step was at work is acted on at once, not at the next sweep.
     """
-    return _claim(Request.objects.filter(pk=request_id, state__in=WORKABLE), worker)
+    return _claim(Request.objects.filter(pk=request_id), worker, state__in=WORKABLE)
 
 
 def renew(request_id: int, worker: str) -> bool:
     """Hold on for another CLAIM_SECONDS; False where the claim has passed to somebody else: stop at once."""
-    return _renew(Request.objects.filter(pk=request_id, claimed_by=worker))
+    return _renew(Request.objects.filter(pk=request_id), worker)
 
 
 def check_held(request_id: int, worker: str) -> None:
@@ -61,7 +72,7 @@ def check_held(request_id: int, worker: str) -> None:
 
 def release(request_id: int, worker: str) -> bool:
     """Give the request back; True where it was woken meanwhile, so that another look is due."""
-    return _release(Request.objects.filter(pk=request_id, claimed_by=worker))
+    return _release(Request.objects.filter(pk=request_id), worker)
 
 
 def claim_deployment(deployment_id: int, worker: str) -> bool:
@@ -70,11 +81,80 @@ def claim_deployment(deployment_id: int, worker: str) -> bool:
 
 
 def renew_deployment(deployment_id: int, worker: str) -> bool:
-    return _renew(BundleDeployment.objects.filter(pk=deployment_id, claimed_by=worker))
+    return _renew(BundleDeployment.objects.filter(pk=deployment_id), worker)
 
 
 def release_deployment(deployment_id: int, worker: str) -> bool:
-    return _release(BundleDeployment.objects.filter(pk=deployment_id, claimed_by=worker))
+    return _release(BundleDeployment.objects.filter(pk=deployment_id), worker)
+
+
+def rows_of_task(task: str, key: int) -> QuerySet[TaskClaim]:
+    """The claim of a task on a row without one; made where there is none yet."""
+    TaskClaim.objects.get_or_create(task=task, key=key)
+    return TaskClaim.objects.filter(task=task, key=key)
+
+
+def forget_task(rows: QuerySet[TaskClaim]) -> None:
+    """The task is done: nobody asks for its claim any more."""
+    rows.filter(claimed_by="", worker_deaths=0).delete()
+
+
+def take(rows: QuerySet[Any], worker: str) -> bool:
+    """Take any claimed row, as `claim` takes a request."""
+    return _claim(rows, worker)
+
+
+def adopt(rows: QuerySet[Any], worker: str) -> bool:
+    """Go on under a claim that another process took in the name of `worker`; False where it has passed to others."""
+    HELD.note(worker, rows.filter(claimed_by=worker))
+    return _renew(rows, worker)
+
+
+def give_back(rows: QuerySet[Any], worker: str) -> bool:
+    """Release any claimed row, as `release` does a request."""
+    return _release(rows, worker)
+
+
+def is_held(rows: QuerySet[Any], worker: str) -> bool:
+    return bool(rows.filter(claimed_by=worker, claimed_until__gte=timezone.now()).exists())
+
+
+def deaths_of(rows: QuerySet[Any]) -> int:
+    """How many workers died in the present step of this row."""
+    return int(rows.values_list("worker_deaths", flat=True).first() or 0)
+
+
+def count_death(rows: QuerySet[Any], worker: str) -> int:
+    """Count the death of a process that worked under this claim, which stays `worker`'s; how many there are by now."""
+    rows.filter(claimed_by=worker).update(worker_deaths=F("worker_deaths") + 1)
+    return deaths_of(rows)
+
+
+def note_progress(rows: QuerySet[Any], worker: str) -> None:
+    """The step came through, or further than ever: what its workers died of is behind it."""
+    rows.filter(claimed_by=worker, worker_deaths__gt=0).update(worker_deaths=0)
+
+
+def rest(rows: QuerySet[Any], seconds: float) -> None:
+    """Have nobody claim the row for a while; then it is tried again, alone."""
+    rows.update(rests_until=timezone.now() + timedelta(seconds=seconds), worker_deaths=1)
+
+
+def pardon(deployment_id: int) -> None:
+    """Another revision runs: what killed those who looked at the one before says nothing about it."""
+    suspect = Q(worker_deaths__gt=0) | Q(rests_until__isnull=False)
+    BundleDeployment.objects.filter(suspect, pk=deployment_id).update(worker_deaths=0, rests_until=None)
+    TaskClaim.objects.filter(suspect, task=LOOK_AFTER, key=deployment_id).update(worker_deaths=0, rests_until=None)
+
+
+def renew_held(own: QuerySet[Any]) -> bool:
+    """Hold on to what this process has, without a word from the step; as `renew`."""
+    return own.update(claimed_until=_until(timezone.now())) == 1
+
+
+def let_go(own: QuerySet[Any]) -> None:
+    """Give back what is not done with: no death is counted, and the sweep wakes whoever goes on with it."""
+    own.update(claimed_by="", claimed_until=None)
 
 
 def hold_off_drift(deployment_id: int) -> None:
@@ -87,7 +167,8 @@ def hold_off_drift(deployment_id: int) -> None:
     if row.claimed_until and row.claimed_until >= timezone.now():
         raise Busy(f"what runs of {row.name} is being corrected at this moment: it goes on right after that")
     if row.claimed_by:
-        BundleDeployment.objects.filter(pk=deployment_id).update(claimed_by="", claimed_until=None)
+        lapsed = BundleDeployment.objects.filter(pk=deployment_id)
+        lapsed.update(claimed_by="", claimed_until=None, worker_deaths=F("worker_deaths") + 1)
 
 
 def check_held_deployment(deployment_id: int, worker: str) -> None:
@@ -95,29 +176,43 @@ def check_held_deployment(deployment_id: int, worker: str) -> None:
 
 
 def hold_watch(cluster_id: int, watcher: str) -> bool:
-    """Take the cluster's watch, or hold on to it, for WATCH_CLAIM_SECONDS; False where another watcher has it."""
+    """Take the cluster's watch, or hold on to it, for WATCH_CLAIM_SECONDS; False where another watcher has it.
+
+    Taken over from one that died, the death is counted: from then on it is noted which object is looked at.
+    """
     now = timezone.now()
     own_or_free = Q(watched_by=watcher) | Q(watched_until__isnull=True) | Q(watched_until__lt=now)
     until = now + timedelta(seconds=WATCH_CLAIM_SECONDS)
-    held = Cluster.objects.filter(own_or_free, pk=cluster_id).update(watched_by=watcher, watched_until=until)
-    return held == 1
+    is_alive = Q(watched_by=watcher) | Q(watched_by="")
+    deaths = Case(When(is_alive, then=F("watch_deaths")), default=F("watch_deaths") + 1)
+    taken = {"watched_by": watcher, "watched_until": until, "watch_deaths": deaths}
+    return Cluster.objects.filter(own_or_free, pk=cluster_id).update(**taken) == 1
 
 
 def let_go_of_watches(watcher: str) -> None:
     Cluster.objects.filter(watched_by=watcher).update(watched_by="", watched_until=None)
 
 
-def _claim(rows: QuerySet[Any], worker: str) -> bool:
+def _claim(rows: QuerySet[Any], worker: str, **only: object) -> bool:
+    """`only` is what else has to be so of these rows to be claimed, not to be held on to."""
+    if HELD.is_stopping:
+        return False
     now = timezone.now()
-    held = Q(claimed_until__gte=now)
-    while not rows.exclude(held).update(claimed_by=worker, claimed_until=_until(now), is_woken=False):
-        if rows.filter(held).update(is_woken=True) or not rows.exists():
+    held, rests = Q(claimed_until__gte=now), Q(rests_until__gte=now)
+    # Who releases a claim clears the name: one that still stands there is a dead worker's.
+    deaths = Case(When(claimed_by="", then=F("worker_deaths")), default=F("worker_deaths") + 1)
+    taken = {"claimed_by": worker, "claimed_until": _until(now), "is_woken": False, "worker_deaths": deaths}
+    may = rows.filter(**only)
+    while not may.exclude(held | rests).update(**taken):
+        if may.filter(held).update(is_woken=True) or not may.exclude(rests).exists():
             return False
+    HELD.note(worker, rows.filter(claimed_by=worker))
     return True
 
 
-def _renew(own: QuerySet[Any]) -> bool:
-    return own.update(claimed_until=_until(timezone.now())) == 1
+def _renew(rows: QuerySet[Any], worker: str) -> bool:
+    HELD.sign(worker)
+    return renew_held(rows.filter(claimed_by=worker))
 
 
 def _check_held(own: QuerySet[Any]) -> None:
@@ -125,9 +220,15 @@ def _check_held(own: QuerySet[Any]) -> None:
         raise LostClaim("the claim has passed to another worker")
 
 
-def _release(own: QuerySet[Any]) -> bool:
-    free = {"claimed_by": "", "claimed_until": None}
-    return not own.filter(is_woken=False).update(**free) and own.update(**free) == 1
+def _release(rows: QuerySet[Any], worker: str) -> bool:
+    own, free = rows.filter(claimed_by=worker), {"claimed_by": "", "claimed_until": None}
+    try:
+        is_woken = not own.filter(is_woken=False).update(**free) and own.update(**free) == 1
+    except DatabaseError:
+        HELD.owe(worker)
+        raise
+    HELD.drop(worker)
+    return is_woken
 
 
 def _until(now: datetime) -> datetime:

@@ -79,6 +79,7 @@ def note(
     problem: str,
     strikes: Strikes,
     now: datetime,
+    server_words: str = "",
 ) -> None:
     """Record an open drift; the same one told twice is one."""
     row = for_change(Drift.objects.filter(item=item)).first()
@@ -91,6 +92,7 @@ def note(
         "message": drift.message,
         "fields": fields,
         "problem": problem,
+        "server_words": server_words,
         "is_fight": strikes.is_fight,
         "rival": rival or (row.rival if row and strikes.is_fight else ""),
     }
@@ -122,12 +124,13 @@ def note_correction(
     _save(
         row,
         state=Drift.State.OPEN if wrong else Drift.State.CORRECTED,
-        problem=f"altered by admission: {', '.join(wrong[:10])}" if wrong else "",
+        problem="altered by admission" if wrong else "",
+        server_words=", ".join(wrong[:10]),
         strikes=strikes.count,
         corrected_at=now,
         changed_at=now,
     )
-    facts = {"contentDigest": revision.content_id, "alteredByAdmission": wrong}
+    facts = {"contentDigest": revision.content_id, "alteredByAdmission": bool(wrong)}
     _record("drift.corrected", item, revision, drift, **facts)
     wake.deployment(item.deployment_id)
 
@@ -144,7 +147,9 @@ def note_end(*, item: InventoryItem, revision: Revision, now: datetime) -> None:
         state = Drift.State.OVER if is_peace else Drift.State.CORRECTED
         is_fight = row.is_fight and not is_peace
         changed_at = now if was_open else row.changed_at
-        _save(row, revision=revision, state=state, problem="", is_fight=is_fight, changed_at=changed_at)
+        _save(
+            row, revision=revision, state=state, problem="", server_words="", is_fight=is_fight, changed_at=changed_at
+        )
     if was_open:
         facts = {"object": str(item), "revision": revision.number}
         audit.record(verb="drift.over", actor=MACHINE, deployment=item.deployment, facts=facts)
@@ -185,7 +190,7 @@ def _record(verb: str, item: InventoryItem, revision: Revision, drift: found.Dri
         "kind": drift.kind,
         "revision": revision.number,
         "fields": [
-            {"path": field.path, "change": field.change, "manager": field.manager, "at": field.at}
+            {"path": field.place, "change": field.change, "manager": field.manager, "at": field.at}
             for field in drift.fields[:FIELDS_IN_AUDIT]
         ],
         **more,

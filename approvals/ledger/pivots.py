@@ -15,11 +15,11 @@ from django.utils import timezone
 
 from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
-from approvals.ledger import labels
+from approvals.ledger import labels, quotas
 from approvals.ledger.digests import options_digest
 from approvals.ledger.locks import for_change
 from approvals.ledger.moves import locked, move
-from approvals.lifecycle import OPEN, SETTLED, SUPERSEDABLE, Event, State
+from approvals.lifecycle import AT_WORK, OPEN, SETTLED, SUPERSEDABLE, Event, State
 from approvals.models import BundleDeployment, Cluster, Request, Revision, SpecWrite
 from approvals.selectors import revisions
 from provisioner import probes
@@ -44,6 +44,30 @@ class Writer:
     identity: Identity
     via: str
     user: User | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What a request is to be made for.
+
+    `is_by_nobody`: no write calls for it, and nobody can tell who asked for it. `again`: although there was one of the
+    same wish.
+    """
+
+    purpose: str
+    asker: Writer | None
+    is_by_nobody: bool = False
+    to_revision: Revision | None = None
+    again: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """As it waits for room; `_asker_of` reads it again."""
+        return {
+            "purpose": self.purpose,
+            "again": self.again,
+            "revision": self.to_revision.number if self.to_revision else 0,
+            "asker": _person(self.asker) if self.asker else None,
+        }
 
 
 @transaction.atomic
@@ -94,21 +118,30 @@ def ensure_request(deployment: BundleDeployment, *, again: bool = False, asker: 
         return None
     if deployment.deletion_requested_at or not _make_room(deployment):
         return None
+    asker = asker or _waiting_asker(deployment, Request.Purpose.DEPLOY)
     is_by_nobody = bool(is_same) and asker is None
-    return _new_request(deployment, Request.Purpose.DEPLOY, asker, is_by_nobody=is_by_nobody)
+    return _ask(deployment, Asking(Request.Purpose.DEPLOY, asker, is_by_nobody, again=again))
 
 
 @transaction.atomic
 def ask_once_more(*, of: Request) -> Request | None:
     """A request for what runs since `of`, of the same people; None where one is open, or something else is wished for.
 
-    Nobody wrote anything since: who asked for it then asks for it still, and may not approve it (S05).
+    Nobody wrote anything since: who asked for it then asks for it still, and may not approve it (S05). None also where
+    it waits for room (ledger.quotas).
     """
     deployment = for_change(BundleDeployment.objects.filter(pk=of.deployment_id)).get()
+    return _ask_once_more(deployment, of)
+
+
+def _ask_once_more(deployment: BundleDeployment, of: Request) -> Request | None:
     is_wished = deployment.options_digest == of.options_digest and not deployment.deletion_requested_at
     if not is_wished or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
         return None
-    request = _new_request(deployment, of.purpose, None, is_by_nobody=True, to_revision=of.to_revision)
+    charged = quotas.charged(of.requesters, is_known=of.is_requester_known)
+    if not _has_room(deployment, charged, {"once_more": of.pk}):
+        return None
+    request = _new_request(deployment, Asking(of.purpose, None, is_by_nobody=True, to_revision=of.to_revision))
     request.requesters, request.is_requester_known = of.requesters, of.is_requester_known
     request.save(update_fields=["requesters", "is_requester_known"])
     audit.record(verb="request.requester-known", actor=MACHINE, request=request)
@@ -121,6 +154,33 @@ def follow_up(deployment: BundleDeployment) -> None:
         _ensure_deletion_request(deployment, None)
     else:
         ensure_request(deployment)
+
+
+@transaction.atomic
+def take_up(deployment_id: int) -> None:
+    """Make the request that waits for room, if there is some by now (ledger.quotas)."""
+    rows = BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)
+    deployment = for_change(rows).get()
+    wish, deployment.waiting = deployment.waiting, None
+    is_at_work = any(one.state in AT_WORK for one in _hold_open(deployment))
+    if wish is None or is_at_work:
+        return
+    if deployment.gone_at is None:
+        _ask_as_wished(deployment, wish)
+    if deployment.waiting is None:
+        quotas.stop_waiting(deployment)
+
+
+def _ask_as_wished(deployment: BundleDeployment, wish: Mapping[str, Any]) -> None:
+    asker = _asker_of(wish)
+    if "once_more" in wish:
+        _ask_once_more(deployment, Request.objects.get(pk=wish["once_more"]))
+    elif wish["purpose"] == Request.Purpose.DELETE:
+        _ensure_deletion_request(deployment, asker)
+    elif wish["purpose"] == Request.Purpose.ROLLBACK:
+        _ensure_rollback_request(deployment, str(wish["revision"]), asker)
+    else:
+        ensure_request(deployment, again=wish["again"], asker=asker)
 
 
 def has_asked(request: Request, *, user_id: int | None, username: str) -> bool:
@@ -165,6 +225,7 @@ def _mark_gone(deployment: BundleDeployment) -> None:
     open_requests = _hold_open(deployment)
     deployment.gone_at = timezone.now()
     deployment.save(update_fields=["gone_at"])
+    quotas.stop_waiting(deployment)
     audit.record(verb="deployment.gone", actor=MACHINE, deployment=deployment)
     for request in open_requests:
         if request.state in SUPERSEDABLE:
@@ -215,8 +276,19 @@ def _note_pause(deployment: BundleDeployment, spec: Mapping[str, Any], meta: Map
     deployment.pause_reason = reason[:PAUSE_REASON_LENGTH]
 
 
+@transaction.atomic(durable=True)
+def note_problem(*, of: Request, words: str) -> None:
+    """Keep why no request of this spec can be prepared, unless the spec is another one by now."""
+    deployment = for_change(BundleDeployment.objects.filter(pk=of.deployment_id)).get()
+    if deployment.options_digest == of.options_digest:
+        _note_problem(deployment, words)
+
+
 def _problem_of(spec: Mapping[str, Any]) -> str:
-    """What cannot be read in the health part of a spec; no request of it can be prepared before that is mended."""
+    """What cannot be read in the health part of a spec; no request of it can be prepared before that is mended.
+
+    CEL is not compiled inside a transaction: what is wrong with it is found when the request is prepared.
+    """
     try:
         probes.check_spec(spec)
     except BadHealthCheck as exc:
@@ -286,14 +358,32 @@ def _note_requesters(request: Request, requesters: list[dict[str, Any]], is_know
 def _with(requesters: list[dict[str, Any]], asker: Writer) -> list[dict[str, Any]]:
     if any(person["username"] == asker.identity.username for person in requesters):
         return requesters
-    person = {
-        "username": asker.identity.username,
-        "uid": asker.identity.uid,
-        "groups": list(asker.identity.groups),
-        "via": asker.via,
-        "user_id": asker.user.pk if asker.user else None,
+    return [*requesters, _person(asker)]
+
+
+def _person(writer: Writer) -> dict[str, Any]:
+    return {
+        "username": writer.identity.username,
+        "uid": writer.identity.uid,
+        "groups": list(writer.identity.groups),
+        "via": writer.via,
+        "user_id": writer.user.pk if writer.user else None,
     }
-    return [*requesters, person]
+
+
+def _asker_of(wish: Mapping[str, Any]) -> Writer | None:
+    """Who asked for what waits."""
+    person = wish.get("asker")
+    if not person:
+        return None
+    identity = Identity(person["username"], tuple(person["groups"]), person["uid"])
+    return Writer(identity, person["via"], User.objects.filter(pk=person["user_id"]).first())
+
+
+def _waiting_asker(deployment: BundleDeployment, purpose: str) -> Writer | None:
+    """Who asked for this first, where it waits for room and is only seen again now."""
+    wish = deployment.waiting
+    return _asker_of(wish) if wish and wish.get("purpose") == purpose else None
 
 
 def _writers(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool]:
@@ -333,7 +423,8 @@ def _ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None)
         # Denied or withdrawn: the object stays Terminating until somebody asks again, or asks for something else.
         return
     if deployment.inventory.exists() and _make_room(deployment):
-        _new_request(deployment, Request.Purpose.DELETE, asker)
+        asker = asker or _waiting_asker(deployment, Request.Purpose.DELETE)
+        _ask(deployment, Asking(Request.Purpose.DELETE, asker))
 
 
 def _ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Writer | None) -> None:
@@ -346,7 +437,7 @@ def _ensure_rollback_request(deployment: BundleDeployment, number: str, asker: W
         _note_problem(deployment, f"a request is being applied: ask for revision {number} again when it is settled")
     else:
         _note_problem(deployment, _problem_of(deployment.spec))
-        _new_request(deployment, Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision)
+        _ask(deployment, Asking(Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision))
 
 
 def _note_problem(deployment: BundleDeployment, words: str) -> None:
@@ -354,35 +445,51 @@ def _note_problem(deployment: BundleDeployment, words: str) -> None:
     deployment.save(update_fields=["problem"])
 
 
-def _new_request(
-    deployment: BundleDeployment,
-    purpose: str,
-    asker: Writer | None,
-    *,
-    is_by_nobody: bool = False,
-    to_revision: Revision | None = None,
-) -> Request:
-    """`is_by_nobody`: no write calls for it, and nobody can tell who asked for it.
+def _ask(deployment: BundleDeployment, asking: Asking) -> Request | None:
+    """Make a request, or have it wait where a quota is used up."""
+    requesters, is_known = _requesters(deployment, asking)
+    if not _has_room(deployment, quotas.charged(requesters, is_known=is_known), asking.record()):
+        return None
+    return _new_request(deployment, asking)
 
-    Going back to a revision is wished for by who asks, and done as that revision was: with its account and options.
-    """
+
+def _has_room(deployment: BundleDeployment, requester: str, wish: Mapping[str, Any]) -> bool:
+    """Whether a quota leaves room for one more; else `wish` waits."""
+    audit.hold_chain()
+    why_not = quotas.why_not(deployment.cluster, requester, but=deployment)
+    if why_not:
+        quotas.wait(deployment, wish, why_not)
+        return False
+    quotas.stop_waiting(deployment)
+    return True
+
+
+def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict[str, Any]], bool]:
+    """Whose request it will be, and whether all of them are known."""
+    writers, is_known = ([], True) if asking.to_revision else _writers(deployment)
+    requesters = _with(writers, asking.asker) if asking.asker else writers
+    return requesters, bool(requesters) and is_known and not asking.is_by_nobody
+
+
+def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
+    """Going back to a revision is wished for by who asks, and done as that revision was: its account and options."""
     now = timezone.now()
-    writers, is_known = ([], True) if to_revision else _writers(deployment)
-    requesters = _with(writers, asker) if asker else writers
+    to_revision = asking.to_revision
+    requesters, is_known = _requesters(deployment, asking)
     latest = deployment.requests.order_by("-number").first()
     number = latest.number + 1 if latest else 1
     active = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
     request = Request.objects.create(
         deployment=deployment,
         number=number,
-        purpose=purpose,
+        purpose=asking.purpose,
         generation=deployment.generation,
         spec=to_revision.request.spec if to_revision else deployment.spec,
         labels=deployment.labels,
         earlier_labels=labels.earlier(latest),
         options_digest=deployment.options_digest,
         requesters=requesters,
-        is_requester_known=bool(requesters) and is_known and not is_by_nobody,
+        is_requester_known=is_known,
         from_revision=active,
         to_revision=to_revision,
         state=State.PREPARING,
@@ -395,7 +502,7 @@ def _new_request(
         verb="request.made",
         actor=Actor(names, requesters[-1]["via"] if requesters else "cluster"),
         request=request,
-        facts={"number": number, "purpose": purpose, "generation": deployment.generation},
+        facts={"number": number, "purpose": asking.purpose, "generation": deployment.generation},
     )
     wake.request(request.pk)
     return request

@@ -2,6 +2,7 @@
 
 from approvals.models.audit import AuditEntry
 from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
+from approvals.models.claimed import TaskClaim
 from approvals.models.deployment import BundleDeployment, Cluster, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.drift import Drift
 from approvals.models.identity import ApiToken, KubernetesIdentity
@@ -32,5 +33,6 @@ __all__ = [
     "Review",
     "Revision",
     "SpecWrite",
+    "TaskClaim",
     "Verdict",
 ]

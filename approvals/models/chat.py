@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from approvals.encryption.fields import EncryptedJSONField
+
 
 class ChatAccount(models.Model):
     """A chat account that a signed-in person linked. (tool, tenant, account) is the identity, never an email."""
@@ -48,12 +50,15 @@ class ChatDelivery(models.Model):
 
     tool = models.CharField(max_length=30)
     key = models.CharField(max_length=128)
-    wish = models.JSONField()
+    wish = EncryptedJSONField(place="wish of delivery", bound_to=["tool", "key"])  # its `reply_to` is a credential
     received_at = models.DateTimeField()
     done_at = models.DateTimeField(null=True, blank=True)
     words = models.TextField(blank=True)
 
     class Meta:
+        indexes = [
+            models.Index(fields=["received_at"], condition=models.Q(done_at__isnull=True), name="delivery_open"),
+        ]
         constraints = [models.UniqueConstraint(fields=["tool", "key"], name="delivery_once")]
 
     def __str__(self) -> str:

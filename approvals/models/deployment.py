@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from django.db import models
 
+from approvals.encryption.fields import EncryptedTextField
+from approvals.models.claimed import Claimed
+
 
 class Cluster(models.Model):
     """A Kubernetes API that we watch and apply to. Two are told apart by `uid`: that of the kube-system namespace."""
 
     name = models.SlugField(max_length=63, unique=True)
     uid = models.CharField(max_length=63, unique=True, null=True, blank=True)
-    kubeconfig = models.TextField(blank=True, help_text="server, CA and inline credentials; empty: in-cluster")
+    kubeconfig = EncryptedTextField(
+        place="kubeconfig of cluster",
+        bound_to=["name"],
+        help_text="server, CA and inline credentials; empty: in-cluster",
+    )
     version = models.CharField(max_length=60, blank=True)
     reached_at = models.DateTimeField(null=True, blank=True)
     problem = models.TextField(blank=True)
     watched_by = models.CharField(max_length=100, blank=True)
     watched_until = models.DateTimeField(null=True, blank=True)
+    watch_deaths = models.PositiveIntegerField(default=0, help_text="watchers that died since one saw everything")
+    watch_at = models.CharField(max_length=400, blank=True, help_text="the object that a careful watcher looks at")
+    watch_skips = models.JSONField(default=list, help_text="objects that killed their watchers, as they were then")
     created_at = models.DateTimeField()
 
     class Meta:
@@ -25,8 +35,11 @@ class Cluster(models.Model):
         return self.name
 
 
-class BundleDeployment(models.Model):
-    """A copy of the last spec that was seen in the cluster; the cluster is the record of the wish (design.md 9)."""
+class BundleDeployment(Claimed):
+    """A copy of the last spec that was seen in the cluster; the cluster is the record of the wish (design.md 9).
+
+    Its claim is that of the worker who looks for drift and puts it back.
+    """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="deployments")
     uid = models.CharField(max_length=63)
@@ -55,10 +68,10 @@ class BundleDeployment(models.Model):
     deletion_requested_at = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
     drift_problem = models.TextField(blank=True, help_text="why nobody can tell whether something drifted")
-    # Who looks for drift and puts it back: one worker at a time (ledger.claims).
-    claimed_by = models.CharField(max_length=100, blank=True)
-    claimed_until = models.DateTimeField(null=True, blank=True)
-    is_woken = models.BooleanField(default=False, help_text="a wake came while somebody held the claim")
+    # What is asked for beyond a quota (ledger.quotas).
+    waiting = models.JSONField(null=True, blank=True)
+    waiting_since = models.DateTimeField(null=True, blank=True)
+    waiting_words = models.TextField(blank=True, help_text="why no request is made yet, and what to do")
     active_revision = models.ForeignKey(
         "approvals.Revision", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -71,6 +84,11 @@ class BundleDeployment(models.Model):
                 fields=["cluster", "name"],
                 condition=models.Q(gone_at__isnull=True),
                 name="deployment_name_once_per_cluster",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["waiting_since"], condition=models.Q(waiting_since__isnull=False), name="deployment_waiting"
             ),
         ]
 
@@ -173,6 +191,8 @@ class InventoryItem(models.Model):
     uid = models.CharField(max_length=63, blank=True)
     health = models.CharField(max_length=20, blank=True)
     health_message = models.TextField(blank=True)
+    # What the object, its pods and its events say: values of it (S27); `health_message` is ours.
+    health_words = models.TextField(blank=True)
     fingerprint = models.CharField(max_length=64, blank=True, help_text="as it was last compared: cluster.drift")
     look_at = models.DateTimeField(null=True, blank=True, help_text="when to compare it again; null: nothing happened")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from approvals.encryption.fields import EncryptedJSONField
+
 
 class Drift(models.Model):
     """The latest drift of one object. `strikes` counts how often in a row it was put back (provisioner.cluster.fight).
@@ -22,8 +24,10 @@ class Drift(models.Model):
     state = models.CharField(max_length=10, choices=State.choices)
     kind = models.CharField(max_length=10)
     message = models.TextField(blank=True)
-    fields = models.JSONField(default=list)
+    fields = EncryptedJSONField(place="fields of drift", bound_to=["item_id"])
     problem = models.TextField(blank=True)
+    # What the API server said of the problem: a value of the object (S27).
+    server_words = models.TextField(blank=True)
     strikes = models.PositiveIntegerField(default=0)
     corrected_at = models.DateTimeField(null=True, blank=True)
     is_fight = models.BooleanField(default=False)

@@ -6,8 +6,9 @@ import uuid
 
 from django.db import models
 
+from approvals.encryption.fields import EncryptedJSONField
 from approvals.lifecycle import OPEN, State
-from approvals.packed import PackedJSONField
+from approvals.models.claimed import Claimed
 
 # An object in words: its kind and group, its namespace and its name, each as long as Kubernetes lets it be.
 OBJECT_LENGTH = 640
@@ -30,7 +31,7 @@ class Content(models.Model):
         return self.digest
 
 
-class Request(models.Model):
+class Request(Claimed):
     """A BundleDeploymentRequest: one pivot of one deployment. `spec` is the deployment's spec it was made from."""
 
     class Purpose(models.TextChoices):
@@ -71,9 +72,8 @@ class Request(models.Model):
     subject_digest = models.CharField(max_length=80, blank=True)
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
-    claimed_by = models.CharField(max_length=100, blank=True)
-    claimed_until = models.DateTimeField(null=True, blank=True)
-    is_woken = models.BooleanField(default=False, help_text="a wake came while somebody held the claim")
+    # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
+    server_words = models.JSONField(default=list, blank=True)
     attempts = models.PositiveIntegerField(default=0)
     look_again_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
@@ -84,7 +84,10 @@ class Request(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-pk"]
-        indexes = [models.Index(fields=["state", "look_again_at"], name="request_work")]
+        indexes = [
+            models.Index(fields=["state", "look_again_at"], name="request_work"),
+            models.Index(fields=["settled_at"], name="request_settled"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["deployment", "number"], name="request_number_once"),
             models.UniqueConstraint(
@@ -121,7 +124,7 @@ class Report(models.Model):
     headline = models.JSONField(default=list)
     severities = models.JSONField(default=dict)
     actions = models.JSONField(default=dict)
-    body = PackedJSONField()
+    body = EncryptedJSONField(place="report of request", bound_to=["request_id", "round"])
     computed_at = models.DateTimeField()
 
     class Meta:
@@ -163,6 +166,11 @@ class Review(models.Model):
         KUBECTL = "kubectl"
         POLICY = "policy"
 
+        @property
+        def shows_report(self) -> bool:
+            """Whether who decides there has the whole report before them; every new channel has to say (S32)."""
+            return _SHOWS_REPORT[self.value]
+
     request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="reviews")
     round = models.PositiveIntegerField()
     decision = models.CharField(max_length=7, choices=DECISIONS)
@@ -201,6 +209,10 @@ class Review(models.Model):
         return f"{self.decision} by {self.username}"
 
 
+# A policy reads the report whole.
+_SHOWS_REPORT = {"browser": True, "rest": True, "chat": False, "webhook": False, "kubectl": False, "policy": True}
+
+
 class Verdict(models.Model):
     """Given once a round, never changed (promise 5, database triggers)."""
 
@@ -237,7 +249,10 @@ class Outcome(models.Model):
     action = models.CharField(max_length=10)
     state = models.CharField(max_length=10)
     message = models.TextField(blank=True)
+    # What the API server said and warned of: values of the object `about`, for nobody where that is null (S27).
     warnings = models.JSONField(default=list)
+    server_words = models.TextField(blank=True)
+    about = models.JSONField(null=True, blank=True)
     at = models.DateTimeField()
 
     class Meta:

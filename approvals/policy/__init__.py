@@ -1,25 +1,42 @@
 """Guards, grants and counting: facts come in, words and decisions go out. PURE."""
 
-from approvals.policy.constraints import Surroundings, api_name, check_constraints, unmet
+from approvals.policy.constraints import Surroundings, api_name, check_constraints, expressions_of, facts_of, unmet
 from approvals.policy.decide import Ballot, Decision, Tally, decide
-from approvals.policy.expression import FACTS, BadExpression, Facts, compile_expression, evaluate, holds_for
+from approvals.policy.expression import (
+    CONSTRAINT,
+    FACTS,
+    POLICY,
+    Answer,
+    BadExpression,
+    Facts,
+    answer,
+    check_compiled,
+    check_form,
+    holds_for,
+)
 from approvals.policy.holdings import holdings
 from approvals.policy.waiving import OWN_RULES_PREFIX, why_not_waivable
 
 __all__ = [
+    "CONSTRAINT",
     "FACTS",
     "OWN_RULES_PREFIX",
+    "POLICY",
+    "Answer",
     "BadExpression",
     "Ballot",
     "Decision",
     "Facts",
     "Surroundings",
     "Tally",
+    "answer",
     "api_name",
+    "check_compiled",
     "check_constraints",
-    "compile_expression",
+    "check_form",
     "decide",
-    "evaluate",
+    "expressions_of",
+    "facts_of",
     "holdings",
     "holds_for",
     "unmet",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals.policy.expression import BadExpression, compile_expression, evaluate
+from approvals.policy.expression import CONSTRAINT, BadExpression, Facts, NotAsked, answer, check_compiled, check_form
+from provisioner import expressions
 from provisioner.errors import InvalidConstraint, InvalidRange
 from provisioner.versions import range_of, release_of, version_of
 
 Constraints = Mapping[str, Any]
+MAX_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +25,62 @@ class Surroundings:
     healthy: frozenset[str] = frozenset()
 
 
-def check_constraints(constraints: Constraints) -> None:
-    """Raise InvalidConstraint for a range or an expression that cannot be read, whatever the cluster is like."""
+def expressions_of(constraints: Constraints) -> list[str]:
+    """The expressions to ask the evaluator about, in the language CONSTRAINT.
+
+    Raises InvalidConstraint for a range or an expression that cannot be read, whatever the cluster is like.
+    """
     for text in _ranges(constraints):
         range_of(text)
-    for each in constraints.get("cel") or ():
+    found = [str(each["expression"]) for each in constraints.get("cel") or ()]
+    for text in found:
         try:
-            compile_expression(each["expression"], "constraint")
+            check_form(text)
         except BadExpression as exc:
-            raise InvalidConstraint(f"the constraint {each['expression']!r} cannot be asked: {exc}") from exc
+            raise _cannot_be_asked(text, exc) from exc
+    return found
 
 
-def unmet(constraints: Constraints, around: Surroundings) -> list[str]:
-    """What of the constraints is not so, in words; empty where all are met. Raises InvalidConstraint."""
+def check_constraints(constraints: Constraints, compiled: Sequence[expressions.Answer]) -> None:
+    """Raise InvalidConstraint for an expression that does not compile; `compiled` is of expressions_of.
+
+    Of one that nobody could compile now, `unmet` says so: the request waits.
+    """
+    for text, found in zip(expressions_of(constraints), compiled, strict=True):
+        try:
+            check_compiled(found)
+        except NotAsked:
+            continue
+        except BadExpression as exc:
+            raise _cannot_be_asked(text, exc) from exc
+
+
+def facts_of(around: Surroundings) -> Facts:
+    """What an expression of the constraints may ask."""
+    return {
+        "kubernetes_version": around.kubernetes_version,
+        "apis": sorted(around.apis),
+        "versions": dict(around.versions),
+        "healthy": sorted(around.healthy),
+    }
+
+
+def unmet(constraints: Constraints, around: Surroundings, evaluated: Sequence[expressions.Answer]) -> list[str]:
+    """What of the constraints is not so, in words; empty where all are met. Raises InvalidConstraint.
+
+    `evaluated` is of expressions_of, on facts_of.
+    """
     return [
         *_version(constraints, around),
         *_apis(constraints, around),
         *_deployments(constraints, around),
-        *_expressions(constraints, around),
+        *_expressions(constraints, around, evaluated),
     ]
+
+
+def _cannot_be_asked(text: str, why: BadExpression) -> InvalidConstraint:
+    shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+    return InvalidConstraint(f"the constraint {shown!r} cannot be asked: {why}")
 
 
 def api_name(group: str, version: str, kind: str) -> str:
@@ -89,15 +128,12 @@ def _is_within(running: str, text: str) -> bool:
         return False
 
 
-def _expressions(constraints: Constraints, around: Surroundings) -> Iterator[str]:
-    facts = {
-        "kubernetes_version": around.kubernetes_version,
-        "apis": sorted(around.apis),
-        "versions": dict(around.versions),
-        "healthy": sorted(around.healthy),
-    }
-    for each in constraints.get("cel") or ():
-        answer = evaluate(each["expression"], facts, "constraint")
-        if not answer.is_true:
+def _expressions(
+    constraints: Constraints, around: Surroundings, evaluated: Sequence[expressions.Answer]
+) -> Iterator[str]:
+    facts = facts_of(around)
+    for each, found in zip(constraints.get("cel") or (), evaluated, strict=True):
+        said = answer(each["expression"], facts, CONSTRAINT, found)
+        if not said.is_true:
             message = str(each.get("message") or "")
-            yield f"{message}: {answer.words}" if message else answer.words
+            yield f"{message}: {said.words}" if message else said.words

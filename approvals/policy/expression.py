@@ -1,44 +1,53 @@
-"""CEL over documented facts. An error, a missing fact or anything but true is not true (promise 4)."""
+"""CEL over documented facts. An error, a missing fact or anything but true is not true (promise 4). PURE.
+
+What is asked is said here, and what an answer means. The evaluator (provisioner.expressions) is asked in between, by
+steps and services.
+"""
 
 from __future__ import annotations
 
 import fnmatch
-import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cel_expr_python import cel
+from provisioner import expressions
+from provisioner.expressions import Language, Outcome, problem_words
 
 MAX_EXPRESSION = 4000
+MAX_WORDS = 1000
 
 
 class BadExpression(Exception):
     """The expression does not compile, is not a yes-or-no question, or is too long; the message is CEL's own."""
 
 
+class NotAsked(BadExpression):
+    """Nobody knows whether it compiles: a limit of the evaluator ended that. Another time it may."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
-    type: cel.Type
+    """`type` as a Language of provisioner.expressions writes it."""
+
+    type: str
     meaning: str
 
 
-_COUNTS = cel.Type.Map(cel.Type.STRING, cel.Type.INT)
-_NAMES = cel.Type.List(cel.Type.STRING)
+_COUNTS = "map<string,int>"
+_NAMES = "list<string>"
 
 # Everything that an expression may ask. What a bundle says of itself (version, labels of its objects) is not among
 # them: it is a claim, and cannot satisfy a grant (security.md S13).
 FACTS: dict[str, Fact] = {
-    "worst": Fact(
-        cel.Type.STRING, "severity of the worst finding: critical, breaking, unknown, dangerous, notable, safe"
-    ),
-    "worst_new": Fact(cel.Type.STRING, "the same over findings that the running revision does not have"),
+    "worst": Fact("string", "severity of the worst finding: critical, breaking, unknown, dangerous, notable, safe"),
+    "worst_new": Fact("string", "the same over findings that the running revision does not have"),
     "severities": Fact(_COUNTS, "findings per severity; every severity is there"),
     "new_severities": Fact(_COUNTS, "new findings per severity"),
     "rules": Fact(_NAMES, "rule ids of all findings, sorted, each once"),
     "new_rules": Fact(_NAMES, "rule ids of the new findings"),
     "waived": Fact(
-        cel.Type.INT,
+        "int",
         "findings that reviewers who may `override` accepted: a guard's other facts are without them. For a grant"
         " nothing is waived: it sees every finding",
     ),
@@ -47,27 +56,28 @@ FACTS: dict[str, Fact] = {
     "actions": Fact(_COUNTS, "planned objects per action: create, update, replace, adopt, delete, none"),
     "kinds": Fact(_NAMES, "kinds that are created, changed or deleted, as Kind.group"),
     "namespaces": Fact(_NAMES, "namespaces of those objects"),
-    "purpose": Fact(cel.Type.STRING, "deploy, delete or rollback"),
-    "name": Fact(cel.Type.STRING, "name of the BundleDeployment"),
-    "labels": Fact(cel.Type.Map(cel.Type.STRING, cel.Type.STRING), "labels of the BundleDeployment"),
-    "cluster": Fact(cel.Type.STRING, "name of the cluster"),
-    "is_first": Fact(cel.Type.BOOL, "whether nothing of this deployment runs yet"),
-    "requester_known": Fact(cel.Type.BOOL, "whether everybody who wrote the spec is known"),
+    "purpose": Fact("string", "deploy, delete or rollback"),
+    "name": Fact("string", "name of the BundleDeployment"),
+    "labels": Fact("map<string,string>", "labels of the BundleDeployment"),
+    "cluster": Fact("string", "name of the cluster"),
+    "is_first": Fact("bool", "whether nothing of this deployment runs yet"),
+    "requester_known": Fact("bool", "whether everybody who wrote the spec is known"),
     "requesters": Fact(_NAMES, "user names of those who asked"),
     "sources": Fact(_NAMES, "pinned sources, as kind:reference"),
 }
 
 # What a constraint of a BundleDeployment may ask: the cluster as it is, not the content.
 SURROUNDINGS: dict[str, Fact] = {
-    "kubernetes_version": Fact(cel.Type.STRING, "of the API server, such as v1.36.3"),
+    "kubernetes_version": Fact("string", "of the API server, such as v1.36.3"),
     "apis": Fact(_NAMES, "the kinds that are served, as group/version/Kind, v1/Kind in the core group"),
     "versions": Fact(
-        cel.Type.Map(cel.Type.STRING, cel.Type.STRING),
+        "map<string,string>",
         "what runs of each other BundleDeployment here, by name",
     ),
     "healthy": Fact(_NAMES, "the names of those whose objects are all ready"),
 }
-VOCABULARIES = {"policy": FACTS, "constraint": SURROUNDINGS}
+POLICY = Language.of({name: fact.type for name, fact in FACTS.items()})
+CONSTRAINT = Language.of({name: fact.type for name, fact in SURROUNDINGS.items()})
 
 Facts = Mapping[str, Any]
 
@@ -81,43 +91,43 @@ class Answer:
     words: str
 
 
-@functools.cache
-def _environment(vocabulary: str) -> Any:
-    return cel.NewEnv(variables={name: fact.type for name, fact in VOCABULARIES[vocabulary].items()})
-
-
-@functools.lru_cache(maxsize=256)
-def compile_expression(text: str, vocabulary: str = "policy") -> Any:
-    """The type-checked expression over the facts of one of VOCABULARIES; raises BadExpression."""
+def check_form(text: str) -> None:
+    """Raise BadExpression for a text that is not worth asking the evaluator about."""
     if not text.strip():
         raise BadExpression("the expression is empty")
     if len(text) > MAX_EXPRESSION:
         raise BadExpression(f"the expression has {len(text)} characters; at most {MAX_EXPRESSION} are allowed")
-    try:
-        compiled = _environment(vocabulary).compile(text)
-    except (RuntimeError, ValueError, TypeError) as exc:
-        raise BadExpression(str(exc)) from exc
-    if compiled.return_type() != cel.Type.BOOL:
-        raise BadExpression(f"the expression gives {compiled.return_type().name()}; expected bool")
-    return compiled
 
 
-def evaluate(text: str, facts: Facts, vocabulary: str = "policy") -> Answer:
-    """Never raises: what cannot be evaluated is an error in words, and not true."""
-    missing = sorted(VOCABULARIES[vocabulary].keys() - facts.keys())
+def check_compiled(found: expressions.Answer) -> None:
+    """Raise BadExpression unless the evaluator compiled it, and it is a yes-or-no question."""
+    if found.outcome is Outcome.ENDED:
+        raise NotAsked(_cut(found.words, MAX_WORDS))
+    if found.outcome is not Outcome.COMPILED:
+        raise BadExpression(_cut(found.words, MAX_WORDS))
+    if found.type != "bool":
+        raise BadExpression(f"the expression gives {found.type}; expected bool")
+
+
+def answer(text: str, facts: Facts, language: Language, found: expressions.Answer) -> Answer:
+    """What the evaluator's answer means: what it could not evaluate on all facts is an error in words, and not true."""
+    missing = sorted({name for name, _ in language.variables} - facts.keys())
     if missing:
         return Answer(False, True, f"facts are missing: {', '.join(missing)}")
     try:
-        value = compile_expression(text, vocabulary).eval(data=dict(facts))
-        is_bool = value.type() == cel.Type.BOOL
-        plain = value.value()
+        check_form(text)
     except BadExpression as exc:
         return Answer(False, True, f"does not compile: {exc}")
-    except (RuntimeError, ValueError, TypeError) as exc:
-        return Answer(False, True, f"could not be evaluated: {exc}")
-    if not is_bool:
-        return Answer(False, True, f"could not be evaluated: {plain}")
-    return Answer(plain is True, False, f"`{text.strip()}` is {'true' if plain is True else 'false'}")
+    if found.outcome is Outcome.NOT_COMPILED:
+        return Answer(False, True, f"does not compile: {_cut(found.words, MAX_WORDS)}")
+    if not found.is_bool:
+        why = problem_words(text, found) or f"it gives {found.type}; expected bool"
+        return Answer(False, True, f"could not be evaluated: {why}")
+    return Answer(found.is_true, False, f"`{text.strip()}` is {'true' if found.is_true else 'false'}")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def holds_for(*, names: Iterable[str], labels: Mapping[str, str], name: str, has: Mapping[str, str]) -> bool:

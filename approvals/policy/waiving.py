@@ -11,7 +11,7 @@ OWN_RULES_PREFIX = "OWN-PRATIQUE"
 def why_not_waivable(*, rule: str, severity: str) -> str:
     """Why nobody may waive a finding of this rule and severity; "" where somebody who may `override` may."""
     if rule.startswith(OWN_RULES_PREFIX):
-        return "it touches Pratique itself, and its guards are not opened by what they guard (S22)"
+        return "it touches Pratique itself, and its guards are not opened by what they guard"
     if severity == Severity.UNKNOWN:
         return "nobody knows what it would mean, and what could not be found out is not accepted as fine"
     return ""

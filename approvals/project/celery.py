@@ -1,17 +1,32 @@
-"""Celery's app. Tasks are found in approvals.tasks."""
+"""Celery's app. Tasks are found in approvals.tasks, what a worker does besides in approvals.project.worker."""
 
 import gc
 import os
+import time
+from typing import Any
 
+import structlog
 from celery import Celery
-from celery.signals import worker_init, worker_ready
+from celery.signals import (
+    beat_init,
+    celeryd_init,
+    setup_logging,
+    task_postrun,
+    task_prerun,
+    worker_init,
+    worker_ready,
+)
 from django.conf import settings
+
+from approvals import instruments, logs
+from approvals.project import privacy
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 app = Celery("pratique")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.set_default()
 app.autodiscover_tasks(["approvals"])
+app.autodiscover_tasks(["approvals.project"], related_name="worker")
 
 if settings.PRATIQUE["OTLP_ENDPOINT"]:
     from approvals.project import tracing
@@ -19,8 +34,58 @@ if settings.PRATIQUE["OTLP_ENDPOINT"]:
     worker_init.connect(tracing.start_worker)
 
 
+@setup_logging.connect
+def leave_logging_alone(**_: object) -> None:
+    """With a receiver of this signal Celery adds no handlers of its own."""
+
+
+@celeryd_init.connect
+def say_in_lines(instance: Any, **_: object) -> None:
+    """What the worker says at its start and in its handlers of signals goes past `sys.stdout`."""
+    instance.quiet = True
+    from celery.apps import worker  # noqa: PLC0415 - only the worker has it
+
+    worker.safe_say = lambda words, *_: logs.say(words)  # type: ignore[attr-defined]  # the stubs leave it out
+
+
+@worker_init.connect
+@beat_init.connect
+def keep_files_private(**_: object) -> None:
+    privacy.keep_files_private()
+
+
 @worker_ready.connect
 def keep_what_is_loaded(**_: object) -> None:
     """Have the collector of garbage pass over the code: looking through that took as long as planning 500 objects."""
     gc.collect()
     gc.freeze()
+
+
+@worker_init.connect
+def serve_worker_metrics(**_: object) -> None:
+    from approvals import metrics  # noqa: PLC0415 - needs the apps, which are loaded by now
+
+    metrics.serve("worker")
+
+
+@beat_init.connect
+def serve_beat_metrics(**_: object) -> None:
+    from approvals import metrics  # noqa: PLC0415 - needs the apps, which are loaded by now
+
+    metrics.serve("beat")
+
+
+@task_prerun.connect
+def begin_task(task: Any, task_id: str, **_: object) -> None:
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(task=task.name, task_id=task_id)
+    task.request.began = time.perf_counter()
+
+
+@task_postrun.connect
+def count_task(task: Any, state: str | None = None, **_: object) -> None:
+    began = getattr(task.request, "began", None)
+    if began is not None:
+        instruments.task_seconds.labels(task.name).observe(time.perf_counter() - began)
+    instruments.tasks.labels(task.name, "done" if state == "SUCCESS" else "crashed").inc()
+    structlog.contextvars.clear_contextvars()

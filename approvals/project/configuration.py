@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from approvals.encryption.keys import parse_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,9 @@ class Setting:
 
 
 PREFIX = "PRATIQUE_"
+# Settings whose whole value is a secret; of every other one that is an address, its password is.
+SECRET = re.compile(r"SECRET|TOKEN|PASSWORD|KEY|DSN|WEBHOOK_URL")
+MIN_TOKEN_CHARACTERS = 32
 
 
 def words(text: str) -> list[str]:
@@ -34,16 +42,63 @@ def switch(text: str) -> bool:
     raise ValueError(f"{text!r} is neither true nor false")
 
 
+def networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    return tuple(ipaddress.ip_network(word) for word in words(text))
+
+
+def severity(text: str) -> str:
+    """One of provisioner.values.Severity but "unknown", which is worse than every limit."""
+    if text not in LIMITS:
+        raise ValueError(f"{text!r} is none of {', '.join(LIMITS)}")
+    return text
+
+
+LIMITS = ("safe", "notable", "dangerous", "breaking", "critical")
+
+
+def long_token(text: str) -> str:
+    """A bearer token that nobody guesses, or "". The error does not quote it."""
+    if text and (len(text) < MIN_TOKEN_CHARACTERS or not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", text)):
+        raise ValueError(f"expected at least {MIN_TOKEN_CHARACTERS} of the characters A-Z a-z 0-9 . _ ~ + / = -")
+    return text
+
+
+def address(text: str) -> tuple[str, int] | None:
+    """(host, port) of "host:port" or "[host]:port"; None of ""."""
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is no address: expected host:port, such as 0.0.0.0:9090")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
 SETTINGS = (
     Setting("SECRET_KEY", "", "signs sessions and one-time codes; required unless DEBUG"),
+    Setting(
+        "ENCRYPTION_KEYS",
+        "",
+        "encrypt stored credentials, bundles and reports: the first encrypts, all decrypt"
+        " (`pratique-manage new_encryption_key`); required unless DEBUG",
+        parse_keys,
+    ),
     Setting("DEBUG", "false", "development only: error pages with code", switch),
     Setting("ALLOWED_HOSTS", "127.0.0.1,localhost", "host names that the site answers to", words),
     Setting("PUBLIC_URL", "http://127.0.0.1:8000", "where people reach the site; used in chat messages"),
     Setting("HTTPS", "false", "cookies only over TLS, HSTS", switch),
     Setting("TRUSTED_ORIGINS", "", "origins that forms may come from, behind a proxy", words),
+    Setting("TRUSTED_PROXIES", "", "networks of reverse proxies whose X-Forwarded-For is believed (CIDR)", networks),
+    Setting(
+        "PROBE_ADDRESS", "127.0.0.1:8001", "where probes are answered apart from the pages: host:port; empty: nowhere"
+    ),
     Setting("DATABASE_URL", "sqlite:///pratique.sqlite3", "PostgreSQL in production"),
-    Setting("REDIS_URL", "redis://127.0.0.1:6379/0", "the queue: Redis or Valkey"),
+    Setting("REDIS_URL", "redis://127.0.0.1:6379/0", "the queue and the counters of limits: Redis or Valkey"),
     Setting("CONTENT_DIR", "content", "folder of the content store"),
+    Setting(
+        "STATIC_DIR",
+        "staticfiles",
+        "folder that `collectstatic` fills; pages have their style without it, too",
+    ),
     Setting("APPROVALS_NEEDED", "1", "how many people must approve a request", int),
     Setting("SELF_APPROVAL", "false", "whether a requester may approve their own request", switch),
     Setting(
@@ -55,10 +110,28 @@ SETTINGS = (
     Setting(
         "UNREVIEWED_DELETIONS", "false", "whether a deployment that holds no data is deleted without a review", switch
     ),
+    Setting(
+        "UNSEEN_SEVERITY",
+        "notable",
+        "the worst severity that may be approved where the report is not shown: chat, webhook",
+        severity,
+    ),
     Setting("MACHINE_REVIEWERS", "", "system: user names that may review", words),
     Setting("REQUEST_HOURS", "72", "hours until a request that nobody settled expires", int),
     Setting("GROUPS_HOURS", "12", "hours that a person's groups are believed without a new sign-in", int),
     Setting("CLAIM_SECONDS", "60", "seconds after which a dead worker's claim lapses", int),
+    Setting(
+        "STEP_MINUTES",
+        "15",
+        "minutes that a worker may be at one step without progress before it counts as dead",
+        int,
+    ),
+    Setting(
+        "ALONE_MEMORY_MIB",
+        "1024",
+        "memory (MiB) of the process in which a request is worked on alone after its worker died",
+        int,
+    ),
     Setting(
         "APPLY_MINUTES",
         "15",
@@ -73,8 +146,14 @@ SETTINGS = (
     Setting("MAX_BUNDLE_MIB", "256", "largest unpacked bundle", int),
     Setting("MAX_OBJECTS", "5000", "most objects in one bundle", int),
     Setting("MAX_OPEN_REQUESTS", "200", "open requests that one cluster may have", int),
+    Setting("MAX_OPEN_REQUESTS_OF_ONE", "50", "open requests on one cluster that one requester may have", int),
     Setting("ALLOWED_NETWORKS", "", "non-public networks that sources may be fetched from (CIDR)", words),
     Setting("ALLOWED_SOURCE_HOSTS", "", "hosts that sources may redirect to or take tokens from", words),
+    Setting(
+        "NAMESPACE",
+        "pratique",
+        "the namespace that Pratique runs in: what reaches into it is approved by people only",
+    ),
     Setting(
         "ALLOWED_IMAGES",
         "",
@@ -83,12 +162,24 @@ SETTINGS = (
     ),
     Setting("PLAIN_HTTP", "false", "whether sources may be fetched without TLS", switch),
     Setting("MUTABLE_HTTP", "false", "whether an http source may lack a checksum", switch),
-    Setting("TRUSTED_KUBECONFIGS", "", "clusters whose kubeconfig may name files and commands", words),
+    Setting(
+        "TRUSTED_KUBECONFIGS",
+        "",
+        "clusters whose kubeconfig may name files, commands and proxies (TLS is checked all the same)",
+        words,
+    ),
     Setting("SLACK_SIGNING_SECRET", "", "of the Slack app whose buttons decide"),
     Setting("SLACK_TEAM", "", "the Slack team whose members count"),
     Setting("SLACK_WEBHOOK_URL", "", "incoming webhook for 'needs you' and 'decided'"),
     Setting("DECISION_WEBHOOK_SECRET", "", "of the generic decision endpoint (Standard Webhooks, whsec_…)"),
     Setting("DECISION_WEBHOOK_USER", "", "the user that the generic decision endpoint acts as"),
+    Setting(
+        "METRICS_TOKEN",
+        "",
+        "bearer token that /metrics asks for, at least 32 characters; empty: the site has no /metrics",
+        long_token,
+    ),
+    Setting("METRICS_ADDRESS", "", "host:port where each process serves its own /metrics; empty: nowhere", address),
     Setting("LOG_FORMAT", "json", "json or console"),
     Setting("SENTRY_DSN", "", "errors go there (extra: sentry)"),
     Setting("OTLP_ENDPOINT", "", "traces go there by OTLP over HTTP, e.g. http://collector:4318 (extra: otel)"),
@@ -106,3 +197,19 @@ def read(environ: dict[str, str] | None = None) -> dict[str, Any]:
         except ValueError as exc:
             raise ValueError(f"{PREFIX}{setting.name}: {exc}") from exc
     return values
+
+
+def secrets_of(values: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Iterator[str]:
+    """What no log line may hold: secrets, keys and tokens, as given and as read, and the passwords of addresses."""
+    source = os.environ if environ is None else environ
+    for setting in SETTINGS:
+        if SECRET.search(setting.name):
+            yield from words(source.get(PREFIX + setting.name, ""))
+    for name, value in values.items():
+        for text in value if isinstance(value, list) else [value]:
+            if not isinstance(text, str):
+                continue
+            if SECRET.search(name):
+                yield text
+            elif "://" in text and (password := urlsplit(text).password):
+                yield from (password, unquote(password))

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django_structlog import signals
-from django_structlog.middlewares import RequestMiddleware
 
 from approvals.api.problems import CONTENT_TYPE, body_of
+from approvals.errors import KeyMissing, Undecipherable
 from approvals.web import errors
 from approvals.web.rendering import is_read
 
@@ -51,9 +48,25 @@ AWAY = Failure(
 NOT_MIGRATED = Failure(
     500,
     "not-migrated",
-    "the database lacks a table or a column of this version: the operator has to run manage.py migrate",
+    "the database lacks a table or a column of this version: the operator has to run pratique-manage migrate",
     "The database is older than this service",
-    "The operator has to run `manage.py migrate`; until then, trying again does not help.",
+    "The operator has to run `pratique-manage migrate`; until then, trying again does not help.",
+)
+LOCKED = Failure(
+    503,
+    "key-missing",
+    "this is encrypted with a key that the service does not have: the operator has to add it to"
+    " PRATIQUE_ENCRYPTION_KEYS",
+    "A key is missing",
+    "This is encrypted with a key that the service does not have. Nothing is lost: the operator has to add the key to"
+    " PRATIQUE_ENCRYPTION_KEYS.",
+)
+CHANGED = Failure(
+    500,
+    "undecipherable",
+    "this cannot be decrypted, because what is stored was changed; the operator has to restore it from a backup",
+    "What is stored was changed",
+    "It cannot be decrypted, so it is not shown. The operator has to look at the log and restore it from a backup.",
 )
 FAILED = Failure(
     500,
@@ -78,18 +91,6 @@ FOREIGN = Failure(
 )
 
 
-class RequestLog(RequestMiddleware):
-    """Whose line about what failed holds the status that was answered."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        super().__init__(get_response)
-        signals.bind_extra_request_failed_metadata.connect(tell_status)
-
-
-def tell_status(sender: object, exception: Exception, log_kwargs: dict[str, Any], **_: object) -> None:
-    log_kwargs["code"] = failure_of(exception).status
-
-
 def failed(http: HttpRequest) -> HttpResponse:
     """Django's handler500, called while the exception is handled."""
     failure = failure_of(sys.exception())
@@ -112,6 +113,8 @@ def foreign(http: HttpRequest, reason: str = "") -> HttpResponse:
 def failure_of(exception: BaseException | None) -> Failure:
     if isinstance(exception, DatabaseError) and _is_missing(exception.__cause__):
         return NOT_MIGRATED
+    if isinstance(exception, KeyMissing | Undecipherable):
+        return LOCKED if isinstance(exception, KeyMissing) else CHANGED
     return AWAY if isinstance(exception, OperationalError | InterfaceError) else FAILED
 
 

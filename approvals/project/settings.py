@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import dj_database_url
 import structlog
 from django.core.exceptions import ImproperlyConfigured
+from whitenoise.compress import Compressor
 
+from approvals import logs
+from approvals.encryption.keys import key_of
 from approvals.project import configuration
 
-BASE_DIR = Path(__file__).resolve().parents[2]
+# Before anything is read that may fail: a service says so in a log line.
+if SERVICE := logs.service_of(sys.argv):
+    logs.take_over(SERVICE, os.environ.get("PRATIQUE_LOG_FORMAT", logs.JSON))
+
+PACKAGE = Path(__file__).resolve().parents[1]
+# The folder of templates, static and deploy: the build puts them into the package, in a checkout they lie beside it.
+BASE_DIR = PACKAGE / "shipped" if (PACKAGE / "shipped").is_dir() else PACKAGE.parent
 PRATIQUE = configuration.read()
+logs.hide(configuration.secrets_of(PRATIQUE))
 IS_TEST = "pytest" in sys.modules or os.environ.get("PYTEST_VERSION") is not None
-# Commands that serve nobody need no secret.
-IS_TOOL = bool(
-    {Path(word).name for word in sys.argv} & {"collectstatic", "makemigrations", "mypy", "demo", "spectacular"}
+# Commands that serve nobody and keep nothing need no secret.
+TOOLS = {"cluster_manifests", "collectstatic", "makemigrations", "demo", "spectacular", "new_encryption_key"}
+PROGRAM = Path(sys.argv[0])
+IS_TOOL = "mypy" in (PROGRAM.name, PROGRAM.parent.name) or (
+    PROGRAM.name in ("manage.py", "pratique-manage") and sys.argv[1:2] and sys.argv[1] in TOOLS
 )
 
 DEBUG = PRATIQUE["DEBUG"]
@@ -26,14 +41,24 @@ if not SECRET_KEY:
     if not (DEBUG or IS_TEST or IS_TOOL):
         raise ImproperlyConfigured("PRATIQUE_SECRET_KEY is empty: give it at least 50 random characters")
     SECRET_KEY = "not-a-secret-for-development-and-tests-only-0123456789"  # noqa: S105 - refused in production above
+    if IS_TOOL:
+        SECRET_KEY = secrets.token_urlsafe(50)
+if not PRATIQUE["ENCRYPTION_KEYS"]:
+    if not (DEBUG or IS_TEST or IS_TOOL):
+        raise ImproperlyConfigured(
+            "PRATIQUE_ENCRYPTION_KEYS is empty: `pratique-manage new_encryption_key` prints a key."
+            " Keep it apart from the backups, which nobody can read without it."
+        )
+    if not IS_TOOL:
+        PRATIQUE["ENCRYPTION_KEYS"] = (key_of(hashlib.sha256(b"not a key: for development and tests only").digest()),)
 ALLOWED_HOSTS = PRATIQUE["ALLOWED_HOSTS"]
 CSRF_FAILURE_VIEW = "approvals.project.failing.foreign"
 CSRF_TRUSTED_ORIGINS = PRATIQUE["TRUSTED_ORIGINS"]
 
 INSTALLED_APPS = [
     "approvals.apps.ApprovalsConfig",
-    "django.contrib.admin",
     "django.contrib.auth",
+    "axes",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
@@ -42,7 +67,6 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "django_htmx",
     "django_filters",
-    "django_structlog",
     "csp",
     "rest_framework",
     "drf_spectacular",
@@ -50,6 +74,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "approvals.project.request_log.RequestLog",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -57,10 +82,10 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "approvals.project.failing.RequestLog",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "approvals.project.throttling.Throttle",
 ]
 
 ROOT_URLCONF = "approvals.project.urls"
@@ -86,22 +111,28 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
+        " PRAGMA secure_delete=ON;",
     }
+# Permission answers live here for some seconds (access.questions): in each process's own memory, since whoever could
+# write to a shared cache could give themselves permissions. Counters of limits are shared, in Redis: approvals.limits.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = Path(PRATIQUE["STATIC_DIR"]).resolve()
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# An image has its files collected, hashed and compressed; a checkout serves them from where they lie.
+# An image has its files collected, hashed and compressed; without that they are served from where they lie.
 IS_COLLECTED = (STATIC_ROOT / "staticfiles.json").exists() or "collectstatic" in sys.argv
 WHITENOISE_USE_FINDERS = not IS_COLLECTED
+# Beside the usual ones source maps, which only an open debugger fetches: they took two thirds of the time.
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = (*Compressor.SKIP_COMPRESS_EXTENSIONS, "map")
 # Every client of a test starts the middleware anew; it would list all files each time.
 WHITENOISE_AUTOREFRESH = DEBUG or IS_TEST
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "content": {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "BACKEND": "approvals.encryption.files.PrivateFiles",
         "OPTIONS": {"location": PRATIQUE["CONTENT_DIR"]},
     },
     "staticfiles": {
@@ -111,7 +142,21 @@ STORAGES = {
     },
 }
 
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+# By name and address together: a stranger elsewhere locks nobody out. What is counted by address alone, and for all
+# other credentials, stands in approvals.limits. It is kept in the database, so it holds where Redis is away.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_CLIENT_IP_CALLABLE = "approvals.limits.addresses.place_of"
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+# Its middleware would answer in the place of the form (web.accounts), with words that say less.
+SILENCED_SYSTEM_CHECKS = ["axes.W002"]
+AXES_VERBOSE = False
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "token", "csrfmiddlewaretoken"]
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "inbox"
 LOGOUT_REDIRECT_URL = "sign-in"
@@ -159,8 +204,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "EXCEPTION_HANDLER": "approvals.api.problems.handle",
-    "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.UserRateThrottle"],
-    "DEFAULT_THROTTLE_RATES": {"user": "600/min"},
+    "DEFAULT_THROTTLE_CLASSES": ["approvals.api.throttling.ByPerson", "approvals.api.throttling.ByAction"],
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Pratique",
@@ -198,36 +242,12 @@ structlog.configure(
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso"),
-        structlog.processors.format_exc_info,
         structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
     ],
     logger_factory=structlog.stdlib.LoggerFactory(),
     cache_logger_on_first_use=True,
 )
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "plain": {
-            "()": structlog.stdlib.ProcessorFormatter,
-            "processor": structlog.processors.JSONRenderer()
-            if PRATIQUE["LOG_FORMAT"] == "json"
-            else structlog.dev.ConsoleRenderer(colors=False),
-            "foreign_pre_chain": [
-                structlog.contextvars.merge_contextvars,
-                structlog.stdlib.add_logger_name,
-                structlog.stdlib.add_log_level,
-                structlog.stdlib.ExtraAdder(),
-                structlog.processors.TimeStamper(fmt="iso"),
-                # As text, without the local variables that a renderer might show: they may hold Secrets (promise 8).
-                structlog.processors.format_exc_info,
-            ],
-        }
-    },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["console"], "level": "INFO"},
-    "loggers": {"urllib3": {"level": "WARNING"}, "celery.worker.strategy": {"level": "WARNING"}},
-}
+LOGGING = logs.configuration(PRATIQUE["LOG_FORMAT"])
 
 if PRATIQUE["SENTRY_DSN"]:
     import sentry_sdk

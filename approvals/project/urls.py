@@ -2,15 +2,15 @@
 
 from django.urls import include, path, re_path
 
-from approvals.admin import site
 from approvals.api.views import NoSuchAddress
+from approvals.metrics import metrics
 
 urlpatterns = [
     path("", include("approvals.web.urls")),
     path("api/v1/", include("approvals.api.urls")),
     re_path(r"^api(?:/|$)", NoSuchAddress.as_view(), name="api-nothing"),
     path("chat/", include("approvals.chat.urls")),
-    path("admin/", site.urls),
+    path("metrics", metrics, name="metrics"),
 ]
 handler400 = "approvals.project.failing.not_read"
 handler403 = "approvals.web.errors.forbidden"

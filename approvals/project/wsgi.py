@@ -7,7 +7,9 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 
-from approvals.project import celery  # noqa: F401 - needs the settings above; sets the default app
+from approvals.project import celery, privacy  # noqa: F401 - needs the settings above; sets the default app
+
+privacy.keep_files_private()
 
 if settings.PRATIQUE["OTLP_ENDPOINT"]:
     from approvals.project import tracing

@@ -11,14 +11,17 @@ from approvals.services.deployments import (
     pause_deployment,
     rollback_deployment,
 )
+from approvals.services.encryption import Rotation, rotate_keys
 from approvals.services.identity import create_api_token, map_identity, revoke_api_token, sign_in_with_token
 from approvals.services.policies import save_policy
 from approvals.services.reviews import review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
+from approvals.services.unseen import page_of, why_not_unseen
 from approvals.services.waivers import Waiver
 
 __all__ = [
     "Acknowledgement",
+    "Rotation",
     "Waiver",
     "acknowledgements",
     "ask_again",
@@ -29,6 +32,7 @@ __all__ = [
     "issue_link_code",
     "link_chat_account",
     "map_identity",
+    "page_of",
     "pause_deployment",
     "register_cluster",
     "reinstate_revision",
@@ -36,9 +40,11 @@ __all__ = [
     "revoke_api_token",
     "revoke_revision",
     "rollback_deployment",
+    "rotate_keys",
     "save_policy",
     "sign_in_with_token",
     "to_acknowledge",
     "unlink_chat_account",
+    "why_not_unseen",
     "withdraw",
 ]

@@ -14,6 +14,7 @@ from approvals import audit
 from approvals.audit import Actor
 from approvals.errors import InvalidInput, NotFound
 from approvals.ledger.locks import for_change
+from approvals.limits import LINK_CODE, Attempt
 from approvals.models import ChatAccount, LinkCode
 
 CODE_MINUTES = 10
@@ -34,9 +35,20 @@ def issue_link_code(*, tool: str, tenant: str, account: str, name: str) -> str:
     return text
 
 
-@transaction.atomic(durable=True)
 def link_chat_account(*, user: User, code: str) -> ChatAccount:
-    """Bind the chat account that the code was shown to; from then on its decisions are this user's."""
+    """Bind the chat account that the code was shown to; from then on its decisions are this user's.
+
+    Raises InvalidInput for a code that does not hold, and TooManyAttempts for whoever guesses.
+    """
+    attempt = Attempt(LINK_CODE, name=str(user.pk))
+    attempt.begin()
+    account = _link(user, code)
+    attempt.succeed()
+    return account
+
+
+@transaction.atomic(durable=True)
+def _link(user: User, code: str) -> ChatAccount:
     now = timezone.now()
     row = for_change(LinkCode.objects.filter(digest=_digest(code.strip().lower()))).first()
     if row is None or row.used_at or row.expires_at < now:

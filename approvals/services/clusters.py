@@ -7,19 +7,32 @@ import re
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import audit
+from approvals import access, audit
 from approvals.audit import Actor
 from approvals.errors import InvalidInput
 from approvals.models import Cluster
+from provisioner.errors import BadSource
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-@transaction.atomic(durable=True)
-def register_cluster(*, name: str, kubeconfig: str, by: Actor) -> Cluster:
-    """Add a cluster, or give a known one a new kubeconfig. Its uid is read at the first contact and then kept."""
+def register_cluster(*, name: str, kubeconfig: str, by: Actor, context: str = "") -> Cluster:
+    """Add a cluster, or give a known one a new kubeconfig. Its uid is read at the first contact and then kept.
+
+    `kubeconfig` is a text, or "" for the cluster that Pratique runs in; only what `context` uses is kept of it. Raises
+    InvalidInput for a bad name and for a kubeconfig that may not register a cluster.
+    """
     if not NAME.fullmatch(name):
         raise InvalidInput(f"the name is {name!r}; expected at most 63 small letters, digits and dashes", field="name")
+    try:
+        kept = access.kubeconfig_to_keep(name, kubeconfig, context=context) if kubeconfig else ""
+    except BadSource as exc:
+        raise InvalidInput(str(exc), field="kubeconfig") from exc
+    return _registered(name, kept, by)
+
+
+@transaction.atomic(durable=True)
+def _registered(name: str, kubeconfig: str, by: Actor) -> Cluster:
     cluster, is_new = Cluster.objects.get_or_create(
         name=name, defaults={"kubeconfig": kubeconfig, "created_at": timezone.now()}
     )

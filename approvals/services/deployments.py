@@ -7,16 +7,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from approvals import access
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, Revoked, TooMany
-from approvals.ledger import authors, pivots
+from approvals.ledger import authors, pivots, quotas
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, Writer
 from approvals.lifecycle import AT_WORK, OPEN
-from approvals.models import BundleDeployment, Cluster, Request
+from approvals.models import BundleDeployment, Cluster
 from approvals.selectors import revisions
 from provisioner.errors import (
     AlreadyExists,
@@ -45,7 +44,7 @@ def create_deployment(
     if not NAME.fullmatch(name):
         raise InvalidInput(f"the name is {name!r}; expected at most 52 small letters, digits and dashes", field="name")
     identity = _identity(by, cluster)
-    _check_quota(cluster)
+    _check_room(cluster, identity)
     obj = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -61,6 +60,9 @@ def change_deployment(
     *, by: User, deployment: BundleDeployment, spec: Mapping[str, Any], generation: int, via: str
 ) -> BundleDeployment:
     """Replace the spec as `by`; raises Changed where the spec is no longer the one of `generation`."""
+
+    if dict(spec) != deployment.spec:
+        _check_room(deployment.cluster, _identity(by, deployment.cluster), but=deployment)
 
     def change(live: Live) -> Live:
         if live["metadata"].get("generation") != generation:
@@ -90,6 +92,7 @@ def ask_again(*, by: User, deployment: BundleDeployment, via: str) -> BundleDepl
     """
     if deployment.requests.filter(state__in=OPEN).exists():
         raise Changed(f"{deployment.name} has an open request: decide it or withdraw it first")
+    _check_room(deployment.cluster, _identity(by, deployment.cluster), but=deployment)
     now = timezone.now().isoformat()
     return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via, asks=True)
 
@@ -107,6 +110,7 @@ def rollback_deployment(*, by: User, deployment: BundleDeployment, revision: int
         raise InvalidInput(why_not, field="revision")
     if deployment.requests.filter(state__in=AT_WORK).exists():
         raise Changed(f"{deployment.name} has a request that is being applied: ask again when it is settled")
+    _check_room(deployment.cluster, _identity(by, deployment.cluster), but=deployment)
     value = f"{revision}/{timezone.now().isoformat()}"
     return _edit(by, deployment, lambda live: _annotated(live, ROLLBACK_TO, value), via, asks=True)
 
@@ -144,12 +148,11 @@ def _generation(live: Live) -> int:
     return int(live["metadata"].get("generation") or 1)
 
 
-def _check_quota(cluster: Cluster) -> None:
-    """A cluster takes so many open requests at a time (S25)."""
-    limit = settings.PRATIQUE["MAX_OPEN_REQUESTS"]
-    waiting = Request.objects.filter(deployment__cluster=cluster, state__in=OPEN).count()
-    if waiting >= limit:
-        raise TooMany(f"cluster {cluster.name} has {waiting} open requests; the limit is {limit}")
+def _check_room(cluster: Cluster, requester: Identity, *, but: BundleDeployment | None = None) -> None:
+    """Refuse before anything is written what would only wait for room (ledger.quotas)."""
+    why_not = quotas.why_not(cluster, requester.username, but=but)
+    if why_not:
+        raise TooMany(why_not)
 
 
 def _identity(by: User, cluster: Cluster) -> Identity:
@@ -208,16 +211,16 @@ def _live(deployment: BundleDeployment, identity: Identity) -> Live:
 
 
 def _write(call: Callable[[], Any]) -> Any:
-    """Kubernetes' refusals, in the words of our own errors."""
+    """Kubernetes' refusals as our own errors, with its words: they answer the person who wrote, as that person."""
     try:
         return call()
     except Forbidden as exc:
-        raise NotAllowed(str(exc)) from exc
+        raise NotAllowed(exc.in_full) from exc
     except AlreadyExists as exc:
-        raise Changed(str(exc)) from exc
+        raise Changed(exc.in_full) from exc
     except PreconditionFailed as exc:
-        raise Changed(str(exc)) from exc
+        raise Changed(exc.in_full) from exc
     except (InvalidObject, UnknownKind) as exc:
-        raise InvalidInput(str(exc)) from exc
+        raise InvalidInput(exc.in_full) from exc
     except PratiqueError as exc:
-        raise CouldNotAsk(str(exc)) from exc
+        raise CouldNotAsk(exc.in_full) from exc

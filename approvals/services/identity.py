@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import re
 import secrets
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -11,26 +14,53 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import access, audit
+from approvals import access, audit, instruments, limits
 from approvals.audit import Actor
-from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotFound
+from approvals.errors import InvalidInput, NotAllowed, NotFound
 from approvals.models import ApiToken, Cluster, KubernetesIdentity
 from provisioner.errors import PratiqueError
 from provisioner.values import Identity
 
 TOKEN_PREFIX = "prq_"  # noqa: S105 - says what kind of secret this is, and is none
 MAX_TOKEN_DAYS = 365
+# RFC 6750, section 2.1. Not every Kubernetes token is a JWT: OpenShift's and EKS's are not.
+BEARER = re.compile(r"[A-Za-z0-9._~+/:-]{1,16384}={0,2}", re.ASCII)
+DO_NOT_FIT = (
+    "this cluster and token do not fit: the name of the cluster is the one that its operator gave it here,"
+    " and the token has to be valid there for audience pratique. It may also be that the cluster does not answer"
+)
+# About what a cluster takes to answer, so that the time does not tell which clusters there are.
+REFUSAL_SECONDS = 0.3
+
+logger = logging.getLogger(__name__)
 
 
-def sign_in_with_token(*, cluster: Cluster, token: str) -> User:
-    """The user whom this cluster takes the token's bearer for; its name and groups count there only (S01)."""
+def sign_in_with_token(*, cluster: str, token: str, address: str) -> User:
+    """The user whom the cluster of this name takes the token's bearer for; name and groups count there only (S01).
+
+    `address` is the client's. Raises NotAllowed in the same words, and after the same time, whether there is no such
+    cluster, it does not answer or it does not know the token; TooManyAttempts where that happened too often.
+    """
+    attempt = limits.Attempt(limits.CLUSTER_TOKEN, address, cluster)
+    attempt.begin()
+    begin = time.monotonic()
+    where = Cluster.objects.filter(name=cluster).first() if BEARER.fullmatch(token) else None
+    identity = _bearer(where, token) if where else None
+    if where is None or identity is None:
+        time.sleep(max(0.0, begin + REFUSAL_SECONDS - time.monotonic()))
+        instruments.refused_sign_ins.labels("cluster_token").inc()
+        raise NotAllowed(DO_NOT_FIT)
+    attempt.succeed()
+    return _keep_identity(where, identity)
+
+
+def _bearer(cluster: Cluster, token: str) -> Identity | None:
     try:
-        identity = access.kubernetes().review_token(cluster, token)
+        return access.kubernetes().review_token(cluster, token)
     except PratiqueError as exc:
-        raise CouldNotAsk(f"could not ask cluster {cluster.name} about the token: {exc}") from exc
-    if identity is None:
-        raise NotAllowed(f"cluster {cluster.name} does not know this token, or it is not for audience pratique")
-    return _keep_identity(cluster, identity)
+        # Told to the operator, not to a stranger.
+        logger.warning("could not ask about a token", extra={"cluster": cluster.name, "code": exc.code})
+        return None
 
 
 @transaction.atomic(durable=True)
@@ -40,7 +70,7 @@ def map_identity(*, user: User, cluster: Cluster, username: str, groups: Sequenc
     if access.is_reserved(identity):
         raise InvalidInput(f"{username} or one of its groups starts with system:, which only a token can prove")
     if KubernetesIdentity.objects.filter(cluster=cluster, username=username).exclude(user=user).exists():
-        raise InvalidInput(f"somebody else is {username} on cluster {cluster.name}: one name is one person (S12)")
+        raise InvalidInput(f"somebody else is {username} on cluster {cluster.name}: one name is one person")
     KubernetesIdentity.objects.update_or_create(
         user=user,
         cluster=cluster,

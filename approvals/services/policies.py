@@ -15,7 +15,8 @@ from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed
 from approvals.ledger.locks import for_change
 from approvals.lifecycle import State
 from approvals.models import Cluster, Policy, Request
-from approvals.policy import BadExpression, compile_expression
+from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from provisioner.expressions.evaluator import ask
 from provisioner.values import AccessRequest
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -70,7 +71,8 @@ def _check(name: str, kind: str, mode: str, expression: str) -> None:
     if mode not in Policy.Mode.values:
         raise InvalidInput(f"the mode is {mode!r}; expected one of {', '.join(Policy.Mode.values)}", field="mode")
     try:
-        compile_expression(expression)
+        check_form(expression)
+        check_compiled(ask(POLICY, [expression])[0])
     except BadExpression as exc:
         raise InvalidInput(f"the expression does not hold: {exc}", field="expression") from exc
 
@@ -81,7 +83,7 @@ def _check_author(by: User, cluster: Cluster, names: Sequence[str]) -> None:
     if identity is None:
         raise NotAllowed(f"you have no Kubernetes identity on cluster {cluster.name}")
     if access.is_machine(identity):
-        raise NotAllowed(f"{identity.username} is a machine account or a cluster master, and those do not vote (S12)")
+        raise NotAllowed(f"{identity.username} is a machine account or a cluster master, and those do not vote")
     is_listed = names and not any(mark in name for name in names for mark in GLOB)
     for name in names if is_listed else [""]:
         question = AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)

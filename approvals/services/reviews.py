@@ -27,7 +27,7 @@ from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Request, Review
-from approvals.services import waivers
+from approvals.services import unseen, waivers
 from approvals.services.acknowledging import acknowledgements, in_words
 from approvals.services.waivers import Waiver
 from provisioner.values import Identity
@@ -85,7 +85,8 @@ def review(
     """Record one reviewer's decision on exactly the subject that they saw, and which of its findings they accept.
 
     Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
-    answer, SelfApproval, AlreadyReviewed, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
+    answer, TooSerious where the channel does not show the report, SelfApproval, AlreadyReviewed, Unacknowledged,
+    UnknownFinding, NotWaivable, NotOpen, InvalidInput.
     """
     if decision not in DECISIONS:
         raise InvalidInput(f"the decision is {decision!r}; expected Approve or Deny")
@@ -119,7 +120,7 @@ def check_decider(by: User, deployment: BundleDeployment) -> Decider:
         raise NotAllowed(permission.words, rule=permission.rule)
     if access.is_machine(permission.identity):
         raise NotAllowed(
-            f"{permission.identity.username} is a machine account or a cluster master, and those do not review (S12)"
+            f"{permission.identity.username} is a machine account or a cluster master, and those do not review"
         )
     if not access.are_groups_fresh(by, deployment.cluster, now=timezone.now()):
         raise NotAllowed("your groups were last seen too long ago to decide on them: sign in again")
@@ -166,6 +167,7 @@ def _record(by: User, request_id: int, given: Given, checked: Checked) -> Review
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only one in review takes a decision")
     _check_digest(request, given.subject_digest)
     if given.decision == "Approve":
+        unseen.check_seen(request, channel=given.channel)
         _check_approval(request, by, checked, given.acknowledges)
     review = _write(by, request, given, checked)
     audit.record(

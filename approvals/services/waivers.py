@@ -16,8 +16,6 @@ from provisioner.values import Identity, ObjectRef
 
 MAX_WAIVERS = 200
 MAX_WAIVER_REASON = 1000
-# Too small a place to read what one would accept.
-WITHOUT_WAIVERS = (Review.Channel.CHAT, Review.Channel.WEBHOOK)
 NOT_IN_CHAT = "findings are accepted in the browser or over REST, not in a chat or by a machine"
 _SECRET = ("", "Secret")
 Record = Mapping[str, Any]
@@ -35,7 +33,7 @@ def check_words(waives: Sequence[Waiver], *, decision: str, channel: str) -> Non
     """What can be said against them without asking anybody; raises InvalidInput or NotAllowed."""
     if not waives:
         return
-    if channel in WITHOUT_WAIVERS:
+    if not Review.Channel(channel).shows_report:
         raise NotAllowed(NOT_IN_CHAT)
     if decision != "Approve":
         raise InvalidInput("only an approval accepts findings", field="waives")
@@ -72,7 +70,7 @@ def check(waives: Sequence[Waiver], *, by: User, identity: Identity, request: Re
 def check_right(by: User, identity: Identity, request: Request) -> str:
     """Kubernetes' words that this person may `override` here; raises NotAllowed or CouldNotAsk."""
     if not access.is_human(identity) or by.get_username() == settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
-        raise NotAllowed(f"{identity.username} is a machine: those accept no finding, wherever they may review (S12)")
+        raise NotAllowed(f"{identity.username} is a machine: those accept no finding, wherever they may review")
     permission = access.may_override(by, request.deployment, fresh=True)
     if not permission.could_ask:
         raise CouldNotAsk(permission.words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -12,13 +13,17 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from approvals import instruments
 from approvals.audit import MACHINE
 from approvals.ledger import claims
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State
 from approvals.models import Request
 from approvals.steps import deploy, evaluate, prepare, restore
-from provisioner.errors import PratiqueError, TryLater
+from approvals.steps.obstacles import Waiting
+from approvals.working import Step, Work, do
+from provisioner.errors import PratiqueError, TryLater, WorkerDied
+from provisioner.review.record import ref_record
 
 logger = logging.getLogger(__name__)
 
@@ -43,11 +48,22 @@ STEPS: dict[str, Callable[[Request, str], None]] = {
     State.APPLYING: deploy.run,
     State.RESTORING: restore.run,
 }
+# What the step of a state is called where steps are counted and timed.
+NAMES: dict[str, str] = {
+    State.PREPARING: "prepare",
+    State.STALE: "prepare",
+    State.IN_REVIEW: "evaluate",
+    State.APPROVED: "apply",
+    State.APPLYING: "apply",
+    State.RESTORING: "restore",
+}
 # How a step ends that cannot go on, where more has to be settled than the request itself.
 GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
     State.APPLYING: deploy.give_up,
     State.RESTORING: restore.give_up,
 }
+# The others are tried again: how long they took says nothing of the work.
+ENDED = frozenset({"done", "failed"})
 # What a step that keeps failing for a passing reason waits between tries: 2, 4, 8 … 300 seconds.
 LONGEST_WAIT_SECONDS = 300
 # What is approved goes on soon after what it waits for has come.
@@ -56,48 +72,100 @@ _applying: set[int] = set()
 _applying_lock = Lock()
 
 
+WORDS: dict[str, Step] = {
+    State.PREPARING: Step("preparing its report"),
+    State.STALE: Step("preparing its report again"),
+    State.IN_REVIEW: Step("asking policies and counting reviews"),
+    State.APPROVED: Step("checking it once more before it is applied", is_long=True),
+    State.APPLYING: Step("applying it", is_long=True),
+    State.RESTORING: Step("putting back what ran before", is_long=True),
+}
+
+
+class Advance(Work):
+    """Take the steps that a request calls for."""
+
+    task = "advance"
+
+    def __init__(self, request_id: int):
+        super().__init__(self.task, request_id, Request.objects.filter(pk=request_id))
+        self._seen: set[tuple[str, int]] = set()
+
+    def claim(self, worker: str) -> bool:
+        return claims.claim(self.key, worker)
+
+    def is_new(self) -> bool:
+        at = self.rows.values_list("state", "round").get()
+        is_new = at not in self._seen
+        self._seen.add(at)
+        return is_new
+
+    def come_through(self, worker: str) -> None:
+        """What is tried later has not come through; of what has, `_take_step` knows."""
+
+    def wake(self) -> None:
+        self._seen.clear()
+
+    def look(self, worker: str) -> bool:
+        _take_step(self._request(), worker)
+        return True
+
+    def step(self) -> Step:
+        return WORDS[self._request().state]
+
+    def postpone(self, error: TryLater) -> None:
+        _try_later(self._request(), error)
+
+    def give_up(self, error: WorkerDied) -> None:
+        request = self._request()
+        GIVE_UP.get(request.state, _fail)(request, error)
+
+    def _request(self) -> Request:
+        return Request.objects.select_related("deployment__cluster", "content", "from_revision").get(pk=self.key)
+
+
 def advance(request_id: int) -> None:
     """Claim the request and work on it; returns at once where another worker holds it or nothing is due."""
-    worker = claims.new_holder_name()
-    seen: set[tuple[str, int]] = set()
-    is_due = True
-    while is_due and claims.claim(request_id, worker):
-        try:
-            is_due = _look(request_id, worker, seen)
-        finally:
-            if claims.release(request_id, worker):
-                seen.clear()
-                is_due = True
-
-
-def _look(request_id: int, worker: str, seen: set[tuple[str, int]]) -> bool:
-    """Take the step that the row calls for; False where it was taken already and changed nothing."""
-    request = Request.objects.select_related("deployment__cluster", "content", "from_revision").get(pk=request_id)
-    if (request.state, request.round) in seen:
-        return False
-    seen.add((request.state, request.round))
-    _take_step(request, worker)
-    return True
+    do(Advance(request_id))
 
 
 def _take_step(request: Request, worker: str) -> None:
     if request.state not in AT_WORK and request.expires_at <= timezone.now():
         _expire(request.pk)
         return
+    name, began = NAMES[request.state], time.perf_counter()
+    outcome = _try_step(request, worker)
+    instruments.steps.labels(name, outcome).inc()
+    if outcome in ENDED:
+        instruments.step_seconds.labels(name).observe(time.perf_counter() - began)
+
+
+def _try_step(request: Request, worker: str) -> str:
+    """Take the step and settle what it raises; how it ended, as a label."""
     try:
         with _room_for(request):
             STEPS[request.state](request, worker)
+        if request.worker_deaths:
+            claims.note_progress(Request.objects.filter(pk=request.pk), worker)
+    except MemoryError:
+        raise  # a death, not a bug of ours (working)
     except claims.LostClaim:
         # The row is another worker's: nothing is written down about it here.
         logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
+        instruments.lost_claims.labels("request").inc()
+        return "lost_claim"
     except TryLater as exc:
         _try_later(request, exc)
+        return "waiting"
     except PratiqueError as exc:
         give_up = GIVE_UP.get(request.state, _fail)
         give_up(request, exc)
+        return "failed"
     except Exception as exc:
         logger.exception("a step crashed", extra={"request_id": request.pk, "state": request.state})
         _try_later(request, Crashed(f"a step failed in a way that nobody foresaw ({type(exc).__name__})"))
+        return "crashed"
+    return "done"
 
 
 @contextmanager
@@ -142,8 +210,8 @@ def _fail(request: Request, error: PratiqueError) -> None:
     row = locked(request.pk)
     if row.state != request.state:
         return
+    facts = {"code": error.code, "why": str(error)}
     if row.state in (State.PREPARING, State.STALE):
-        facts = {"code": error.code, "problem": str(error)}
         move(
             row,
             Event.COULD_NOT_PREPARE,
@@ -152,6 +220,9 @@ def _fail(request: Request, error: PratiqueError) -> None:
             problem_code=error.code,
             problem=str(error),
         )
+        return
+    if isinstance(error, WorkerDied):
+        move(row, Event.GIVE_UP, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
         return
     # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
     _wait(row, error, LONGEST_WAIT_SECONDS)
@@ -163,4 +234,6 @@ def _wait(row: Request, error: PratiqueError, seconds: int) -> None:
     if (row.problem_code, row.problem) != (error.code, str(error)):
         row.mirrored_at = None
     row.problem_code, row.problem = error.code, str(error)
-    row.save(update_fields=["attempts", "look_again_at", "problem_code", "problem", "mirrored_at"])
+    said = error.said if isinstance(error, Waiting) else ()
+    row.server_words = [{"ref": ref_record(ref), "words": words} for ref, words in said]
+    row.save(update_fields=["attempts", "look_again_at", "problem_code", "problem", "server_words", "mirrored_at"])

@@ -9,6 +9,7 @@ from typing import Any
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict
 from approvals.selectors.drift import DriftSummary
+from provisioner.review.text import visible
 
 MAX_MESSAGE = 8000
 HEALTHY = "Current"
@@ -31,7 +32,7 @@ class Condition:
             "type": self.type,
             "status": "Unknown" if self.is_unknown else "True" if self.is_true else "False",
             "reason": self.reason or "Unknown",
-            "message": self.message[:MAX_MESSAGE],
+            "message": visible(self.message, keep_newlines=True)[:MAX_MESSAGE],
             "lastTransitionTime": instant(self.since),
         }
         return {**shown, "observedGeneration": generation} if generation else shown
@@ -47,6 +48,8 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
     is_settled = latest is not None and latest.state == State.APPLIED
     is_back = is_settled and latest is not None and latest.purpose == Request.Purpose.ROLLBACK
     why = "RolledBack" if is_back else reason(latest.state if latest else State.PREPARING)
+    if deployment.waiting_since:
+        is_settled, why, since = False, "QuotaExceeded", deployment.waiting_since
     applied = f"revision {active.number}" if active else waits_for
     paused = f"{paused}; approved requests wait until it is resumed" if deployment.is_paused else ""
     health = deployment.health_message or "nothing observed yet"
@@ -80,6 +83,8 @@ def of_request(request: Request, verdict: Verdict | None, revision: Revision | N
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):
         words = request.problem if state == State.WITHDRAWN else ""
         found.append(Condition(reason(state), True, reason(state), words, since))
+    if verdict and state == State.FAILED and not revision:
+        found.append(Condition("Applied", False, _camel(request.problem_code), request.problem, since))
     if revision and state in (State.APPLIED, State.FAILED):
         words = request.problem or f"revision {revision.number}"
         found.append(Condition("Applied", state == State.APPLIED, reason(state), words, since))

@@ -7,6 +7,7 @@ from approvals.models import Request
 from approvals.selectors import lists
 from approvals.selectors.pages import version_words
 from provisioner.cluster.api import Cluster as Api
+from provisioner.expressions.evaluator import ask
 from provisioner.values import HealthState
 
 CODE = "unmet-constraints"
@@ -17,8 +18,10 @@ def unmet_words(request: Request, api: Api) -> str:
     constraints = request.spec.get("constraints") or {}
     if not constraints or request.purpose == Request.Purpose.DELETE:
         return ""
-    policy.check_constraints(constraints)
-    found = policy.unmet(constraints, _surroundings(request, api))
+    texts = policy.expressions_of(constraints)
+    policy.check_constraints(constraints, ask(policy.CONSTRAINT, texts))
+    around = _surroundings(request, api)
+    found = policy.unmet(constraints, around, ask(policy.CONSTRAINT, texts, policy.facts_of(around)))
     return f"it waits until its constraints are met: {'; '.join(found)}" if found else ""
 
 

@@ -15,9 +15,9 @@ from functools import partial
 
 from django.utils import timezone
 
-from approvals import store
+from approvals import instruments, store
 from approvals.access.port import connect
-from approvals.ledger import claims, drifts
+from approvals.ledger import claims, drifts, optionals
 from approvals.ledger.claims import LostClaim
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps import optional
@@ -25,6 +25,7 @@ from approvals.steps.inventory import DatabaseInventory, installer_of, owner_of,
 from approvals.steps.leftovers import leftovers_of
 from approvals.steps.prepare import check_cluster
 from approvals.steps.standing import NotNow, check_running, check_standing
+from approvals.working import Recurring, Step, do
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.apply import recover
 from provisioner.cluster.correct import Look, look_at, put_back
@@ -34,7 +35,7 @@ from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.left_out import IsScaled, has_replicas, scaled_by
 from provisioner.cluster.order import phases
 from provisioner.cluster.tracking import Tracking
-from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed
+from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed, WorkerDied
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.values import Manifest
 
@@ -59,16 +60,31 @@ class Case:
     now: datetime
 
 
+class Correct(Recurring):
+    """Compare all that is due of a deployment, put back what drifted, and create what was left out as optional."""
+
+    task = "correct"
+
+    def __init__(self, deployment_id: int):
+        super().__init__(self.task, deployment_id, BundleDeployment.objects.filter(pk=deployment_id))
+
+    def look(self, worker: str) -> bool:
+        is_due = _take_some(self.key, worker)
+        optional.take(self.key, worker)
+        return is_due
+
+    def step(self) -> Step:
+        return Step("comparing what runs with what was approved", is_long=True)
+
+    def say(self, error: WorkerDied) -> None:
+        drifts.note_problem(self.key, str(error))
+        now = timezone.now()
+        optionals.wait(optionals.due(now).filter(revision__deployment=self.key), str(error), now)
+
+
 def correct(deployment_id: int) -> None:
     """Compare all that is due of a deployment; returns at once where another worker is at it."""
-    worker = claims.new_holder_name()
-    is_due = True
-    while is_due and claims.claim_deployment(deployment_id, worker):
-        try:
-            is_due = _take_some(deployment_id, worker)
-            optional.take(deployment_id, worker)
-        finally:
-            is_due = claims.release_deployment(deployment_id, worker) or is_due
+    do(Correct(deployment_id))
 
 
 def _take_some(deployment_id: int, worker: str) -> bool:
@@ -92,11 +108,12 @@ def _take_some(deployment_id: int, worker: str) -> bool:
         installer = service.acting_as(installer_of(revision.request.spec))
         _work(Case(deployment, revision, service, installer, worker, now), items)
     except LostClaim:
+        instruments.lost_claims.labels("deployment").inc()
         return False
     except NotNow:
         drifts.postpone(items, _after(now, AGAIN_SECONDS))
     except PratiqueError as exc:
-        logger.warning("could not look for drift", extra={"deployment_id": deployment_id, "error": str(exc)})
+        logger.warning("could not look for drift", extra={"deployment_id": deployment_id, "code": exc.code})
         drifts.note_problem(deployment_id, str(exc))
         drifts.postpone(items, _after(now, AGAIN_SECONDS))
     return len(items) == AT_ONCE
@@ -236,6 +253,7 @@ def _keep_waiting(case: Case, pairs: Iterable[tuple[InventoryItem, Look]], error
                 problem=str(error),
                 strikes=strikes,
                 now=case.now,
+                server_words=error.server_words,
             )
         drifts.postpone([item], _after(case.now, AGAIN_SECONDS))
 

@@ -383,6 +383,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
     optionals.keep(revision, left_out)
     deployment.health, deployment.health_message, deployment.drift_problem = "", "", ""
     deployment.save(update_fields=["active_revision", "health", "health_message", "drift_problem"])
+    claims.pardon(deployment.pk)
     pivots.follow_up(deployment)
 
 
@@ -391,7 +392,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     """End an apply that cannot go on: what was written stays recorded, and what is wished for by now comes next."""
     deployment, row = both_locked(request)
     if row.state == State.APPLYING:
-        _end_as_failed(row, deployment, str(error), {"code": error.code, "problem": str(error)})
+        _end_as_failed(row, deployment, str(error), {"code": error.code, "why": str(error)})
 
 
 def _end_as_failed(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any]) -> None:

@@ -17,10 +17,11 @@ from approvals.audit import MACHINE, Actor
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
-from approvals.models import Policy, PolicyEvaluation, Report, Request, Review, Verdict
+from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request, Review, Verdict
 from approvals.policy import Ballot, Decision
 from approvals.steps.reviewers import Waived, is_own, reviews_of, waived
 from approvals.steps.unreviewed import WORDS, goes_along, without_review
+from provisioner.expressions.evaluator import ask
 from provisioner.review.record import from_record
 from provisioner.values import Action, Severity
 
@@ -87,7 +88,7 @@ def hold_back(request: Request, report: Report, accepted: Waived) -> dict[str, s
 
 def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -> policy.Facts:
     """The documented facts (approvals.policy.FACTS) of one report, without the findings `accepted` by fingerprint."""
-    everything = list(report.findings.all())
+    everything = [*report.findings.all(), *_private(report)]
     waived_ones = [finding for finding in everything if finding.fingerprint in accepted]
     findings = [finding for finding in everything if finding.fingerprint not in accepted]
     new = [finding for finding in findings if finding.is_new]
@@ -117,6 +118,21 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
     }
 
 
+def _private(report: Report) -> list[Finding]:
+    """The findings about what somebody else's object holds: hidden from people who may not get it, not from guards."""
+    return [
+        Finding(
+            rule=one["rule"],
+            section=one["section"],
+            severity=one["severity"],
+            message=one["message"],
+            fingerprint=one["fingerprint"],
+            is_new=one["isNew"],
+        )
+        for one in report.body["private"]
+    ]
+
+
 def _counts(closed: Any, found: Any) -> dict[str, int]:
     counted = Counter(found)
     return {str(member): counted[str(member)] for member in closed}
@@ -133,11 +149,17 @@ def _policies(request: Request, kind: str) -> list[Policy]:
     )
 
 
+def _answer(each: Policy, facts: policy.Facts) -> policy.Answer:
+    """What the policy's expression comes to. Each is asked alone, so that no other policy uses up its time."""
+    (found,) = ask(policy.POLICY, [each.expression], facts)
+    return policy.answer(each.expression, facts, policy.POLICY, found)
+
+
 def _ask_guard(each: Policy, request: Request, facts: policy.Facts) -> tuple[str, str]:
     """A guard's result and its words."""
     if not _is_selected(each, request):
         return Result.NOT_SELECTED, NOT_SELECTED
-    answer = policy.evaluate(each.expression, facts)
+    answer = _answer(each, facts)
     if answer.is_true:
         return Result.PASSES, answer.words
     return (Result.ERROR if answer.is_error else Result.HOLDS), _with_message(each, answer.words)
@@ -147,7 +169,7 @@ def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Fac
     """A grant's result and its words."""
     if not _is_selected(each, request):
         return Result.NOT_SELECTED, NOT_SELECTED
-    answer = policy.evaluate(each.expression, facts)
+    answer = _answer(each, facts)
     if answer.is_error:
         return Result.ERROR, answer.words
     if not answer.is_true:
@@ -172,13 +194,13 @@ def _with_message(each: Policy, words: str) -> str:
 def _obstacle(each: Policy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
     if report.severities.get(Severity.UNKNOWN, 0):
-        return "the report has unknown findings, and no policy approves those (S13)"
+        return "the report has unknown findings, and no policy approves those"
     if any(finding.rule.startswith(policy.OWN_RULES_PREFIX) for finding in report.findings.all()):
-        return "the content touches Pratique itself, which only people approve (S22)"
+        return "the content touches Pratique itself, which only people approve"
     if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
         return "it deletes, replaces or adopts objects, which only people acknowledge"
     if not request.is_requester_known:
-        return "nobody knows who asked, so a person who may use the ServiceAccount has to approve (S07)"
+        return "nobody knows who asked, so a person who may use the ServiceAccount has to approve"
     return objection_to(each, request)
 
 
@@ -194,7 +216,7 @@ def _own_wish(each: Policy, request: Request) -> str:
     for person in {each.author, each.editor}:
         identity = access.identity_of(person, request.deployment.cluster)
         if has_asked(request, user_id=person.pk, username=identity.username if identity else ""):
-            return f"its author or editor {person.get_username()} asked for this change (S05)"
+            return f"its author or editor {person.get_username()} asked for this change"
     return ""
 
 
@@ -211,7 +233,7 @@ def _rights_of(each: Policy, request: Request) -> str:
     for person in {each.author, each.editor}:
         identity = access.identity_of(person, request.deployment.cluster)
         if identity and access.is_machine(identity):
-            return f"its author or editor {identity.username} is a machine, and those do not vote (S12)"
+            return f"its author or editor {identity.username} is a machine, and those do not vote"
         permission = access.may_approve(person, request.deployment, fresh=True)
         if not permission.allowed:
             return f"its author or editor {person.get_username()} may not: {permission.words}"

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Q, QuerySet
 
 from approvals.ledger.locks import for_change, hold
-from approvals.models import BundleDeployment, InventoryItem, Outcome, Request, Revision
+from approvals.models import BundleDeployment, Cluster, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.planning import Options
 from provisioner.cluster.tracking import Owner
@@ -163,6 +163,13 @@ def installer_of(spec: Mapping[str, Any]) -> Identity:
     return Identity.of_service_account(str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", "")))
 
 
+def installers_on(cluster: Cluster) -> frozenset[tuple[str, str]]:
+    """The accounts, each (namespace, name), that the deployments of this cluster are applied by."""
+    present = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
+    named = present.values_list("spec__installNamespace", "spec__serviceAccountName")
+    return frozenset((str(namespace or ""), str(name or "")) for namespace, name in named)
+
+
 def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:
     """uid by object identity of everything that is known to exist and be this deployment's."""
     return {ref.identity: uid for ref, uid in _known(deployment.inventory.exclude(uid=""), "uid")}
@@ -186,6 +193,7 @@ def plan_options(request: Request) -> Options:
         is_orphaning=is_removal and spec.get("deletionPolicy") == DeletionPolicy.ORPHAN,
         optional_kinds=optional_kinds(spec),
         warned=_warned(deployment),
+        may_try_foreign=request.is_requester_known and bool(request.requesters),
     )
 
 

@@ -1,10 +1,12 @@
 """Looking after a deployment: its finalizer, status and mirrored requests in the cluster, and its health.
 
-A mirror is made again when it is deleted or edited, and never believed (design.md 9).
+A mirror is made again when it is deleted or edited, and never believed (design.md 9). It is applied with force: what
+somebody else wrote into it is theirs by field manager, and would stop every later status.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import F, Q
@@ -19,6 +21,7 @@ from approvals.steps import conditions
 from approvals.steps.observe import is_due, note_unknown, observe
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import InvalidObject, PreconditionFailed, TryLater
+from provisioner.review.text import visible
 from provisioner.values import ObjectRef
 
 GROUP_VERSION = "core.rukpak.io/v1alpha2"
@@ -84,7 +87,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in latest.pins] if latest else [],
         "inventorySummary": {"objects": deployment.inventory.count()},
     }
-    _apply(api, deployment, {"status": status}, subresource="status")
+    _apply(api, deployment, {"status": status}, _apply_status)
 
 
 def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
@@ -93,7 +96,7 @@ def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
     if latest:
         back = f" (back to revision {latest.to_revision.number})" if latest.to_revision else ""
         words = f"request {mirror_name(latest)}{back} is {latest.state.replace('_', ' ')}"
-    return f"{words}; {deployment.problem}" if deployment.problem else words
+    return "; ".join(one for one in (words, deployment.waiting_words, deployment.problem) if one)
 
 
 def _mirror_requests(api: Api, deployment: BundleDeployment) -> None:
@@ -154,7 +157,21 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "reportSummary": _report_summary(request),
         "reviewsSummary": _reviews_summary(request),
     }
-    api.apply({**obj, "status": status}, field_manager=FIELD_MANAGER, subresource="status")
+    _apply_status(api, {**obj, "status": status})
+
+
+def _apply_status(api: Api, obj: dict[str, Any]) -> None:
+    """The status of `obj` and nothing beside it: what an apply leaves of somebody else's, such as a forged condition of
+    a type that is not written yet, goes with a replace.
+    """
+    live = api.apply(obj, field_manager=FIELD_MANAGER, subresource="status", force=True).object
+    if _by_type(live.get("status") or {}) != _by_type(obj["status"]):
+        api.replace({**live, "status": obj["status"]}, field_manager=FIELD_MANAGER, subresource="status")
+
+
+def _by_type(status: dict[str, Any]) -> dict[str, Any]:
+    """Conditions are a map by type: an apply keeps the order that it finds."""
+    return {**status, "conditions": {one["type"]: one for one in status["conditions"]}}
 
 
 def _apply_anew(api: Api, obj: dict[str, Any]) -> None:
@@ -163,10 +180,10 @@ def _apply_anew(api: Api, obj: dict[str, Any]) -> None:
     It differs where a deployment of this name was deleted and made again, or where the requester became known late.
     """
     try:
-        api.apply(obj, field_manager=FIELD_MANAGER)
+        _apply_object(api, obj)
     except InvalidObject:
         api.delete(ObjectRef.of(obj))
-        api.apply(obj, field_manager=FIELD_MANAGER)
+        _apply_object(api, obj)
 
 
 def mirror_name(request: Request) -> str:
@@ -175,7 +192,7 @@ def mirror_name(request: Request) -> str:
 
 def _report_summary(request: Request) -> dict[str, Any]:
     report = request.reports.filter(round=request.round).first()
-    return {"worst": report.worst, "headline": report.headline} if report else {}
+    return {"worst": report.worst, "headline": [visible(one) for one in report.headline]} if report else {}
 
 
 def _reviews_summary(request: Request) -> dict[str, int]:
@@ -185,7 +202,16 @@ def _reviews_summary(request: Request) -> dict[str, int]:
     return {"approvals": approvals.count(), "waivers": len(waived)}
 
 
-def _apply(api: Api, deployment: BundleDeployment, body: dict[str, Any], *, subresource: str = "") -> None:
+def _apply_object(api: Api, obj: dict[str, Any]) -> None:
+    api.apply(obj, field_manager=FIELD_MANAGER, force=True)
+
+
+def _apply(
+    api: Api,
+    deployment: BundleDeployment,
+    body: dict[str, Any],
+    apply: Callable[[Api, dict[str, Any]], None] = _apply_object,
+) -> None:
     """Server-side apply to exactly this object: its uid is the precondition, so it is never made anew."""
     obj = {
         "apiVersion": GROUP_VERSION,
@@ -194,6 +220,6 @@ def _apply(api: Api, deployment: BundleDeployment, body: dict[str, Any], *, subr
         "metadata": {"name": deployment.name, "uid": deployment.uid, **body.get("metadata", {})},
     }
     try:
-        api.apply(obj, field_manager=FIELD_MANAGER, subresource=subresource)
+        apply(api, obj)
     except PreconditionFailed:
         pivots.forget(cluster=deployment.cluster, uid=deployment.uid)

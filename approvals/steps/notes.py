@@ -17,6 +17,7 @@ from django.utils import timezone
 from approvals.ledger.claims import LostClaim
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
+from provisioner.review.record import ref_record
 from provisioner.values import Outcome as Done
 from provisioner.values import OutcomeState
 
@@ -26,7 +27,7 @@ BATCH = 1000
 SECONDS = 2.0
 # How many times a claim is renewed before it would lapse.
 PULSES = 4
-_LATER = ["action", "state", "message", "warnings", "at"]
+_LATER = ["action", "state", "message", "warnings", "server_words", "about", "at"]
 
 
 class Notes:
@@ -78,6 +79,7 @@ class Notes:
         if not self._hold():
             raise LostClaim("the claim has passed to another worker")
         if self._waiting:
+            self._note_progress()
             first = self._first_place()
             Outcome.objects.bulk_create(
                 [self._row(name, first + number) for number, name in enumerate(self._waiting)],
@@ -87,6 +89,15 @@ class Notes:
             )
         self._waiting.clear()
         self._written_at = time.monotonic()
+
+    def _note_progress(self) -> None:
+        """Where a worker died of this step: an object that nobody had come to before is further than that."""
+        if not self._request.worker_deaths:
+            return
+        known = self._request.outcomes.filter(step=self._step, object__in=list(self._waiting)).count()
+        if known < len(self._waiting):
+            Request.objects.filter(pk=self._request.pk).update(worker_deaths=0)
+            self._request.worker_deaths = 0
 
     def _first_place(self) -> int:
         """After all that is written; what is written again keeps the place that it has."""
@@ -104,6 +115,8 @@ class Notes:
             state=outcome.state,
             message=outcome.message,
             warnings=list(outcome.warnings),
+            server_words=outcome.server_words,
+            about=ref_record(outcome.about or outcome.ref),
             at=at,
         )
 

@@ -64,8 +64,9 @@ def observe(deployment: BundleDeployment) -> None:
     changed = []
     for row in rows:
         health = found.get(ref_of(row), Health(HealthState.UNKNOWN, "was not answered"))
-        if (row.health, row.health_message) != (health.state, health.message):
-            row.health, row.health_message = health.state, health.message
+        found_now = (health.state, health.message, health.server_words)
+        if (row.health, row.health_message, row.health_words) != found_now:
+            row.health, row.health_message, row.health_words = found_now
             changed.append(row)
     _note(changed)
     problems = [problem] if problem else [f"the health check of {one} selects nothing" for one in unused(checks, found)]
@@ -78,7 +79,7 @@ def observe(deployment: BundleDeployment) -> None:
 def _note(rows: Sequence[InventoryItem]) -> None:
     """An apply may be at the same objects."""
     hold(InventoryItem.objects.filter(pk__in=[row.pk for row in rows]))
-    InventoryItem.objects.bulk_update(rows, ["health", "health_message"], batch_size=500)
+    InventoryItem.objects.bulk_update(rows, ["health", "health_message", "health_words"], batch_size=500)
 
 
 def summary(found: Mapping[ObjectRef, Health], problems: Sequence[str] = ()) -> Health:
@@ -162,7 +163,7 @@ def _write(row: BundleDeployment, state: HealthState, words: str) -> None:
             verb="deployment.health",
             actor=MACHINE,
             deployment=row,
-            facts={"from": was, "to": state, "words": words, "at": timezone.now().isoformat()},
+            facts={"from": was, "to": state, "why": words, "at": timezone.now().isoformat()},
         )
 
 
@@ -185,7 +186,7 @@ def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
     if is_late and revision.overdue_at is None:
         revision.overdue_at = now
         revision.save(update_fields=["overdue_at"])
-        facts = {"revision": revision.number, "minutes": minutes, "words": health.message, "at": now.isoformat()}
+        facts = {"revision": revision.number, "minutes": minutes, "why": health.message, "at": now.isoformat()}
         audit.record(verb="revision.overdue", actor=MACHINE, deployment=row, facts=facts)
     if revision.overdue_at is None:
         return ""

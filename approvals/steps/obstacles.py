@@ -5,7 +5,7 @@ All of it is waited for: nothing is touched before every object can be written, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from approvals.models import BundleDeployment, Finding, Request
@@ -18,7 +18,7 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import Forbidden, TryLater
 from provisioner.rbac import Subject
 from provisioner.review.preflight_text import as_yaml
-from provisioner.values import AccessRequest, Content, Plan
+from provisioner.values import AccessRequest, Content, ObjectRef, Plan
 
 # The finding of a report that lists the rules which the installing account lacks.
 LACKING = "PRE-RULES"
@@ -26,9 +26,16 @@ SHOWN = 10
 
 
 class Waiting(TryLater):
-    """Approved, but something has to be so before it may be applied; the words say what."""
+    """Approved, but something has to be so before it may be applied; the words say what.
+
+    `said` is what the API server said of which object.
+    """
 
     code = "waiting"
+
+    def __init__(self, message: str = "", *, said: Iterable[tuple[ObjectRef, str]] = ()) -> None:
+        super().__init__(message)
+        self.said = tuple(said)
 
 
 class Paused(Waiting):
@@ -68,7 +75,8 @@ def check_doable(
         _check_rights(request, api, content)
     if refused:
         words = "; ".join(f"{one.ref}: {one.problem}" for one in refused[:SHOWN])
-        raise Waiting(f"{len(refused)} of {len(planned.actions)} objects would be refused: {words}")
+        said = [(one.ref, one.server_words) for one in refused[:SHOWN] if one.server_words]
+        raise Waiting(f"{len(refused)} of {len(planned.actions)} objects would be refused: {words}", said=said)
 
 
 def check_constraints(request: Request, api: Api) -> None:
@@ -84,7 +92,8 @@ def without_lifted(plan: Plan) -> Plan:
     Those objects were never tried, so that each is tried right before it is written.
     """
     actions = tuple(
-        replace(one, problem="", problem_code="", is_proved=False) if one.problem else one for one in plan.actions
+        replace(one, problem="", problem_code="", server_words="", is_proved=False) if one.problem else one
+        for one in plan.actions
     )
     return replace(plan, actions=actions)
 

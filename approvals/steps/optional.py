@@ -15,7 +15,7 @@ from functools import partial
 from django.conf import settings
 from django.utils import timezone
 
-from approvals import store
+from approvals import instruments, store
 from approvals.access.port import connect
 from approvals.ledger import claims, optionals
 from approvals.ledger.claims import LostClaim
@@ -72,6 +72,7 @@ def take(deployment_id: int, worker: str) -> None:
         _create(Case(revision, service, worker), {optionals.ref_of(row).identity: row for row in rows})
     except LostClaim:
         logger.warning("another worker has taken over", extra={"deployment_id": deployment_id})
+        instruments.lost_claims.labels("deployment").inc()
     except PratiqueError as exc:
         optionals.wait(rows, str(exc), _again())
 

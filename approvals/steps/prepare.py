@@ -15,6 +15,7 @@ from approvals import access, store, wake
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.errors import CouldNotAsk
+from approvals.ledger import pivots
 from approvals.ledger.digests import subject_digest
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
@@ -25,9 +26,11 @@ from approvals.models import Request, Revision
 from approvals.steps import constraints, inventory
 from approvals.steps.sources import egress, limits, read_by, sources_of
 from approvals.steps.way_back import way_back
-from provisioner import pipeline, probes, render
+from provisioner import pipeline, render
+from provisioner.cluster import probing
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import (
+    BadHealthCheck,
     BadSource,
     BundleTooLarge,
     DigestMismatch,
@@ -53,7 +56,7 @@ class Prepared:
 
 def run(request: Request, worker: str) -> None:
     if request.purpose != Request.Purpose.DELETE:
-        probes.check_spec(request.spec)
+        _check_health_part(request)
     api = connect(request.deployment.cluster)
     check_cluster(request, api)
     check_requesters(request)
@@ -66,6 +69,8 @@ def run(request: Request, worker: str) -> None:
         previous=running_content(request),
         inventory=inventory.owned(request.deployment),
         as_account=inventory.installer_of(request.spec),
+        own_namespace=settings.PRATIQUE["NAMESPACE"],
+        installers=inventory.installers_on(request.deployment.cluster),
         allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]),
         options=inventory.plan_options(request),
         way_back=way_back(request, content),
@@ -75,6 +80,15 @@ def run(request: Request, worker: str) -> None:
     except DataError as exc:
         # The database's own words may quote what it was given, so that they are not passed on.
         raise InvalidManifest(UNKEEPABLE) from exc
+
+
+def _check_health_part(request: Request) -> None:
+    """Raise BadHealthCheck, and say so of the deployment as well: no request of this spec can be prepared."""
+    try:
+        probing.check_spec(request.spec)
+    except BadHealthCheck as exc:
+        pivots.note_problem(of=request, words=str(exc))
+        raise
 
 
 UNKEEPABLE = (
@@ -263,12 +277,12 @@ def _record(request: Request, prepared: Prepared) -> None:
 
 
 def _save_report(request: Request, round_number: int, report: Report) -> None:
-    counted = Counter(finding.severity for finding in report.findings)
+    counted = Counter(finding.severity for finding in report.public)
     body: dict[str, Any] = to_record(report)
     row = ReportRow.objects.create(
         request=request,
         round=round_number,
-        worst=min((it.severity for it in report.findings if it.is_new), key=lambda it: it.rank, default=Severity.SAFE),
+        worst=min((it.severity for it in report.public if it.is_new), key=lambda it: it.rank, default=Severity.SAFE),
         headline=list(report.headline),
         severities={str(severity): counted[severity] for severity in Severity},
         actions={str(action): count for action, count in report.plan.counts().items()},
@@ -287,5 +301,5 @@ def _save_report(request: Request, round_number: int, report: Report) -> None:
             fingerprint=finding.fingerprint,
             is_new=finding.is_new,
         )
-        for position, finding in enumerate(report.findings)
+        for position, finding in enumerate(report.public)
     )

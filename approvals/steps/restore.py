@@ -204,6 +204,7 @@ def _begin(request: Request, target: Target, worker: str) -> bool:
     Revision.objects.filter(pk=target.revision.pk).update(state=Revision.State.ACTIVE)
     facts = {"active_revision": target.revision, "health": "", "health_message": ""}
     BundleDeployment.objects.filter(pk=row.deployment_id).update(**facts)
+    claims.pardon(row.deployment_id)
     return True
 
 
@@ -224,7 +225,7 @@ def _finish(request: Request, target: Target, failed: list[Done]) -> None:
 def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any]) -> None:
     # Of what failed first: the request's own words and code may be about something that was waited for since.
     problem, code = f"{row.revision.message}; {words}", _code_of(row)
-    move(row, Event.FAIL, actor=MACHINE, facts={**facts, "problem": problem}, problem=problem, problem_code=code)
+    move(row, Event.FAIL, actor=MACHINE, facts={**facts, "why": problem}, problem=problem, problem_code=code)
     Revision.objects.filter(request=row).update(message=problem)
     pivots.follow_up(deployment)
 

@@ -70,7 +70,7 @@ def _is_who_reviewed(identity: Identity, review: Review) -> bool:
 def _objection(review: Review, request: Request) -> str:
     """Why a waiver does not count today; "" where it does."""
     if is_own(review, request):
-        return "they are among those who asked (S05)"
+        return "they are among those who asked"
     if review.user is None or not is_still_reviewer(review, request):
         return "they may no longer decide"
     permission = access.may_override(review.user, request.deployment, fresh=True)

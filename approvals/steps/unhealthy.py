@@ -98,7 +98,7 @@ def _begin(revision: Revision, problem: str) -> None:
         row,
         Event.RESTORE,
         actor=MACHINE,
-        facts={"revision": revision.number, "code": CODE, "problem": problem},
+        facts={"revision": revision.number, "code": CODE, "why": problem},
         problem_code=CODE,
         problem=problem,
         attempts=0,

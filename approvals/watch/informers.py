@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from django.db import OperationalError, close_old_connections
 from django.utils import timezone
 
-from approvals import wake
+from approvals import instruments, wake
 from approvals.access.port import connect
 from approvals.ledger import drifts
 from approvals.models import Cluster, InventoryItem
+from approvals.watch.hearing import hear
 from approvals.watch.optional import Appearances
 from approvals.watch.scopes import Row, Scope, managed, scopes_of, state_of
 from provisioner.cluster.answers import Watch, WatchType
@@ -138,11 +139,13 @@ class Informer:
                 self.version = ""
                 self.stop.wait(random.uniform(0, MOST_JITTER_SECONDS))  # noqa: S311 - spreads load, keeps no secret
             except Forbidden as exc:
-                logger.info("may not watch", extra={"scope": str(self.scope), "error": str(exc)})
+                logger.info("may not watch", extra={"scope": str(self.scope), "code": exc.code})
                 self.is_refused = True
                 break
             except (PratiqueError, OperationalError) as exc:
-                logger.warning("a watch broke off", extra={"scope": str(self.scope), "error": str(exc)})
+                instruments.watch_breaks.labels(self.cluster.name).inc()
+                code = exc.code if isinstance(exc, PratiqueError) else type(exc).__name__
+                logger.warning("a watch broke off", extra={"scope": str(self.scope), "code": code})
                 if isinstance(exc, OperationalError):
                     self.book.doubt()
                     self.version = ""
@@ -182,6 +185,7 @@ class Informer:
             watch.close()
         try:
             for event in watch:
+                hear(self.cluster.name, event)
                 if event.type is not WatchType.BOOKMARK:
                     is_gone = event.type is WatchType.DELETED
                     self.tell([(_name(event.object), GONE if is_gone else fingerprint(event.object))])
@@ -221,7 +225,7 @@ class Informers:
                 drifts.stir({one for informer in self.running.values() for one in informer.book.take_stirred()})
                 self._appearances.look(time.monotonic())
             except OperationalError as exc:
-                logger.warning("the database does not answer", extra={"error": str(exc)})
+                logger.warning("the database does not answer", extra={"error": type(exc).__name__})
             stop.wait(REFRESH_SECONDS)
         for informer in self.running.values():
             informer.end()

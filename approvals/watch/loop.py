@@ -17,9 +17,12 @@ from typing import Any
 from django.db import DataError, OperationalError, close_old_connections
 from django.utils import timezone
 
+from approvals import instruments
 from approvals.access.port import connect
 from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
+from approvals.watch import skipping
+from approvals.watch.hearing import hear
 from approvals.watch.informers import Informers
 from provisioner.cluster.answers import WatchType
 from provisioner.cluster.api import Cluster as Api
@@ -81,23 +84,33 @@ def _watch(cluster: Cluster, stop: threading.Event) -> None:
     while not stop.is_set():
         close_old_connections()
         try:
+            cluster.refresh_from_db()  # it may have been given another kubeconfig, because of what was wrong
             api = connect(cluster)
-            note_contact(cluster, api)
-            resource = _resource(api)
-            version = take_list(cluster, api, resource)
+            resource, version = _begin(cluster, api)
             wait = 1.0
             while not stop.is_set():
                 version = follow(cluster, api, resource, version, stop)
         except Expired:
             continue
         except OperationalError as exc:
-            logger.warning("the database does not answer", extra={"cluster": cluster.name, "error": str(exc)})
+            logger.warning("the database does not answer", extra={"cluster": cluster.name, "error": type(exc).__name__})
             stop.wait(wait)
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         except PratiqueError as exc:
-            _note_problem(cluster, str(exc))
+            instruments.watch_breaks.labels(cluster.name).inc()
+            _note_problem(cluster, str(exc), exc.code)
             stop.wait(wait)
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
+
+
+def _begin(cluster: Cluster, api: Api) -> tuple[Resource, str]:
+    """See everything once; returns what to watch, and from which version on."""
+    note_contact(cluster, api)
+    skipping.skip_what_killed(cluster)
+    resource = _resource(api)
+    version = take_list(cluster, api, resource)
+    skipping.note_all_seen(cluster)
+    return resource, version
 
 
 def note_contact(cluster: Cluster, api: Api) -> None:
@@ -132,6 +145,7 @@ def follow(cluster: Cluster, api: Api, resource: Resource, version: str, stop: t
             if stop.is_set():
                 break
             close_old_connections()
+            hear(cluster.name, event)
             version = event.resource_version or version
             if event.type == WatchType.DELETED:
                 pivots.forget(cluster=cluster, uid=event.object["metadata"]["uid"])
@@ -146,25 +160,32 @@ def follow(cluster: Cluster, api: Api, resource: Resource, version: str, stop: t
 def _see(cluster: Cluster, obj: Mapping[str, Any]) -> None:
     """Copy one object. One that the database cannot keep, as for a NUL in a text, must not hide all the others."""
     name = obj["metadata"]["name"]
-    authors.await_one(cluster=cluster, name=name)
+    if skipping.is_skipped(cluster, obj):
+        _note_problem(cluster, f"BundleDeployment {name} is left aside: {skipping.WORDS}", "killed-the-watch")
+        return
     try:
-        pivots.see(cluster=cluster, obj=obj, writer=None)
+        with skipping.noted(cluster, obj):
+            authors.await_one(cluster=cluster, name=name)
+            pivots.see(cluster=cluster, obj=obj, writer=None)
     except (DataError, UnicodeError) as exc:
         # The database's own words may quote what it was given.
         words = (
             f"BundleDeployment {name} is left aside: the database cannot keep it ({type(exc).__name__}, as for a NUL)"
         )
-        _note_problem(cluster, words)
+        _note_problem(cluster, words, "not-storable")
 
 
 def _resource(api: Api) -> Resource:
     resource = api.resource_of(GROUP, VERSION, KIND)
     if resource is None:
         api.forget_discovery()
-        raise UnknownKind(f"the cluster serves no {KIND}: kubectl apply --server-side -f deploy/crds")
+        raise UnknownKind(
+            f"the cluster serves no {KIND}: pratique-manage cluster_manifests | kubectl apply --server-side -f -"
+        )
     return resource
 
 
-def _note_problem(cluster: Cluster, problem: str) -> None:
-    logger.warning("cluster trouble", extra={"cluster": cluster.name, "problem": problem})
+def _note_problem(cluster: Cluster, problem: str, code: str) -> None:
+    """Keep it for the cluster's page. The log gets the code only: the words may be those of the server (S27)."""
+    logger.warning("cluster trouble", extra={"cluster": cluster.name, "code": code})
     Cluster.objects.filter(pk=cluster.pk).update(problem=problem)

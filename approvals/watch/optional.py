@@ -44,6 +44,6 @@ class Appearances:
             self._api = self._api or connect(self.cluster)
             return self._api.resource_of(group, version, kind) is not None
         except PratiqueError as exc:
-            logger.info("could not see which APIs there are", extra={"cluster": self.cluster.name, "error": str(exc)})
+            logger.info("could not see which APIs there are", extra={"cluster": self.cluster.name, "code": exc.code})
             self._api = None
             return False

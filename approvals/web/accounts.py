@@ -12,18 +12,25 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
 from approvals import services
-from approvals.errors import Refused
-from approvals.models import Cluster
+from approvals.errors import NotAllowed, Refused, TooManyAttempts
+from approvals.limits import PASSWORD, Attempt, client_address
 from approvals.web.doors import only_by_form
+from approvals.web.errors import with_retry
 from approvals.web.rendering import THEME_COOKIE, THEMES, page
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
-THEME_SECONDS = 365 * 86400
+REMEMBER_SECONDS = 365 * 86400
+CLUSTER_COOKIE = "cluster"
 FAILED = "This name and password do not fit."
+LOCKED = (
+    "Too many attempts with this name failed from your address. Try again in {minutes} minutes; from elsewhere, or with"
+    " another name, nothing is locked."
+)
 
 
 class TokenForm(forms.Form):
-    cluster = forms.ModelChoiceField(Cluster.objects.all(), to_field_name="name", empty_label=None)
+    # Typed, not chosen: strangers are not told which clusters there are.
+    cluster = forms.CharField(max_length=63, widget=forms.TextInput(attrs={"autocomplete": "on"}))
     token = forms.CharField(max_length=20_000, widget=forms.PasswordInput(attrs={"autocomplete": "off"}))
 
 
@@ -38,7 +45,7 @@ class PasswordForm(forms.Form):
 def sign_in(http: HttpRequest) -> HttpResponse:
     """With a Kubernetes token of one cluster, or with a local account. Either way a new session begins."""
     if http.method == "GET":
-        return _form(http, TokenForm(), PasswordForm())
+        return _form(http, _token_form(http), PasswordForm())
     if http.POST.get("with") == "token":
         return _with_token(http, TokenForm(http.POST))
     return _with_password(http, PasswordForm(http.POST))
@@ -56,9 +63,7 @@ def choose_theme(http: HttpRequest) -> HttpResponse:
     answer = redirect(_target(http))
     theme = http.POST.get("theme", "")
     if theme in THEMES:
-        answer.set_cookie(
-            THEME_COOKIE, theme, max_age=THEME_SECONDS, httponly=True, samesite="Lax", secure=settings.PRATIQUE["HTTPS"]
-        )
+        _remember(answer, THEME_COOKIE, theme)
     else:
         answer.delete_cookie(THEME_COOKIE)
     return answer
@@ -68,26 +73,53 @@ def _with_token(http: HttpRequest, form: TokenForm) -> HttpResponse:
     if not form.is_valid():
         return _form(http, form, PasswordForm(), status=422)
     try:
-        user = services.sign_in_with_token(cluster=form.cleaned_data["cluster"], token=form.cleaned_data["token"])
+        user = services.sign_in_with_token(**form.cleaned_data, address=client_address(http))
     except Refused as refusal:
         form.add_error("token", str(refusal))
-        return _form(http, form, PasswordForm(), status=refusal.status)
-    return _enter(http, user)
+        return with_retry(_form(http, form, PasswordForm(), status=refusal.status), refusal)
+    answer = _enter(http, user)
+    _remember(answer, CLUSTER_COOKIE, form.cleaned_data["cluster"])
+    return answer
 
 
 def _with_password(http: HttpRequest, form: PasswordForm) -> HttpResponse:
     if not form.is_valid():
-        return _form(http, TokenForm(), form, status=422)
-    user = authenticate(http, **form.cleaned_data)
-    if not isinstance(user, User):
-        form.add_error(None, FAILED)
-        return _form(http, TokenForm(), form, status=403)
+        return _form(http, _token_form(http), form, status=422)
+    attempt = Attempt(PASSWORD, client_address(http), form.cleaned_data["username"])
+    try:
+        attempt.begin()
+        user = _authenticated(http, form)
+    except Refused as refusal:
+        form.add_error(None, str(refusal))
+        return with_retry(_form(http, _token_form(http), form, status=refusal.status), refusal)
+    attempt.succeed()
     return _enter(http, user)
+
+
+def _authenticated(http: HttpRequest, form: PasswordForm) -> User:
+    """Raises NotAllowed, and TooManyAttempts where django-axes has locked this name for this address."""
+    user = authenticate(http, **form.cleaned_data)
+    if isinstance(user, User):
+        return user
+    if getattr(http, "axes_locked_out", False):
+        seconds = int(settings.AXES_COOLOFF_TIME.total_seconds())
+        raise TooManyAttempts(LOCKED.format(minutes=seconds // 60), retryAfter=seconds)
+    raise NotAllowed(FAILED)
 
 
 def _enter(http: HttpRequest, user: User) -> HttpResponse:
     login(http, user, backend=BACKEND)
     return redirect(_target(http))
+
+
+def _token_form(http: HttpRequest) -> TokenForm:
+    """Empty, but for the cluster where this browser signed in last."""
+    return TokenForm(initial={"cluster": http.COOKIES.get(CLUSTER_COOKIE, "")})
+
+
+def _remember(answer: HttpResponse, cookie: str, value: str) -> None:
+    is_secure = settings.PRATIQUE["HTTPS"]
+    answer.set_cookie(cookie, value, max_age=REMEMBER_SECONDS, httponly=True, samesite="Lax", secure=is_secure)
 
 
 def _target(http: HttpRequest) -> str:

@@ -16,7 +16,7 @@ from approvals.selectors import lists
 from approvals.selectors import revisions as known_revisions
 from approvals.web.deployment_form import NewForm, SpecForm, initial_of
 from approvals.web.doors import of_deployment, only_by_form, person, readable, signed_in
-from approvals.web.drifts import shown_drifts
+from approvals.web.drifts import shown_drifts, with_health_words
 from approvals.web.rendering import page
 
 ROWS = 50
@@ -183,7 +183,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "history": lists.requests_of(deployment=deployment, limit=HISTORY),
         "revisions": lists.revisions(deployment=deployment, limit=HISTORY),
         "health": lists.inventory_health(deployment=deployment),
-        "rows": Paginator(rows, OBJECTS).get_page(http.GET.get("page")),
+        "rows": with_health_words(person(http), deployment, Paginator(rows, OBJECTS).get_page(http.GET.get("page"))),
         "search": search,
         "wanted_health": wanted_health,
         "rights": rights,

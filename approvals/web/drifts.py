@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.paginator import Page
 from django.utils import timezone
 
-from approvals.access.sight import Sight
-from approvals.models import BundleDeployment, Drift
+from approvals.access.sight import Sight, without_values
+from approvals.models import BundleDeployment, Drift, InventoryItem
 from approvals.selectors import drift as selectors
+from provisioner.values import ObjectRef
 
 # Kubernetes is asked this often for one page; of what is left no values are shown.
 MAX_ASKED = 30
@@ -30,9 +32,26 @@ class ShownDrift:
 def shown_drifts(user: User, deployment: BundleDeployment) -> list[ShownDrift]:
     rows = selectors.drifts(deployment=deployment, now=timezone.now())[:ROWS]
     sight = Sight(user, deployment.cluster, limit=MAX_ASKED)
-    return [_shown(row, may_see=not row.fields or bool(sight.may_see(selectors.ref_of(row)))) for row in rows]
+    return [_shown(row, may_see=_tells_nothing(row) or bool(sight.may_see(selectors.ref_of(row)))) for row in rows]
+
+
+def with_health_words(user: User, deployment: BundleDeployment, rows: Page[InventoryItem]) -> Page[InventoryItem]:
+    """The rows, not saved, with what their objects say of themselves only where the viewer may get these."""
+    sight = Sight(user, deployment.cluster, limit=MAX_ASKED)
+    for row in rows:
+        if row.health_words and not sight.may_see(ref_of(row)):
+            row.health_words = ""
+    return rows
+
+
+def ref_of(row: InventoryItem) -> ObjectRef:
+    return ObjectRef(row.group, row.version, row.kind, row.namespace, row.name)
+
+
+def _tells_nothing(row: Drift) -> bool:
+    return not row.fields and not row.server_words
 
 
 def _shown(row: Drift, *, may_see: bool) -> ShownDrift:
-    fields = row.fields if may_see else [{**field, "expected": "", "found": ""} for field in row.fields]
+    fields = row.fields if may_see else [without_values(field) for field in row.fields]
     return ShownDrift(row, fields, not may_see)

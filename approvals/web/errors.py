@@ -14,7 +14,7 @@ TITLES = {
     404: "There is no such page",
     409: "This has changed since you opened it",
     422: "Something is missing or wrong",
-    429: "Too many at once",
+    429: "Too much, or too often",
     503: "The cluster could not be asked",
 }
 
@@ -29,7 +29,14 @@ def refused(http: HttpRequest, refusal: Refused) -> HttpResponse:
         "back": "" if is_read(http) else page_above(http),
         "request_id": request_id(),
     }
-    return page(http, "refused.html", facts, status=refusal.status)
+    return with_retry(page(http, "refused.html", facts, status=refusal.status), refusal)
+
+
+def with_retry(answer: HttpResponse, refusal: Refused) -> HttpResponse:
+    """`answer`, which says in Retry-After when to come again, if the refusal knows."""
+    if "retryAfter" in refusal.facts:
+        answer["Retry-After"] = str(refusal.facts["retryAfter"])
+    return answer
 
 
 def forbidden(http: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -43,14 +43,14 @@ def rights(http: HttpRequest, request: Request) -> HttpResponse:
 def schemas(http: HttpRequest, request: Request) -> HttpResponse:
     """One custom resource definition, `?crd=`, with the changed branches of each version; the worst by default."""
     user, cluster = person(http), request.deployment.cluster
-    shown, _ = visible_report(user, cluster, _report_or_404(request), kinds=SCHEMAS)
+    shown, hidden = visible_report(user, cluster, _report_or_404(request), kinds=SCHEMAS)
     by_name = {planned.ref.name: planned for planned in crds_of(shown)}
     name = http.GET.get("crd") or next(iter(by_name), "")
     if name and name not in by_name:
         raise Http404
     planned = by_name.get(name)
     permission = Permission(True, "the object is new")
-    if planned and planned.before is not None:
+    if planned and planned.ref in hidden:
         permission = access.may_see_object(user, cluster, planned.ref)
     picture = picture_of(shown, planned) if planned and permission.allowed else None
     facts = {"item": request, "names": list(by_name), "picture": picture, "chosen": name, "permission": permission}

@@ -15,6 +15,7 @@ from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_safe
 
 from approvals import services
+from approvals.access.sight import Sight, is_private, said_of, show_words
 from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
 from approvals.lifecycle import SETTLED, State
 from approvals.models import Outcome, Report, Request, Review
@@ -24,7 +25,7 @@ from approvals.web.deciding import Form, Written, form_of, written_in
 from approvals.web.doors import of_request, only_by_form, person
 from approvals.web.rendering import page
 from approvals.web.sharing import shared_html
-from approvals.web.sight import ShownReport
+from approvals.web.sight import MAX_ASKED, ShownReport
 from approvals.web.sight import show_object as sight_of
 from approvals.web.waivers import typed_in
 
@@ -48,7 +49,7 @@ def progress(http: HttpRequest, request: Request) -> HttpResponse:
     """
     seen = http.GET.get("seen", "")
     has_moved = bool(seen) and seen != _mark(request)
-    answer = page(http, "_progress.html", {**_progress(request), "has_moved": has_moved, "seen": seen})
+    answer = page(http, "_progress.html", {**_progress(http, request), "has_moved": has_moved, "seen": seen})
     may_be_writing = seen.startswith(State.IN_REVIEW) and not request.reviews.filter(user=person(http)).exists()
     if has_moved and not may_be_writing:
         answer["HX-Refresh"] = "true"
@@ -113,10 +114,11 @@ def objects(http: HttpRequest, request: Request) -> HttpResponse:
 @of_request
 def show_object(http: HttpRequest, request: Request, position: int) -> HttpResponse:
     """What changes in one object; the lines alone where htmx asks for them."""
-    actions = _report_or_404(request).body["plan"]["actions"]
+    report = _report_or_404(request)
+    actions = report.body["plan"]["actions"]
     if position >= len(actions):
         raise Http404
-    shown = sight_of(person(http), request.deployment.cluster, actions[position])
+    shown = sight_of(person(http), request.deployment.cluster, report, actions[position])
     is_fragment = bool(http.headers.get("HX-Request"))
     template = "_object.html" if is_fragment else "request_object.html"
     return page(http, template, {"item": request, "shown": shown})
@@ -134,7 +136,7 @@ def _whole(http: HttpRequest, request: Request, written: Written | None = None) 
         "timeline": pages.timeline_of(request),
         "totals": pages.severity_totals(report) if report else [],
         **findings.choices(),
-        **_progress(request),
+        **_progress(http, request),
         **_report(http, request, report, form),
     }
     return page(http, "request.html", facts, status=422 if written else 200)
@@ -157,19 +159,25 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: Fo
 
 
 def _rows(report: Report) -> list[tuple[int, Mapping[str, Any]]]:
-    """Every planned action that does something, with its position in the plan."""
-    numbered = enumerate(report.body["plan"]["actions"])
+    """Every planned action that does something, with its position in the plan, as everybody may know it."""
+    numbered = enumerate(_public(one) for one in report.body["plan"]["actions"])
     return [(position, action) for position, action in numbered if action["action"] != "none" or action["problem"]]
 
 
-def _progress(request: Request) -> dict[str, Any]:
-    outcomes = list(request.outcomes.order_by("-position")[:MAX_OUTCOMES])
+def _public(action: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**action, "problem": "", "isProved": True} if is_private(action) else action
+
+
+def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:
+    sight = Sight(person(http), request.deployment.cluster, limit=MAX_ASKED)
+    outcomes = [show_words(sight, one) for one in request.outcomes.order_by("-position")[:MAX_OUTCOMES]]
     step = Outcome.Step.RESTORE if request.state == State.RESTORING else Outcome.Step.APPLY
     counted = Counter(request.outcomes.filter(step=step).values_list("state", flat=True))
     approvals = request.reviews.filter(round=request.round, decision="Approve", policy=None).count()
     report = Report.objects.filter(request=request, round=request.round).defer("body").first()
     return {
         "item": request,
+        "said": said_of(sight, request) if request.problem else [],
         "outcomes": outcomes,
         "done": sum(counted.values()),
         "failures": counted["failed"],

@@ -8,17 +8,16 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from approvals.access.sight import EXISTS, Sight, reference
+from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, key_of, reference, withheld
 from approvals.models import Cluster, Report, Request
 from provisioner.review.as_html import as_html
 from provisioner.review.difference import mask_secret
 from provisioner.review.record import from_record
-from provisioner.values import Finding, GroupKind, ObjectRef, PlannedAction
+from provisioner.values import GroupKind, ObjectRef, PlannedAction
 from provisioner.values import Report as ReportValue
 
 # Kubernetes is asked at most this often for one file.
 MAX_ASKED = 300
-_SECRET = ("", "Secret")
 
 
 def shared_html(user: User, request: Request, report: Report) -> str:
@@ -50,30 +49,45 @@ def visible_report(
 
     Only objects of these `kinds` are asked about where any is named: nothing of others may then be shown.
     """
-    whole = from_record(report.body)
-    hidden = _hidden(user, cluster, report.body, kinds)
-    identities = {ref.identity for ref in hidden}
-    findings = tuple(
-        _without_values(one) if one.ref and one.ref.identity in identities else one for one in whole.findings
+    body: Mapping[str, Any] = report.body
+    sight = ReportSight(Sight(user, cluster, limit=MAX_ASKED), body)
+
+    def is_asked(ref: Record | None) -> bool:
+        return not kinds or (ref is not None and reference(ref).group_kind in kinds)
+
+    actions = body["plan"]["actions"]
+    hidden = frozenset(
+        reference(one["ref"])
+        for one in actions
+        if is_asked(one["ref"]) and exists(one) and not sight.may_see(one["ref"])
     )
-    actions = tuple(_masked(one) for one in whole.plan.actions)
-    return replace(whole, findings=findings, plan=replace(whole.plan, actions=actions)), hidden
+    there = {key_of(one["ref"]) for one in actions if exists(one)}
+    seen = {
+        **body,
+        "findings": [_finding(sight, one, is_asked(one["ref"]), there) for one in body["findings"]],
+        "private": [] if kinds else sight.private(body),
+        "plan": {**body["plan"], "actions": [_action(sight, one, is_asked(one["ref"])) for one in actions]},
+    }
+    whole = from_record(seen)
+    planned = tuple(_masked(one) for one in whole.plan.actions)
+    return replace(whole, plan=replace(whole.plan, actions=planned)), hidden
 
 
-def _hidden(
-    user: User, cluster: Cluster, body: Mapping[str, Any], kinds: Collection[GroupKind]
-) -> frozenset[ObjectRef]:
-    """Live objects of the plan that this user may not get."""
-    sight = Sight(user, cluster, limit=MAX_ASKED)
-    live = [reference(one["ref"]) for one in body["plan"]["actions"] if one["before"] is not None]
-    return frozenset(ref for ref in live if (not kinds or ref.group_kind in kinds) and not sight.may_see(ref))
+def _finding(sight: ReportSight, finding: Record, is_asked: bool, there: Collection[tuple[str, ...]]) -> Record:
+    """Where nobody asked about its object, only what is said of no live one."""
+    if is_asked:
+        return sight.finding(finding)
+    is_live = bool(finding["ref"]) and key_of(finding["ref"]) in there
+    return withheld(finding) if is_live or finding["serverWords"] else finding
 
 
-def _without_values(finding: Finding) -> Finding:
-    """The `hidden` evidence says why nothing else is there."""
-    unseen = replace(finding, evidence={"hidden": EXISTS})
-    is_secret = finding.ref is not None and (finding.ref.group, finding.ref.kind) == _SECRET
-    return replace(unseen, rule="", message=EXISTS, path=()) if is_secret else unseen
+def _action(sight: ReportSight, planned: Record, is_asked: bool) -> Record:
+    if is_asked:
+        shown = sight.action(planned)
+    else:
+        shown = hidden_action(planned) if exists(planned) else {**planned, "serverWords": "", "warnings": []}
+    # Of a hidden object this page says only that it exists, so that what is planned need not be hidden from it.
+    return {**shown, "action": planned["action"]}
 
 
 def _masked(planned: PlannedAction) -> PlannedAction:

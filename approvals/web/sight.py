@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from approvals import access
 from approvals.access import Permission
-from approvals.access.sight import EXISTS, Record, Sight, is_secret, key_of, reference, withheld
+from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, key_of, reference, withheld
 from approvals.models import Cluster, Report
 from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
 from approvals.web.grid import Grid, grids
@@ -92,21 +92,24 @@ class ShownSection:
 
 @dataclass(frozen=True, slots=True)
 class ShownObject:
-    """One planned action with its lines; `permission` says whether the live values may be seen."""
+    """One planned action with its lines, without what the viewer may not see.
+
+    `permission` says whether that is the live object's values; `private` are findings about somebody else's object.
+    """
 
     record: Record
     permission: Permission
     lines: list[DiffLine]
+    private: list[Record] = field(default_factory=list)
 
 
 class ShownReport:
     """One report as one viewer sees it."""
 
     def __init__(self, user: User, cluster: Cluster, report: Report) -> None:
-        self._sight = Sight(user, cluster, limit=MAX_ASKED, widest_first=False)
+        self._sight = ReportSight(Sight(user, cluster, limit=MAX_ASKED, widest_first=False), report.body)
         self._actions = actions = report.body["plan"]["actions"]
         self._positions = {key_of(action["ref"]): position for position, action in enumerate(actions)}
-        self._live = {key_of(action["ref"]) for action in actions if action["before"] is not None}
 
     def section(self, section: ReportSection) -> ShownSection:
         shown, known = (
@@ -146,7 +149,7 @@ class ShownReport:
         if position is None or not record["path"]:
             return []
         action = self._actions[position]
-        if action["before"] is not None and self._why_hidden(action["ref"]):
+        if exists(action) and not self._sight.may_see(action["ref"]):
             return []
         version = str(record["evidence"].get("version") or "")
         return concerned_lines(action["before"], action["after"], tuple(record["path"]), version)
@@ -154,14 +157,9 @@ class ShownReport:
     def _sentence(self, record: Record) -> ShownFinding:
         ref = record["ref"]
         position = self._positions.get(key_of(ref)) if ref else None
-        is_live = bool(ref) and key_of(ref) in self._live
-        hidden = self._why_hidden(ref) if is_live and (record["evidence"] or is_secret(ref)) else ""
+        hidden = self._sight.why_hidden(record)
         record = withheld(record, hidden) if hidden else record
         return ShownFinding(record, hidden, position, explanation(record["rule"], record["evidence"]), [])
-
-    def _why_hidden(self, ref: Record) -> str:
-        may_see = self._sight.may_see(reference(ref))
-        return "see the object" if may_see is None else "" if may_see else EXISTS
 
 
 def _picture(record: Record) -> Picture | None:
@@ -175,10 +173,14 @@ def _picture(record: Record) -> Picture | None:
     return None
 
 
-def show_object(user: User, cluster: Cluster, action: Record) -> ShownObject:
-    """The lines in which an object changes; none where the viewer may not get the live object."""
-    if action["before"] is None:
-        return ShownObject(action, Permission(True, "the object is new"), diff_lines(None, action["after"]))
+def show_object(user: User, cluster: Cluster, report: Report, action: Record) -> ShownObject:
+    """The lines in which an object changes, and what the API server says of it, as far as the viewer may get it."""
+    if not exists(action):
+        lines = diff_lines(None, action["after"])
+        shown = ReportSight(Sight(user, cluster, limit=1, widest_first=False), report.body).action(action)
+        return ShownObject(shown, Permission(True, "the object is new"), lines)
     permission = access.may_see_object(user, cluster, reference(action["ref"]))
-    lines = diff_lines(action["before"], action["after"]) if permission.allowed else []
-    return ShownObject(action, permission, lines)
+    if not permission.allowed:
+        return ShownObject(hidden_action(action), permission, [])
+    about = [one for one in report.body["private"] if key_of(one["ref"]) == key_of(action["ref"])]
+    return ShownObject(action, permission, diff_lines(action["before"], action["after"]), about)

@@ -14,6 +14,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from approvals import audit
 from approvals.models import Review
 from approvals.selectors.pages import version_words
 from approvals.web.sight import ShownFinding
@@ -161,6 +162,12 @@ def facts(value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value)
     is_long = any(isinstance(one, list | Mapping) for one in value)
     return ("\n" if is_long else ", ").join(facts(one) for one in value)
+
+
+@register.filter
+def public_facts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an audit entry without words that were written before those of the cluster were kept apart."""
+    return audit.public_facts(values)
 
 
 @register.filter

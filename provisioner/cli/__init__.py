@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
 from provisioner.cli.permissions import COMMANDS as PERMISSIONS
@@ -27,8 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         return int(options.run(options))
-    except (PratiqueError, Usage) as exc:
-        _complain(options, str(exc), exc.code if isinstance(exc, PratiqueError) else "")
+    except PratiqueError as exc:
+        _complain(options, exc.in_full, exc.code)
+    except Usage as exc:
+        _complain(options, str(exc), "")
     except BrokenPipeError:  # whoever read stdout is gone
         print(f"pratique {options.command}: nobody reads the answer", file=sys.stderr)
     except OSError as exc:
@@ -49,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pratique", description="See what a bundle would do to a cluster, before it does."
     )
+    parser.add_argument("--version", action="version", version=f"pratique {metadata.version('pratique')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         sub = commands.add_parser(

@@ -7,12 +7,12 @@ Every call is bounded in time and bytes, and every failure is one of provisioner
 from __future__ import annotations
 
 import math
-import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
+import urllib3
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config.config_exception import ConfigException
@@ -21,8 +21,10 @@ from kubernetes.config.kube_config import load_kube_config_from_dict
 
 from provisioner.cluster.answers import Applied, Excerpt, Snapshot, Watch, named
 from provisioner.cluster.discovery import AGGREGATED, Discovery, Resource, Served
+from provisioner.cluster.exchanges import Observer, unobserved
 from provisioner.cluster.failures import Doing
 from provisioner.cluster.kubeconfig import asks_for_credentials, read_kubeconfig
+from provisioner.cluster.tls import Certificates, tls_context, without_certificates
 from provisioner.cluster.transport import APPLY, MERGE, Answer, Call, Transport
 from provisioner.errors import (
     AlreadyExists,
@@ -67,45 +69,54 @@ class Cluster:
         context: str = "",
         timeout_seconds: float = TIMEOUT_SECONDS,
         trusted: bool = False,
+        observe: Observer = unobserved,
     ) -> Self:
-        """A connection by the text (or the parsed form) of a kubeconfig.
+        """A connection by the text (or the parsed form) of a kubeconfig; `observe` is told of every call.
 
-        Raises BadSource where it cannot be used, or where it is not `trusted` and reaches outside itself (S19), and
-        Unreachable where what it names gives no credentials now.
+        Who answers is always checked. Raises BadSource where it cannot be used, or where it is not `trusted` and
+        reaches outside itself (S19), and Unreachable where what it names gives no credentials now.
         """
         document = read_kubeconfig(kubeconfig, context=context, trusted=trusted)
+        certificates = Certificates.inline(document)
         configuration = Configuration()
         try:
             load_kube_config_from_dict(  # type: ignore[no-untyped-call]  # the client is not typed here
-                document, client_configuration=configuration, persist_config=False
+                without_certificates(document), client_configuration=configuration, persist_config=False
             )
         except (ConfigException, ValueError, TypeError, KeyError) as exc:
             raise BadSource(f"kubeconfig: cannot be used ({type(exc).__name__})") from exc.with_traceback(None)
         if asks_for_credentials(document) and not (configuration.api_key or configuration.cert_file):
             # The client logs it and would go on as nobody.
             raise Unreachable("kubeconfig: the command or file that it names gave no credentials")
-        return cls._over(configuration, timeout_seconds)
+        return cls._over(configuration, certificates, timeout_seconds, observe, trusted=trusted)
 
     @classmethod
-    def in_cluster(cls, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Self:
+    def in_cluster(cls, *, timeout_seconds: float = TIMEOUT_SECONDS, observe: Observer = unobserved) -> Self:
         """A connection as the ServiceAccount of the pod that we run in."""
         configuration = Configuration()
         try:
             load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # not typed
         except ConfigException as exc:
             raise BadSource(f"not in a pod with a ServiceAccount: {exc}") from exc
-        return cls._over(configuration, timeout_seconds)
+        return cls._over(configuration, Certificates(), timeout_seconds, observe, trusted=False)
 
     @classmethod
-    def _over(cls, configuration: Configuration, timeout_seconds: float) -> Self:
+    def _over(
+        cls,
+        configuration: Configuration,
+        certificates: Certificates,
+        timeout_seconds: float,
+        observe: Observer,
+        *,
+        trusted: bool,
+    ) -> Self:
         configuration.connection_pool_maxsize = POOL_SIZE
         configuration.keep_alive = True  # else what a network forgets in silence is noticed by a timeout
         try:
-            _check_certificates(configuration)
-            pool = RESTClientObject(configuration).pool_manager
+            pool = _pool(configuration, certificates, trusted=trusted)
         except (OSError, ValueError) as exc:
             raise BadSource(f"kubeconfig: its certificates cannot be used ({type(exc).__name__})") from exc
-        transport = Transport(pool, configuration.host, _Credentials(configuration), timeout_seconds)
+        transport = Transport(pool, configuration.host, _Credentials(configuration), timeout_seconds, observe)
 
         def fetch(path: str) -> dict[str, Any]:
             return transport.send(Call("GET", path, Doing("read", path), accept=AGGREGATED), None).body
@@ -292,12 +303,15 @@ class Cluster:
         path = resource.path(ref.namespace)
         return named(self._send(Call("POST", path, _doing("create", ref), query, obj)).body, resource)
 
-    def replace(self, obj: JsonObject, *, field_manager: str = "pratique", dry_run: bool = False) -> dict[str, Any]:
+    def replace(
+        self, obj: JsonObject, *, field_manager: str = "pratique", dry_run: bool = False, subresource: str = ""
+    ) -> dict[str, Any]:
         """PUT. The object's resourceVersion, if stated, must still be the live one (PreconditionFailed)."""
         ref = ObjectRef.of(obj)
         resource = self._resource(ref)
         query = _write_query(field_manager, dry_run)
-        return named(self._send(Call("PUT", _path(resource, ref), _doing("replace", ref), query, obj)).body, resource)
+        path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
+        return named(self._send(Call("PUT", path, _doing("replace", ref), query, obj)).body, resource)
 
     def apply(
         self,
@@ -310,23 +324,27 @@ class Cluster:
     ) -> Applied:
         """Server-side apply, strictly validated.
 
-        `force` takes the fields of `obj`, and no others, from whoever owns them: for correct.py only.
+        `force` takes the fields of `obj`, and no others, from whoever owns them: for drift correction (correct.py) and
+        for mirrors, which are nobody else's.
 
         Preconditions travel in the object: `metadata.resourceVersion` of MUST_NOT_EXIST creates only (AlreadyExists),
         `metadata.uid` and any other resourceVersion must be the live ones (PreconditionFailed). Raises FieldConflict
-        naming manager and field where somebody else owns a field with another value.
+        naming the field where somebody else owns a field with another value; who, is in its `server_words`.
         """
         ref = ObjectRef.of(obj)
         resource = self._resource(ref)
         query = {**_write_query(field_manager, dry_run), "force": "true" if force else "false"}
         path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
-        call = Call("PATCH", path, _doing("apply", ref), query, obj, APPLY)
+        call = Call("PATCH", path, _doing("apply", ref, obj), query, obj, APPLY)
         try:
             answer = self._send(call)
         except PreconditionFailed as exc:
             if (obj.get("metadata") or {}).get("resourceVersion") != MUST_NOT_EXIST:
                 raise
-            raise AlreadyExists(f"{ref} exists already", status=409, reason=exc.reason, details=exc.details) from exc
+            words = f"{ref} exists already"
+            raise AlreadyExists(
+                words, status=409, reason=exc.reason, details=exc.details, server_words=exc.server_words
+            ) from exc
         return Applied(named(answer.body, resource), answer.status == 201, answer.warnings)
 
     def merge(self, part: JsonObject, *, field_manager: str) -> None:
@@ -336,7 +354,7 @@ class Cluster:
         """
         ref = ObjectRef.of(part)
         resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
-        self._send(Call("PATCH", _path(resource, ref), _doing("patch", ref), query, part, MERGE))
+        self._send(Call("PATCH", _path(resource, ref), _doing("patch", ref, part), query, part, MERGE))
 
     def delete(
         self,
@@ -403,13 +421,21 @@ class _Credentials:
             return {"Authorization": self._token} if self._token else {}
 
 
-def _check_certificates(configuration: Configuration) -> None:
-    """Say at once what the pool would only notice while connecting. Raises OSError (ssl.SSLError is one)."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if configuration.ssl_ca_cert:
-        context.load_verify_locations(configuration.ssl_ca_cert)
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+def _pool(configuration: Configuration, certificates: Certificates, *, trusted: bool) -> urllib3.PoolManager:
+    """The client's pool with TLS of ours. HTTPS_PROXY and its like choose a proxy only where the operator trusts it."""
+    context = tls_context(
+        certificates,
+        authority_file=configuration.ssl_ca_cert or "",
+        client_files=(configuration.cert_file or "", configuration.key_file or ""),
+        trusted=trusted,
+    )
+    configuration.ssl_ca_cert = configuration.cert_file = configuration.key_file = None
+    configuration.verify_ssl, configuration.assert_hostname = True, None
+    if not trusted:
+        configuration.proxy = None
+    pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+    pool.connection_pool_kw["ssl_context"] = context
+    return pool
 
 
 def _path(resource: Resource, ref: ObjectRef) -> str:
@@ -429,8 +455,8 @@ def _write_query(field_manager: str, dry_run: bool) -> dict[str, str]:
     return query | {"dryRun": "All"} if dry_run else query
 
 
-def _doing(verb: str, ref: ObjectRef) -> Doing:
-    return Doing(verb, str(ref), is_secret=(ref.group, ref.kind) == ("", "Secret"))
+def _doing(verb: str, ref: ObjectRef, sent: JsonObject | None = None) -> Doing:
+    return Doing(verb, str(ref), is_secret=(ref.group, ref.kind) == ("", "Secret"), sent=sent)
 
 
 def _doing_all(verb: str, resource: Resource) -> Doing:

@@ -30,7 +30,7 @@ from provisioner.cluster.order import (
 from provisioner.cluster.plan import plan_digest
 from provisioner.cluster.pruning import bodies_of, in_served_version
 from provisioner.cluster.tracking import Owner, nonce_of
-from provisioner.cluster.waits import IDLE, Asked, Patience, Waits, changes
+from provisioner.cluster.waits import IDLE, Asked, Patience, Waits, changes, in_phase
 from provisioner.cluster.watch import until_gone
 from provisioner.cluster.write import Job, Writer
 from provisioner.errors import Overtaken, PlanChanged, PratiqueError, PreconditionFailed, UnknownKind, Unreachable
@@ -45,6 +45,7 @@ from provisioner.values import (
     OutcomeState,
     Plan,
     PlannedAction,
+    Why,
 )
 
 TIMEOUT_SECONDS = 600.0
@@ -145,7 +146,7 @@ class _Apply:
         self._permits = Permits(terms.before_phase)
         asked = Asked(terms.observer or cluster, terms.checks, terms.before_wait)
         self._waits = Waits(cluster, actions, asked, self._patience)
-        self._stopped = ""
+        self._stopped = Why()
 
     def run(self, content: Content) -> Iterator[Outcome]:
         wished = phases(content.manifests)
@@ -195,8 +196,7 @@ class _Apply:
         todo = [one for one in planned if one[1].action not in IDLE]
         if todo and not self._stopped:
             needed = [self._actions[identity] for identity in sorted(step.needs)]
-            words = self._waits.of([one.ref for one in needed if one.action not in IDLE])
-            self._stopped = f"phase {phase}: {words}" if words else ""
+            self._stopped = in_phase(phase, self._waits.of([one.ref for one in needed if one.action not in IDLE]))
         if self._stopped:
             yield from (_skipped(action, self._stopped) for _, action in todo)
             return
@@ -206,7 +206,7 @@ class _Apply:
                 failed.append(outcome)
             yield outcome
         if failed:
-            self._stopped = f"phase {phase}: {failed[0].ref} failed"
+            self._stopped = Why(f"phase {phase}: {failed[0].ref} failed")
 
     def _write(self, todo: list[tuple[Manifest, PlannedAction]], following: str) -> Iterator[Outcome]:
         """Write ahead, write, write down; two chunks are on their way at any time.
@@ -246,8 +246,8 @@ class _Apply:
         except PratiqueError as exc:
             if exc is self._patience.ended_by:
                 raise
-            uid = item.uid if item else ""
-            return Outcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid)
+            uid, said = item.uid if item else "", exc.server_words
+            return Outcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid, server_words=said)
 
     def _prepared(self, manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
         """What to write, from what is planned and what an earlier try has done of it already."""
@@ -277,9 +277,11 @@ class _Apply:
         self._patience.result(deleting)
         left = self._until_gone({item.ref: item.uid})
         if left:
-            raise PreconditionFailed(f"{item.ref} was deleted to be replaced: {left[item.ref]}", status=409)
+            why = left[item.ref]
+            words = f"{item.ref} was deleted to be replaced: {why.words}"
+            raise PreconditionFailed(words, status=409, server_words=why.server_words)
 
-    def _until_gone(self, uids: Mapping[ObjectRef, str]) -> dict[ObjectRef, str]:
+    def _until_gone(self, uids: Mapping[ObjectRef, str]) -> dict[ObjectRef, Why]:
         patience = self._patience
         return until_gone(self._cluster, uids, timeout_seconds=patience.left, while_waiting=patience.pulse)
 
@@ -297,14 +299,15 @@ class _Apply:
         asked = self._patience.results([self._pool.submit(self._delete, each) for each in planned])
         left = self._until_gone({one.ref: one.uid for one in asked if one.state is OutcomeState.DONE})
         for outcome in asked:
-            words = outcome.message or left.get(outcome.ref, "")
+            still = left.get(outcome.ref, Why())
+            words, said = outcome.message or still.words, outcome.server_words or still.server_words
             is_failed = outcome.state is OutcomeState.FAILED or outcome.ref in left
             if not is_failed:
                 self._inventory.forget(outcome.ref, outcome.uid)
             else:
-                self._stopped = self._stopped or f"phase delete {going.name}: {outcome.ref} failed"
+                self._stopped = self._stopped or Why(f"phase delete {going.name}: {outcome.ref} failed")
             state = OutcomeState.FAILED if is_failed else outcome.state
-            yield Outcome(outcome.ref, Action.DELETE, state, words, outcome.uid)
+            yield Outcome(outcome.ref, Action.DELETE, state, words, outcome.uid, server_words=said)
 
     def _delete(self, planned: PlannedAction) -> Outcome:
         ref, uid = planned.ref, planned.uid
@@ -313,13 +316,13 @@ class _Apply:
         try:
             self._writer.delete(in_served_version(self._cluster, ref), uid, planned.resource_version)
         except Overtaken as exc:
-            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, str(exc), uid)
+            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, str(exc), uid, server_words=exc.server_words)
         except PreconditionFailed:
             return Outcome(ref, Action.DELETE, OutcomeState.UNCHANGED, f"{ref} was made again by somebody else", uid)
         except UnknownKind:
             return Outcome(ref, Action.DELETE, OutcomeState.DONE, "gone with its kind", uid)
         except PratiqueError as exc:
-            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, str(exc), uid)
+            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, str(exc), uid, server_words=exc.server_words)
         return Outcome(ref, Action.DELETE, OutcomeState.DONE, "", uid)
 
     def _let_go(self, gone: list[PlannedAction]) -> Iterator[Outcome]:
@@ -333,23 +336,24 @@ class _Apply:
             for planned, released in [(one, self._pool.submit(self._release, one)) for one in chunk]:
                 outcome = self._patience.result(released)
                 if outcome.state is OutcomeState.FAILED:
-                    self._stopped = self._stopped or f"phase release: {outcome.ref} failed"
+                    self._stopped = self._stopped or Why(f"phase release: {outcome.ref} failed")
                 else:
                     self._inventory.forget(planned.ref, planned.uid)
                 yield outcome
 
     def _release(self, planned: PlannedAction) -> Outcome:
         """Tracking that may not be taken away stays: it is no reason to go on holding what nobody wants held."""
-        words, state = list(planned.warnings), OutcomeState.UNCHANGED
+        words, state, said = list(planned.notes), OutcomeState.UNCHANGED, ""
         try:
             self._writer.release(in_served_version(self._cluster, planned.ref), planned.uid)
         except UnknownKind:
             words.append("gone with its kind")
         except (Unreachable, Overtaken) as exc:
-            words, state = [str(exc)], OutcomeState.FAILED
+            words, state, said = [str(exc)], OutcomeState.FAILED, exc.server_words
         except PratiqueError as exc:
             words.append(f"it still names its owner: {exc}")
-        return Outcome(planned.ref, Action.NONE, state, "; ".join(words), planned.uid)
+            said = exc.server_words
+        return Outcome(planned.ref, Action.NONE, state, "; ".join(words), planned.uid, server_words=said)
 
     def _forget_vain(self, wished: set[ObjectIdentity]) -> None:
         """End the record of writes that were refused and that nobody wishes for any more: no plan knows the object.
@@ -387,7 +391,7 @@ def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction
         is_bound = one.action is not Action.ADOPT or (one.uid and one.resource_version)
         if one.problem or not is_bound:
             words = one.problem or "an adoption has to name the object that it adopts"
-            raise PreconditionFailed(f"the plan cannot be applied: {one.ref}: {words}")
+            raise PreconditionFailed(f"the plan cannot be applied: {one.ref}: {words}", server_words=one.server_words)
     return actions
 
 
@@ -402,13 +406,14 @@ def _adoption(manifest: Manifest, planned: PlannedAction, item: InventoryItem | 
 def _untouched(planned: PlannedAction) -> Outcome:
     """What the server warns of an object that stays as it is, it would warn of again."""
     is_left_out = planned.action is Action.SKIP
-    words, warnings = ("; ".join(planned.warnings), ()) if is_left_out else ("", planned.warnings)
+    words = "; ".join(planned.notes) if is_left_out else ""
     known = (planned.uid, planned.resource_version)
-    return Outcome(planned.ref, planned.action, OutcomeState.UNCHANGED, words, *known, warnings)
+    return Outcome(planned.ref, planned.action, OutcomeState.UNCHANGED, words, *known, planned.warnings)
 
 
-def _skipped(planned: PlannedAction, why: str) -> Outcome:
-    return Outcome(planned.ref, planned.action, OutcomeState.SKIPPED, f"not tried: {why}", planned.uid)
+def _skipped(planned: PlannedAction, why: Why) -> Outcome:
+    skipped = Outcome(planned.ref, planned.action, OutcomeState.SKIPPED, f"not tried: {why.words}", planned.uid)
+    return replace(skipped, server_words=why.server_words, about=why.ref)
 
 
 def _chunks(todo: Iterable[T]) -> Iterator[list[T]]:

@@ -23,7 +23,7 @@ def is_awaited(manifest: Manifest, error: ClusterError, brought: Collection[Obje
     if manifest.ref.group_kind in _BINDINGS:
         return error.status == NOT_FOUND and _role_of(manifest) in brought
     if manifest.ref.group_kind == POD and isinstance(error, Forbidden):
-        return any(words in str(error) and identity in brought for words, identity in _asked_of(manifest))
+        return any(words in error.server_words and identity in brought for words, identity in _asked_of(manifest))
     return False
 
 

@@ -40,10 +40,11 @@ def _health(cluster: Cluster, namespace: str, name: str) -> Health:
             resource, namespace=namespace, at_most=_MAX_SLICES, label_selector=f"{_SERVICE_LABEL}={name}"
         )
     except ClusterError as exc:
-        return Health(HealthState.UNKNOWN, f"whether its Service {namespace}/{name} answers: {exc}")
+        words = "whether the Service behind it answers could not be seen"
+        return Health(HealthState.UNKNOWN, words, f"{namespace}/{name}: {exc.in_full}")
     if any(_is_ready(endpoint) for one in slices.objects for endpoint in one.get("endpoints") or []):
         return Health(HealthState.CURRENT)
-    return Health(HealthState.IN_PROGRESS, f"its Service {namespace}/{name} has no ready endpoint")
+    return Health(HealthState.IN_PROGRESS, "the Service behind it has no ready endpoint", f"{namespace}/{name}")
 
 
 def _is_ready(endpoint: JsonObject) -> bool:

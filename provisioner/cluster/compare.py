@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from provisioner.cluster.tracking import without_tracking
@@ -276,5 +276,5 @@ def _number(value: object) -> Decimal | None:
         return None
     try:
         return Decimal(match.group(1)) * _SUFFIXES[match.group(2)]
-    except InvalidOperation:
+    except ArithmeticError:  # also a number too large for Decimal
         return None

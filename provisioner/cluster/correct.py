@@ -124,7 +124,7 @@ def _look(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> Lo
     except UnknownKind as exc:
         return Look(held, Drift(DriftKind.GONE, message="its kind is not served any more"), problem=str(exc))
     except ClusterError as exc:
-        return Look(held, problem=str(exc))
+        return Look(held, problem=str(exc))  # the server's words stay out: many objects are told of together
     except Unreachable as exc:
         if not is_of_webhook(exc):
             raise
@@ -157,7 +157,7 @@ def _asked(cluster: Cluster, sent: Manifest, live: JsonObject, tracking: Trackin
     try:
         return cluster.apply(body, field_manager=manager, dry_run=True, force=True).object
     except InvalidObject as exc:
-        if NO_DRY_RUN in str(exc) or old_versions.is_of_old_version(exc):
+        if NO_DRY_RUN in exc.server_words or old_versions.is_of_old_version(exc):
             return None
         raise
     except Unreachable as exc:

@@ -107,6 +107,16 @@ class FieldDrift:
     expected: str = ""
     found: str = ""
 
+    @property
+    def place(self) -> str:
+        """The path for everybody: of a field that somebody added, whose name nobody approved, only where it begins."""
+        return public_place(self.path, self.change)
+
+
+def public_place(path: str, change: str) -> str:
+    """As FieldDrift.place."""
+    return path.lstrip(".").partition(".")[0].partition("[")[0] if change == Change.ADDED else path
+
 
 @dataclass(frozen=True, slots=True)
 class Drift:

@@ -1,6 +1,8 @@
 """What an answer of the API server means in our own error tree. Pure.
 
-Messages about Secrets keep field names and drop the server's words: admission and validation quote what they refuse.
+Validation and admission quote what they refuse, and of an update what stands there already. So the message of an error
+is ours, made of what we asked and of words that nobody else chooses; what the server said is kept apart from it, and of
+a Secret not at all.
 """
 
 from __future__ import annotations
@@ -43,8 +45,36 @@ _FORBIDDEN_UPDATE = re.compile(
     r"updates to .* are forbidden|is immutable|may not be changed in an update"
     r"|pod updates may not |existing toleration can not be modified"
 )
-# The authorizer's own sentence: it names people, verbs and kinds, and no part of the object.
-_DENIAL = re.compile(r'User "[^"]*" cannot [a-z]+ resource "[a-z/]*" in API group "[a-z0-9.]*"[a-z ]*(?:"[a-z0-9-]*")?')
+# The authorizer's own sentence: it names people, verbs and kinds, and no part of the object. It opens the message, so
+# that no webhook or policy, whose words come after others, can put anything into its place.
+_DENIAL = re.compile(
+    r'[a-z0-9.-]+ (?:"[^"]*" )?is forbidden: '
+    r'(User "[^"]*" cannot [a-z]+ resource "[a-z/]*" in API group "[a-z0-9.]*"[a-z ]*(?:"[a-z0-9-]*")?)'
+)
+# Machine words that mean something to everybody; a webhook may send any other as its reason.
+_REASONS = frozenset(
+    {
+        "AlreadyExists",
+        "BadRequest",
+        "Conflict",
+        "Expired",
+        "Forbidden",
+        "Gone",
+        "InternalError",
+        "Invalid",
+        "MethodNotAllowed",
+        "NotAcceptable",
+        "NotFound",
+        "RequestEntityTooLarge",
+        "ServiceUnavailable",
+        "Timeout",
+        "TooManyRequests",
+        "Unauthorized",
+        "UnsupportedMediaType",
+    }
+)
+_STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
+_MAX_FIELDS = 10
 _IMMUTABLE_WORDS = {
     "FieldValueInvalid": _IMMUTABLE,
     "FieldValueForbidden": _FORBIDDEN_UPDATE,
@@ -53,11 +83,15 @@ _IMMUTABLE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What was tried, for the message: "apply", "Secret a/b". `is_secret` keeps the server's words out of it."""
+    """What was tried, for the message: "apply", "Secret a/b". Of what `is_secret` no word of the server is kept.
+
+    `sent` is the object that we sent: only fields that stand in it are named to everybody.
+    """
 
     verb: str
     subject: str
     is_secret: bool = False
+    sent: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
         return f"{self.verb} {self.subject}"
@@ -71,11 +105,13 @@ def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str
     code = int(status.get("code") or http_status)
     reason = str(status.get("reason") or "")
     details = _details_of(status, doing.is_secret)
-    message = f"{doing}: {_words(doing, status, reason)}"
+    message, said = f"{doing}: {_words(doing, status)}", _said(doing, status)
     if _is_for_later(code, str(status.get("message") or "")):
-        return Unreachable(message, retry_after_seconds=_retry_after(headers, details))
-    kind, prefix = _class_of(code, reason, details)
-    return kind(prefix + message, status=code, reason=reason, details=details)
+        return Unreachable(message, retry_after_seconds=_retry_after(headers, details), server_words=said)
+    kind = _class_of(code, reason, details)
+    if kind is FieldConflict:
+        message, said = f"{doing}: another manager owns {_named(doing, details)}", _owners(details)
+    return kind(message, status=code, reason=reason, details=details, server_words=said)
 
 
 def event_failure(doing: Doing, status: Mapping[str, Any]) -> PratiqueError:
@@ -85,7 +121,7 @@ def event_failure(doing: Doing, status: Mapping[str, Any]) -> PratiqueError:
 
 def is_of_webhook(error: Unreachable) -> bool:
     """Whether the API server itself answers, and only a webhook that it had to call for this object does not."""
-    return bool(_CALLED.search(str(error)))
+    return bool(_CALLED.search(error.server_words))
 
 
 def is_immutable_field(error: InvalidObject) -> bool:
@@ -112,26 +148,24 @@ def _status_of(body: bytes) -> dict[str, Any] | None:
 
 
 def _plain_failure(doing: Doing, http_status: int, body: bytes, headers: Mapping[str, str]) -> PratiqueError:
-    words = "" if doing.is_secret else body[:200].decode("utf-8", "replace").strip()
-    message = f"{doing}: the server answered {http_status}{f' ({words})' if words else ''}"
+    said = "" if doing.is_secret else body[:200].decode("utf-8", "replace").strip()
+    message = f"{doing}: the server answered {http_status}"
     if http_status == 404:
-        return UnknownKind(message, status=http_status)
+        return UnknownKind(message, status=http_status, server_words=said)
     if http_status == 429 or http_status >= 500:
-        return Unreachable(message, retry_after_seconds=_retry_after(headers, {}))
-    kind, _ = _class_of(http_status, "", {})
-    return kind(message, status=http_status)
+        return Unreachable(message, retry_after_seconds=_retry_after(headers, {}), server_words=said)
+    return _class_of(http_status, "", {})(message, status=http_status, server_words=said)
 
 
 def _is_for_later(code: int, message: str) -> bool:
     return code == 429 or (code >= 500 and not _FOR_EVER.search(message))
 
 
-def _class_of(code: int, reason: str, details: Mapping[str, Any]) -> tuple[type[ClusterError], str]:
-    """The class, and what the message starts with."""
+def _class_of(code: int, reason: str, details: Mapping[str, Any]) -> type[ClusterError]:
     if code == 409:
         return _conflict_of(reason, details)
     if code == 422 and any(cause.get("field") == "metadata.uid" for cause in _causes(details)):
-        return PreconditionFailed, "the live object has another uid: "
+        return PreconditionFailed
     classes: dict[int, type[ClusterError]] = {
         400: InvalidObject,
         401: Unauthenticated,
@@ -141,21 +175,28 @@ def _class_of(code: int, reason: str, details: Mapping[str, Any]) -> tuple[type[
         422: InvalidObject,
         500: InvalidObject,
     }
-    return classes.get(code, ClusterError), ""
+    return classes.get(code, ClusterError)
 
 
-def _conflict_of(reason: str, details: Mapping[str, Any]) -> tuple[type[ClusterError], str]:
+def _conflict_of(reason: str, details: Mapping[str, Any]) -> type[ClusterError]:
     if reason == "AlreadyExists":
-        return AlreadyExists, ""
-    held = [cause for cause in _causes(details) if cause.get("reason") == "FieldManagerConflict"]
-    if not held:
-        return PreconditionFailed, ""
+        return AlreadyExists
+    return FieldConflict if _held(details) else PreconditionFailed
+
+
+def _held(details: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [cause for cause in _causes(details) if cause.get("reason") == "FieldManagerConflict"]
+
+
+def _owners(details: Mapping[str, Any]) -> str:
+    """Who owns which of the fields: words of the live object."""
     owners: dict[str, list[str]] = {}
-    for cause in held:
+    for cause in _held(details):
         found = _MANAGER.search(str(cause.get("message") or ""))
         owners.setdefault(found.group(1) if found else "another manager", []).append(str(cause.get("field") or "?"))
-    words = "; ".join(f"{manager} owns {', '.join(sorted(fields)[:10])}" for manager, fields in sorted(owners.items()))
-    return FieldConflict, f"{words}: "
+    return "; ".join(
+        f"{manager} owns {', '.join(sorted(fields)[:_MAX_FIELDS])}" for manager, fields in sorted(owners.items())
+    )
 
 
 def _details_of(status: Mapping[str, Any], is_secret: bool) -> dict[str, object]:
@@ -181,13 +222,61 @@ def _harmless(message: str) -> str:
     return "field is immutable" if _IMMUTABLE.search(message) else ""
 
 
-def _words(doing: Doing, status: Mapping[str, Any], reason: str) -> str:
-    if not doing.is_secret:
-        return str(status.get("message") or reason or "refused")[:MAX_MESSAGE_CHARACTERS]
-    if denial := _DENIAL.search(str(status.get("message") or "")):
-        return denial.group()
-    fields = sorted({str(cause.get("field") or "") for cause in _causes(status.get("details"))} - {""})
-    return f"refused ({reason or status.get('code') or 'no reason'}){': ' + ', '.join(fields) if fields else ''}"
+def _words(doing: Doing, status: Mapping[str, Any]) -> str:
+    """What is refused, in our words: by whom a right is missing, or the class of it and the fields of ours."""
+    if denial := _DENIAL.match(str(status.get("message") or "")):
+        return denial.group(1)
+    reason = str(status.get("reason") or "")
+    classed = f"the API server refuses it{f' ({reason})' if reason in _REASONS else ''}"
+    causes = _causes(status.get("details"))
+    if not causes:
+        return classed
+    stuck = ", because it cannot be changed" if all(map(_is_immutable, causes)) else ""
+    fields = _named(doing, {"causes": causes})
+    return f"{classed}: {fields}{stuck}" if stuck or fields != _SOME_FIELD else classed
+
+
+_SOME_FIELD = "a field of it"
+
+
+def _named(doing: Doing, details: Mapping[str, Any]) -> str:
+    """The fields of the causes that stand in what we sent; whatever else a server calls a field may be a value."""
+    fields = {str(cause.get("field") or "").lstrip(".") for cause in _causes(details)}
+    ours = sorted(field for field in fields if doing.sent is not None and _stands_in(doing.sent, field))
+    return ", ".join(ours[:_MAX_FIELDS]) or _SOME_FIELD
+
+
+def _stands_in(obj: Mapping[str, Any], field: str) -> bool:
+    """Whether `field`, as `spec.ports[0].name` or `spec.ports[name="a"]`, leads to something in `obj`."""
+    found: object = obj
+    steps = _STEP.findall(field)
+    for step in steps:
+        found = _under(found, step)
+        if found is None:
+            return False
+    return bool(steps)
+
+
+def _under(value: object, step: str) -> object:
+    key = step[1:-1] if step.startswith("[") else step
+    if isinstance(value, Mapping):
+        return value.get(key)
+    if not isinstance(value, list):
+        return None
+    if key.isdigit():
+        return value[int(key)] if int(key) < len(value) else None
+    keys = [part.partition("=") for part in key.split(",")]
+    wanted = {name: text.strip('"') for name, _, text in keys}
+    fitting = (
+        one for one in value if isinstance(one, Mapping) and all(str(one.get(k)) == v for k, v in wanted.items())
+    )
+    return next(fitting, None)
+
+
+def _said(doing: Doing, status: Mapping[str, Any]) -> str:
+    """The server's own words; of a Secret, where anything may be quoted, none; nor where our message has them all."""
+    words = str(status.get("message") or "")
+    return "" if doing.is_secret or _DENIAL.fullmatch(words) else words[:MAX_MESSAGE_CHARACTERS]
 
 
 def _causes(details: object) -> list[dict[str, Any]]:

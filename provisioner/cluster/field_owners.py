@@ -103,7 +103,7 @@ def _item(items: list[Any], step: str) -> Any:
     if not step.startswith("["):
         return None
     wanted = step[1:-1]
-    if wanted.isdigit() and int(wanted) < len(items):
+    if wanted.isdecimal() and len(wanted) < 10 and int(wanted) < len(items):
         return items[int(wanted)]
     for item in items:
         if _matches(item, wanted):

@@ -26,6 +26,7 @@ from provisioner.values import GroupKind, Health, HealthState, JsonObject, Objec
 
 # A Deployment whose deadline is this one has none (its controller's own rule).
 NO_DEADLINE = 2**31 - 1
+_NO_PODS = "its pods cannot be made"
 
 
 def health_of(obj: JsonObject | None, *, now: datetime | None = None) -> Health:
@@ -60,14 +61,14 @@ def _general_conditions(obj: JsonObject) -> Health | None:
     for word, state in (("Reconciling", HealthState.IN_PROGRESS), ("Stalled", HealthState.FAILED)):
         condition = condition_of(obj, word)
         if condition.get("status") == "True":
-            return Health(state, said(condition))
+            return Health(state, f"its controller says {word}", said(condition))
     return None
 
 
 def _ready_condition(obj: JsonObject) -> Health:
     ready = condition_of(obj, "Ready")
     if ready.get("status") in ("False", "Unknown"):
-        return in_progress(said(ready))
+        return in_progress("its controller says that it is not ready", said(ready))
     return Health(HealthState.CURRENT)
 
 
@@ -79,7 +80,7 @@ def _deployment(obj: JsonObject) -> Health:
     status, wanted = status_of(obj), wanted_replicas(obj)
     progressing = condition_of(obj, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
-        return Health(HealthState.FAILED, said(progressing))
+        return Health(HealthState.FAILED, "it made no progress within its deadline", said(progressing))
     is_complete = progressing.get("status") == "True" and progressing.get("reason") == "NewReplicaSetAvailable"
     keys = {
         "replicas": "made",
@@ -89,11 +90,13 @@ def _deployment(obj: JsonObject) -> Health:
     }
     if missing := short(status, wanted, keys):
         refused = condition_of(obj, "ReplicaFailure")
-        return in_progress(f"{missing.message}; {said(refused)}") if refused.get("status") == "True" else missing
+        is_refused = refused.get("status") == "True"
+        return in_progress(f"{missing.message}; {_NO_PODS}", said(refused)) if is_refused else missing
     if (old := count_of(status, "replicas") - count_of(status, "updatedReplicas")) > 0:
         return in_progress(f"{old} old replicas still there")
     if spec_of(obj).get("progressDeadlineSeconds", NO_DEADLINE) != NO_DEADLINE and not is_complete:
-        return in_progress(said(progressing) if progressing else "no progress reported yet")
+        words = "not all of it is done yet" if progressing else "no progress reported yet"
+        return in_progress(words, said(progressing) if progressing else "")
     if condition_of(obj, "Available").get("status") != "True":
         return in_progress("not available yet")
     return Health(HealthState.CURRENT)
@@ -102,7 +105,7 @@ def _deployment(obj: JsonObject) -> Health:
 def _replica_set(obj: JsonObject) -> Health:
     failure = condition_of(obj, "ReplicaFailure")
     if failure.get("status") == "True":
-        return in_progress(said(failure))
+        return in_progress(_NO_PODS, said(failure))
     keys = {"fullyLabeledReplicas": "labelled", "availableReplicas": "available", "readyReplicas": "ready"}
     return short(status_of(obj), wanted_replicas(obj), keys) or surplus(obj) or Health(HealthState.CURRENT)
 
@@ -156,7 +159,7 @@ def _job(obj: JsonObject) -> Health:
     """A job that has started is Current: nothing says how long it may run."""
     failed = condition_of(obj, "Failed")
     if failed.get("status") == "True":
-        return Health(HealthState.FAILED, said(failed))
+        return Health(HealthState.FAILED, "it failed", said(failed))
     if condition_of(obj, "Complete").get("status") == "True":
         return Health(HealthState.CURRENT)
     if status_of(obj).get("startTime"):
@@ -191,9 +194,10 @@ def _autoscaler(obj: JsonObject) -> Health:
         if not condition:
             return in_progress("its controller has not reported yet")
         if condition.get("status") != "True" and condition.get("reason") != "ScalingDisabled":
-            return in_progress(said(condition))
+            return in_progress(f"its controller says that it is not {word}", said(condition))
     limited = condition_of(obj, "ScalingLimited")
-    return Health(HealthState.CURRENT, said(limited) if limited.get("status") == "True" else "")
+    is_limited = limited.get("status") == "True"
+    return Health(HealthState.CURRENT, "limited" if is_limited else "", said(limited) if is_limited else "")
 
 
 def _disruption_budget(obj: JsonObject) -> Health:
@@ -205,12 +209,12 @@ def _disruption_budget(obj: JsonObject) -> Health:
 def _definition(obj: JsonObject) -> Health:
     names = condition_of(obj, "NamesAccepted")
     if names.get("status") == "False":
-        return Health(HealthState.FAILED, said(names))
+        return Health(HealthState.FAILED, "its names are not accepted", said(names))
     established = condition_of(obj, "Established")
     if established.get("status") == "True":
         return Health(HealthState.CURRENT)
     if established.get("status") == "False" and established.get("reason") not in {"Installing", "NotAccepted", None}:
-        return Health(HealthState.FAILED, said(established))
+        return Health(HealthState.FAILED, "it was not established", said(established))
     return in_progress("not established yet")
 
 
@@ -218,7 +222,7 @@ def _api_service(obj: JsonObject) -> Health:
     available = condition_of(obj, "Available")
     if available.get("status") == "True":
         return Health(HealthState.CURRENT)
-    return in_progress(said(available) if available else "not available yet")
+    return in_progress("not available yet", said(available) if available else "")
 
 
 _KINDS: dict[GroupKind, Callable[[JsonObject], Health]] = {

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -92,7 +92,7 @@ def until_sound(
         try:
             health = observe(cluster, wished, now=datetime.now(UTC), checks=checks)
         except TryLater as exc:  # who does not answer now may do so in a moment
-            health = dict.fromkeys(wished, Health(HealthState.UNKNOWN, str(exc)))
+            health = dict.fromkeys(wished, Health(HealthState.UNKNOWN, str(exc), exc.server_words))
         states = {one.state for one in health.values()}
         if states == {HealthState.CURRENT} or HealthState.FAILED in states or time.monotonic() >= end:
             return health
@@ -115,7 +115,7 @@ def _read_all(cluster: Cluster, wished: Sequence[ObjectRef], checks: Sequence[He
         try:
             resource = cluster.resource_of(ref.group, ref.version, ref.kind)
         except Unreachable as exc:
-            found.problems[ref], nobody = Health(HealthState.UNKNOWN, str(exc)), exc
+            found.problems[ref], nobody = Health(HealthState.UNKNOWN, str(exc), exc.server_words), exc
             continue
         if resource is None:
             words = f"the cluster serves no {ref.kind} in {ref.api_version}"
@@ -176,12 +176,12 @@ def _read_one(cluster: Cluster, ref: ObjectRef, is_light: bool) -> JsonObject | 
     try:
         return cluster.get(ref, metadata_only=is_light)
     except UnknownKind as exc:
-        return Health(HealthState.NOT_FOUND, str(exc))
+        return Health(HealthState.NOT_FOUND, str(exc), exc.server_words)
     except ClusterError as exc:
-        return Health(HealthState.UNKNOWN, str(exc))
+        return Health(HealthState.UNKNOWN, str(exc), exc.server_words)
     except Unreachable as exc:
         if is_of_webhook(exc):
-            return Health(HealthState.UNKNOWN, str(exc))
+            return Health(HealthState.UNKNOWN, str(exc), exc.server_words)
         raise
 
 
@@ -193,8 +193,8 @@ def _checked(found: _Found, checks: Sequence[HealthCheck]) -> Iterator[tuple[Obj
         for ref, obj in found.objects.items()
         if obj is not None and check.selects(ref)
     ]
-    expressions = [one for one in asked if one[1].needs_cel]
-    yield from ((ref, check.judge(obj)) for ref, check, obj in asked if not check.needs_cel)
+    expressions = [one for one in asked if one[1].expressions]
+    yield from ((ref, check.judge(obj)) for ref, check, obj in asked if not check.expressions)
     answers = probing.evaluated([(check, obj) for _, check, obj in expressions])
     yield from ((ref, answer) for (ref, _, _), answer in zip(expressions, answers, strict=True))
 
@@ -206,6 +206,7 @@ def _explained(cluster: Cluster, health: dict[ObjectRef, Health], found: _Found)
     for ref in ill[:MAX_EXPLAINED]:
         obj = found.objects.get(ref)
         words = reasons(cluster, obj) if obj is not None else []
-        message = "; ".join([health[ref].message, *(it for it in words if it not in health[ref].message)])
-        health[ref] = Health(health[ref].state, message[:MAX_MESSAGE])
+        known = health[ref].server_words
+        said = "; ".join(filter(None, [known, *(it for it in words if it not in known)]))
+        health[ref] = replace(health[ref], server_words=said[:MAX_MESSAGE])
     return health

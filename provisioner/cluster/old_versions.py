@@ -21,7 +21,7 @@ _KEYS = ("manager", "operation", "apiVersion", "subresource")
 
 
 def is_of_old_version(error: ClusterError) -> bool:
-    return _REFUSAL in str(error)
+    return _REFUSAL in error.server_words
 
 
 def rewrite(cluster: Cluster, ref: ObjectRef, *, uid: str, field_manager: str) -> None:

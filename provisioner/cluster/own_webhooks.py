@@ -35,10 +35,11 @@ def names_of(manifests: Iterable[Manifest]) -> frozenset[str]:
 
 def untried_words(error: Unreachable, own: frozenset[str]) -> str:
     """Why an object could not be tried, where only something among `own` did not answer; "" for any other failure."""
-    if not _names_in(str(error)) & own:
+    found = sorted(_names_in(error.in_full) & own)
+    if not found:
         return ""
-    who = "an API server" if _SERVING.search(str(error)) else "a webhook"
-    return f"{who} of the bundle itself does not answer, so that it could not be tried: {error}"
+    who = "an API server" if _SERVING.search(error.in_full) else "a webhook"
+    return f"{who} of the bundle itself ({', '.join(found)}) does not answer, so that it could not be tried"
 
 
 def is_served_by_own(ref: ObjectRef, brought: Collection[ObjectIdentity]) -> bool:

@@ -7,6 +7,7 @@ can write them can delete the object as well.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from provisioner.cluster.compare import owner_words, uid_of
@@ -28,30 +29,43 @@ _MARKS = {
 }
 
 
-def objection_to_adoption(live: JsonObject, protection: CollisionProtection, others: Mapping[str, str]) -> str:
-    """Why an existing object that is not ours is left alone, in words; "" where it may be adopted.
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why an existing object that is not ours is left alone: `words` are ours, `server_words` who seems to hold it,
+    which its own labels and managers say."""
+
+    words: str
+    server_words: str = ""
+
+
+def objection_to_adoption(
+    live: JsonObject, protection: CollisionProtection, others: Mapping[str, str]
+) -> Objection | None:
+    """Why an existing object that is not ours is left alone; None where it may be adopted.
 
     `others` are the names of other deployments by the uid of each object that they hold.
     """
     ref = ObjectRef.of(live)
     found = f"{ref} exists already and does not belong to this deployment"
-    holder = holder_of(live, others)
-    if holder:
-        return f"{found}: it is held by {holder} ({owner_words(live)})".replace(" ()", "")
+    if uid_of(live) in others:  # which our own records say
+        return Objection(f"{found}: the BundleDeployment {others[uid_of(live)]} holds it", owner_words(live))
+    holder, owner = holder_of(live), owner_words(live)
+    said = "; ".join(filter(None, [f"held by {holder}" if holder else "", owner]))
     if protection is not CollisionProtection.IF_NO_CONTROLLER:
-        owner = owner_words(live)
-        return f"{found} ({owner})" if owner else found
+        return Objection(found, said)
+    if holder:
+        return Objection(f"{found}: something else holds it", said)
     if is_system_namespace(ref):
-        return f"{found}: it belongs to Kubernetes itself"
+        return Objection(f"{found}: it belongs to Kubernetes itself")
     if ref.group_kind == _SECRET:
-        return f"{found}: a Secret is never adopted, because that would tell whether its values are the same"
-    return ""
+        return Objection(
+            f"{found}: a Secret is never adopted, because that would tell whether its values are the same", owner
+        )
+    return None
 
 
-def holder_of(live: JsonObject, others: Mapping[str, str]) -> str:
-    """Who holds an object, in words; "" where nobody seems to."""
-    if uid_of(live) in others:
-        return f"the BundleDeployment {others[uid_of(live)]}"
+def holder_of(live: JsonObject) -> str:
+    """Who holds an object, in its own words; "" where nobody seems to."""
     meta = live.get("metadata") or {}
     for owner in meta.get("ownerReferences") or []:
         if owner.get("controller") is True:

@@ -23,7 +23,7 @@ from provisioner.cluster.left_out import without_theirs
 from provisioner.cluster.live import PARALLEL, read_many
 from provisioner.cluster.order import created_namespaces, defined_kinds, phases, served_versions
 from provisioner.cluster.own_webhooks import is_served_by_own, names_of, untried_words
-from provisioner.cluster.ownership import objection_to_adoption
+from provisioner.cluster.ownership import Objection, objection_to_adoption
 from provisioner.cluster.planning import Options, Scene, offline, says, standing, stopped
 from provisioner.cluster.pruning import deletions, leaving
 from provisioner.cluster.replacing import refusal, said_of
@@ -61,6 +61,8 @@ _NAMESPACE, _SECRET = GroupKind("", "Namespace"), GroupKind("", "Secret")
 _DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 # An object that may be left out while its API is absent.
 OPTIONAL, IS_OPTIONAL = "core.rukpak.io/optional", "true"
+# What is said of an object that may be adopted and was not tried (Options.may_try_foreign).
+UNTRIED = "nobody knows who asked, so the adoption was not tried: what comes of it is known once it is written"
 # A webhook with side effects refuses dry-runs; that says nothing about the object.
 NO_DRY_RUN = "does not support dry run"
 
@@ -189,7 +191,7 @@ def _left_out(manifest: Manifest) -> PlannedAction:
         f"{ref} is left out: it is optional, and the cluster serves no {ref.kind} in {ref.api_version}. It will be "
         f"created once API {ref.api_version} {ref.kind} appears while this approval lives, if exactly this comes of it"
     )
-    return replace(offline(manifest, Action.SKIP), warnings=(words,))
+    return replace(offline(manifest, Action.SKIP), notes=(words,))
 
 
 def _is_optional(scene: Scene, manifest: Manifest) -> bool:
@@ -221,7 +223,7 @@ def _asked(scene: Scene, manifest: Manifest, *, is_again: bool) -> PlannedAction
         if not (words := untried_words(exc, scene.webhooks)):
             raise
         planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
-        return replace(planned, uid=ours, warnings=(words,))
+        return replace(planned, uid=ours, notes=(words,), server_words=exc.server_words)
     stands = standing(scene, ref, live)
     if stands and stands.action is Action.REPLACE:
         return _replacement(scene, manifest, stands)
@@ -240,12 +242,14 @@ def _planned_on(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -
     ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
     if live is None:
         return _proved(scene, manifest, None)
-    if uid_of(live) != ours and (words := _objection(scene, live)):
-        return _foreign(manifest, live, words)
+    if uid_of(live) != ours and (objection := _objection(scene, live)):
+        return _foreign(manifest, live, objection)
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         words = f"{ref} is being deleted and waits for its finalizers"
         action = Action.UPDATE if uid_of(live) == ours else Action.ADOPT
         return replace(offline(manifest, action, live), problem=words, problem_code=PreconditionFailed.code)
+    if uid_of(live) != ours and not scene.options.may_try_foreign:
+        return replace(offline(manifest, Action.ADOPT, live), notes=(UNTRIED,))
     return _unchanged(scene, manifest, live) if _is_settled(scene, manifest, live) else _proved(scene, manifest, live)
 
 
@@ -279,7 +283,7 @@ def _of_new_version(scene: Scene, manifest: Manifest) -> PlannedAction:
     if uid_of(live) == scene.inventory.get(manifest.ref.identity, ""):
         return offline(manifest, Action.UPDATE, live)
     words = f"{manifest.ref} exists already and cannot be adopted before its new version is served"
-    return _foreign(manifest, live, _objection(scene, live) or words)
+    return _foreign(manifest, live, _objection(scene, live) or Objection(words))
 
 
 def _proved(
@@ -309,7 +313,7 @@ def _proved(
     except Unreachable as exc:
         if not (words := untried_words(exc, scene.webhooks)):
             raise
-        return replace(offline(manifest, action, live), warnings=(words,))
+        return replace(offline(manifest, action, live), notes=(words,), server_words=exc.server_words)
     except ClusterError as exc:
         return _refused(scene, manifest, offline(manifest, action, live), exc)
     before, after = masked(live, result.object)
@@ -324,7 +328,8 @@ def _proved(
         before,
         after,
         is_provable,
-        (*result.warnings, *_left_words(manifest, sent or manifest)),
+        result.warnings,
+        notes=tuple(_left_words(manifest, sent or manifest)),
     )
 
 
@@ -333,8 +338,8 @@ def _refused(scene: Scene, manifest: Manifest, planned: PlannedAction, error: Cl
     if not isinstance(error, InvalidObject):
         return planned if is_awaited(manifest, error, scene.brought) else stopped(planned, error)
     if old_versions.is_of_old_version(error):
-        return replace(planned, warnings=(old_versions.WORDS,))
-    if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in str(error):
+        return replace(planned, notes=(old_versions.WORDS,))
+    if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in error.server_words:
         return planned
     is_replaceable = planned.action is Action.UPDATE and is_immutable_field(error)
     return _replacement(scene, manifest, planned) if is_replaceable else stopped(planned, error)
@@ -351,10 +356,11 @@ def _replacement(scene: Scene, manifest: Manifest, planned: PlannedAction) -> Pl
     except Unreachable as exc:
         if not (words := untried_words(exc, scene.webhooks)):
             raise
-        return replace(planned, warnings=(words,))
+        return replace(planned, notes=(words,), server_words=exc.server_words)
     if found is None or is_awaited(manifest, found, scene.brought):
         return planned
-    return replace(planned, problem=said_of(manifest.ref, found), problem_code=found.code)
+    words = said_of(manifest.ref, found)
+    return replace(planned, problem=words, problem_code=found.code, server_words=found.server_words)
 
 
 def _yielding(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> Manifest:
@@ -381,11 +387,11 @@ def _is_same(live: JsonObject, result: JsonObject, *, shown: tuple[JsonObject | 
     return is_same(shown[0], shown[1])
 
 
-def _objection(scene: Scene, live: dict[str, Any]) -> str:
+def _objection(scene: Scene, live: dict[str, Any]) -> Objection | None:
     return objection_to_adoption(live, scene.options.collision_protection, scene.options.others)
 
 
-def _foreign(manifest: Manifest, live: dict[str, Any], words: str) -> PlannedAction:
+def _foreign(manifest: Manifest, live: dict[str, Any], objection: Objection) -> PlannedAction:
     """Somebody else's object. Its state is not part of the plan: who may see it is not ours to say (S09)."""
     return PlannedAction(
         manifest.ref,
@@ -395,6 +401,7 @@ def _foreign(manifest: Manifest, live: dict[str, Any], words: str) -> PlannedAct
         None,
         hidden(manifest.body),
         is_proved=False,
-        problem=words,
+        problem=objection.words,
         problem_code=AlreadyExists.code,
+        server_words=objection.server_words,
     )

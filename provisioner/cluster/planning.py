@@ -35,7 +35,8 @@ class Options:
     `reviewed` is an earlier plan of the same content: what it says of an object stands while the object is in the state
     that it was made on, and is asked anew otherwise.
     `warned` is what the API server said of each running object when it was written, by the object in words (str of its
-    ref): of one that is as it was the server is not asked again.
+    ref): of one that is as it was the server is not asked again. `may_try_foreign`: whoever asked is known and may do
+    so themselves, so that an object that is not ours may be tried by dry-run, where it may be adopted (S09).
     """
 
     collision_protection: CollisionProtection = CollisionProtection.PREVENT
@@ -45,6 +46,7 @@ class Options:
     optional_kinds: frozenset[GroupKind] = frozenset()
     reviewed: Plan | None = None
     warned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    may_try_foreign: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,9 @@ def offline(manifest: Manifest, action: Action, live: dict[str, Any] | None = No
 
 
 def stopped(planned: PlannedAction, error: ClusterError) -> PlannedAction:
-    return replace(planned, is_proved=False, problem=str(error), problem_code=error.code)
+    return replace(
+        planned, is_proved=False, problem=str(error), problem_code=error.code, server_words=error.server_words
+    )
 
 
 def says(obj: JsonObject, annotation: str) -> str:

@@ -10,6 +10,7 @@ from provisioner.cluster.statuses import condition_of, in_progress, instant_of, 
 from provisioner.values import Health, HealthState, JsonObject
 
 UNSCHEDULABLE_PATIENCE = timedelta(seconds=15)
+_STUCK_WORDS = "running, and a container of it does not get on"
 # Reasons for which a container waits and that do not pass by waiting.
 _STUCK = frozenset(
     {
@@ -33,14 +34,14 @@ def health_of_pod(obj: JsonObject, now: datetime) -> Health:
     if phase == "Succeeded":
         return Health(HealthState.CURRENT)
     if phase == "Failed":
-        return Health(HealthState.FAILED, words)
+        return Health(HealthState.FAILED, "it failed", words)
     if phase == "Running":
         if condition_of(obj, "Ready").get("status") == "True":
             return Health(HealthState.CURRENT)
-        return Health(HealthState.FAILED, words) if words else in_progress("running, not ready")
+        return Health(HealthState.FAILED, _STUCK_WORDS, words) if words else in_progress("running, not ready")
     if phase == "Pending":
         return _pending_pod(obj, words, now)
-    return in_progress("no phase yet") if not phase else Health(HealthState.UNKNOWN, f"phase {phase}")
+    return in_progress("no phase yet") if not phase else Health(HealthState.UNKNOWN, "in a phase unknown here", phase)
 
 
 def _pending_pod(obj: JsonObject, words: str, now: datetime) -> Health:
@@ -49,8 +50,9 @@ def _pending_pod(obj: JsonObject, words: str, now: datetime) -> Health:
         made = meta_of(obj).get("creationTimestamp")
         since = instant_of(scheduled.get("lastTransitionTime")) or instant_of(made)
         has_waited = since is None or now - since > UNSCHEDULABLE_PATIENCE
-        return Health(HealthState.FAILED if has_waited else HealthState.IN_PROGRESS, words)
-    return in_progress(words or "pending")
+        state = HealthState.FAILED if has_waited else HealthState.IN_PROGRESS
+        return Health(state, "no node takes it", words)
+    return in_progress("pending", words)
 
 
 def words_of_pod(pod: JsonObject) -> list[str]:

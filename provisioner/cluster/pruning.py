@@ -71,7 +71,7 @@ def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
     except Unreachable as exc:
         if not (words := untried_words(exc, scene.webhooks)):
             raise
-        return replace(planned, is_proved=False, warnings=(words,))
+        return replace(planned, is_proved=False, notes=(words,), server_words=exc.server_words)
     except ClusterError as exc:
         return stopped(planned, exc)
 
@@ -93,7 +93,7 @@ def _deletion_of(scene: Scene, planned: PlannedAction, live: dict[str, Any]) -> 
         resource_version=version_of(live),
         before=before,
         is_proved=not untried,
-        warnings=(untried,) if untried else (),
+        notes=(untried,) if untried else (),
     )
 
 
@@ -109,7 +109,7 @@ def _untried_words(scene: Scene, planned: PlannedAction) -> str:
 
 
 def _let_go(planned: PlannedAction, words: str) -> PlannedAction:
-    return replace(planned, action=Action.NONE, warnings=(words,))
+    return replace(planned, action=Action.NONE, notes=(words,))
 
 
 def _is_kept(obj: JsonObject) -> bool:

@@ -81,12 +81,12 @@ def _elsewhere(manifest: Manifest) -> dict[str, Any]:
 def _is_of_the_trial(ref: ObjectRef, error: ClusterError) -> bool:
     if isinstance(error, AlreadyExists | PreconditionFailed | FieldConflict | UnknownKind):
         return True
-    if _OF_THE_OLD_ONE.search(str(error)) or _OF_THE_NAME.search(str(error)):
+    if _OF_THE_OLD_ONE.search(error.server_words) or _OF_THE_NAME.search(error.server_words):
         return True
     if isinstance(error, Forbidden):
         # Of a Secret the server's words are not kept, but for its authorizer's.
         is_unsaid = ref.group_kind == GroupKind("", "Secret") and " cannot " not in str(error)
-        return is_unsaid or bool(_BY_NAME.search(str(error)))
+        return is_unsaid or bool(_BY_NAME.search(error.in_full))
     found = error.details.get("causes")
     causes = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     return any(_is_of_the_name(cause, other_name(ref.name)) for cause in causes)

@@ -34,7 +34,7 @@ def condition_of(obj: JsonObject, word: str) -> Mapping[str, Any]:
 
 
 def said(condition: Mapping[str, Any]) -> str:
-    """Its reason and message."""
+    """Its reason and message: words of whoever wrote the status, so values of the object (security.md S27)."""
     words = shortened(condition.get("message"))
     return joined(str(condition.get("reason") or condition.get("type") or ""), words)
 
@@ -72,8 +72,8 @@ def surplus(obj: JsonObject) -> Health | None:
     return in_progress(f"{made} replicas, expected {wanted}") if made > wanted else None
 
 
-def in_progress(message: str) -> Health:
-    return Health(HealthState.IN_PROGRESS, message)
+def in_progress(message: str, server_words: str = "") -> Health:
+    return Health(HealthState.IN_PROGRESS, message, server_words)
 
 
 def instant_of(text: object) -> datetime | None:

@@ -19,6 +19,7 @@ import urllib3
 from urllib3._collections import HTTPHeaderDict
 from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
 
+from provisioner.cluster.exchanges import Exchange, Observer, unobserved
 from provisioner.cluster.failures import Doing, failure_of
 from provisioner.errors import ClusterError, Forbidden, InvalidObject, PratiqueError, Unreachable
 from provisioner.values import Identity
@@ -63,14 +64,15 @@ class Transport:
         host: str,
         authorization: Callable[[], Mapping[str, str]],
         timeout_seconds: float,
+        observe: Observer = unobserved,
     ):
         self._manager = manager
         self._host = host.rstrip("/")
         self._path = urlsplit(self._host).path
-        self._origin = self._host.removesuffix(self._path)
         self._pool: urllib3.HTTPConnectionPool | None = None
         self._authorization = authorization
         self._timeout_seconds = timeout_seconds
+        self._observe = observe
         # When it first answered after it did not; infinite as long as it does not.
         self._back_at = -math.inf
 
@@ -84,8 +86,7 @@ class Transport:
 
     def send(self, call: Call, identity: Identity | None) -> Answer:
         """The JSON answer of a call that succeeded; else one of provisioner.errors."""
-        response = self._open(call, identity, read_seconds=self._timeout_seconds)
-        body = _read(response, call.doing)
+        response, body = self._exchange(call, identity)
         if response.status >= 400:
             raise self._failure(call.doing, response, body)
         if not 200 <= response.status < 300:
@@ -100,11 +101,32 @@ class Transport:
 
     def stream(self, call: Call, identity: Identity | None, *, read_seconds: float) -> Stream:
         """The lines of an answer that goes on, as JSON objects. `read_seconds` bounds the silence between two lines."""
-        response = self._open(call, identity, read_seconds=read_seconds)
+        began = time.perf_counter()
+        try:
+            response = self._open(call, identity, read_seconds=read_seconds)
+        except Unreachable:
+            self._tell(call, 0, began)
+            raise
+        self._tell(call, response.status, began)
         if response.status != 200:
             body = _read(response, call.doing)
             raise self._failure(call.doing, response, body)
         return Stream(response, call.doing)
+
+    def _exchange(self, call: Call, identity: Identity | None) -> tuple[urllib3.BaseHTTPResponse, bytes]:
+        """The answer and its whole body, whatever its status; the observer is told also where none came."""
+        began = time.perf_counter()
+        try:
+            response = self._open(call, identity, read_seconds=self._timeout_seconds)
+            body = _read(response, call.doing)
+        except Unreachable:
+            self._tell(call, 0, began)
+            raise
+        self._tell(call, response.status, began)
+        return response, body
+
+    def _tell(self, call: Call, status: int, began: float) -> None:
+        self._observe(Exchange(call.doing.verb, status, time.perf_counter() - began))
 
     def _open(self, call: Call, identity: Identity | None, *, read_seconds: float) -> urllib3.BaseHTTPResponse:
         headers = {"Accept": call.accept, "User-Agent": "pratique", **self._authorization()}
@@ -135,10 +157,8 @@ class Transport:
     def _opener(self) -> Callable[..., urllib3.BaseHTTPResponse]:
         """The pool's own `urlopen`: the manager would look for it by the parts of the address, at each call.
 
-        What a proxy wants to be told, where nothing is tunnelled through it, only the manager knows.
+        Through a proxy, too: the server speaks TLS, so it is tunnelled, and the proxy is told nothing of the calls.
         """
-        if self._manager.proxy is not None and not self._host.startswith("https:"):
-            return lambda method, target, **more: self._manager.urlopen(method, f"{self._origin}{target}", **more)
         pool = self._pool or self._manager.connection_from_url(self._host)
         self._pool = pool
         return pool.urlopen
@@ -150,9 +170,8 @@ class Transport:
         """
         failure = failure_of(doing, response.status, body, response.headers)
         if isinstance(failure, Forbidden) and time.monotonic() - self._back_at < READS_RIGHTS_SECONDS:
-            return Unreachable(
-                f"{failure} (said moments after the API server was away: it may not know the rights yet)"
-            )
+            words = "(said moments after the API server was away: it may not know the rights yet)"
+            return Unreachable(f"{failure} {words}", server_words=failure.server_words)
         return failure
 
 

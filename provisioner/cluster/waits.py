@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from provisioner.cluster.api import Cluster
@@ -15,7 +15,7 @@ from provisioner.cluster.order import Phase, is_workload
 from provisioner.cluster.watch import failing_pods, until_settled
 from provisioner.errors import PratiqueError, TryLater
 from provisioner.probes import HealthCheck
-from provisioner.values import WORST_FIRST, Action, Health, HealthState, Manifest, ObjectRef, PlannedAction
+from provisioner.values import WORST_FIRST, Action, Health, HealthState, Manifest, ObjectRef, PlannedAction, Why
 
 MAX_WATCHES = 16
 # Planned, and nothing is done.
@@ -25,6 +25,11 @@ _PULSE_SECONDS = 5.0
 T = TypeVar("T")
 
 Actions = Mapping[ObjectIdentity, PlannedAction]
+
+
+def in_phase(name: str, why: Why) -> Why:
+    """`why` with the phase named in its words."""
+    return replace(why, words=f"phase {name}: {why.words}") if why else why
 
 
 def changes(phase: Phase, actions: Actions) -> bool:
@@ -97,35 +102,39 @@ class Waits:
         self._patience = patience
         self._settled: set[ObjectRef] = set()
 
-    def of_phase(self, phase: Phase, later: list[Phase]) -> str:
-        """Wait for what the later phases stand on; "" if it stands, else why not."""
+    def of_phase(self, phase: Phase, later: list[Phase]) -> Why:
+        """Wait for what the later phases stand on; nothing if it stands, else why not."""
         if not any(changes(one, self._actions) for one in later):
-            return ""
-        words = self.of(self.stood_on(phase))
-        return f"phase {phase.name}: {words}" if words else self._unserved(phase)
+            return Why()
+        return in_phase(phase.name, self.of(self.stood_on(phase))) or Why(self._unserved(phase))
 
     def stood_on(self, phase: Phase) -> list[ObjectRef]:
         """What of a phase the later ones stand on."""
         return [one.ref for one in phase.manifests if self._is_waited_for(phase, one)]
 
-    def of(self, refs: list[ObjectRef]) -> str:
-        """Wait for these objects; "" where they have settled, else which has not, and why."""
+    def of(self, refs: list[ObjectRef]) -> Why:
+        """Wait for these objects; nothing where they have settled, else which has not, and why."""
         left_out = {one.ref for one in self._actions.values() if one.action is Action.SKIP}
         refs = [ref for ref in refs if ref not in self._settled | left_out]
         if not refs:
-            return ""
+            return Why()
         self._asked.before_wait(refs)
         try:
             found = self._health(refs)
         except PratiqueError as exc:
             if exc is self._patience.ended_by or isinstance(exc, TryLater):  # which carries on later, and is no failure
                 raise
-            return f"could not see whether it settled: {exc}"
+            return Why(f"could not see whether it settled: {exc}", exc.server_words, refs[0])
         for ref, health in sorted(found.items(), key=lambda it: (WORST_FIRST.index(it[1].state), it[0])):
             if health.state is not HealthState.CURRENT:
-                return "; ".join([f"{ref} is {health.state}: {health.message}", *self._pods_of(ref)])
+                return self._unsettled(ref, health)
         self._settled.update(refs)
-        return ""
+        return Why()
+
+    def _unsettled(self, ref: ObjectRef, health: Health) -> Why:
+        words = f"{ref} is {health.state}{f': {health.message}' if health.message else ''}"
+        said = [health.server_words, *(it for it in self._pods_of(ref) if it not in health.server_words)]
+        return Why(words, "; ".join(filter(None, said)), ref)
 
     def _is_waited_for(self, phase: Phase, manifest: Manifest) -> bool:
         """Claims, load balancers and certificates are not: some settle only through what comes later.

@@ -15,7 +15,7 @@ from provisioner.cluster.compare import uid_of
 from provisioner.cluster.discovery import Resource
 from provisioner.cluster.health import health_of
 from provisioner.errors import ClusterError, Expired, Forbidden, TryLater, UnknownKind
-from provisioner.values import Health, HealthState, JsonObject, ObjectRef
+from provisioner.values import Health, HealthState, JsonObject, ObjectRef, Why
 
 failing_pods = reasons.failing_pods  # what waits in vain asks for it next
 OnChange = Callable[[ObjectRef, Health], None]
@@ -70,12 +70,12 @@ def until_gone(
     *,
     timeout_seconds: float,
     while_waiting: Callable[[], None] = _nothing,
-) -> dict[ObjectRef, str]:
+) -> dict[ObjectRef, Why]:
     """Wait until none of the objects with these uids is left; for those that are, the answer says why."""
     end, pause = time.monotonic() + timeout_seconds, 0.05
     left = dict(uids)
     while True:
-        words = {ref: found for ref, uid in left.items() if (found := _words_if_there(cluster, ref, uid)) is not None}
+        words = {ref: found for ref, uid in left.items() if (found := _why_there(cluster, ref, uid)) is not None}
         left = {ref: left[ref] for ref in words}
         if not left or time.monotonic() + pause > end:
             return words
@@ -196,15 +196,17 @@ def _groups(cluster: Cluster, refs: Iterable[ObjectRef]) -> list[tuple[Resource,
     return [(resource, namespace, names) for (resource, namespace), names in groups.items()]
 
 
-def _words_if_there(cluster: Cluster, ref: ObjectRef, uid: str) -> str | None:
+def _why_there(cluster: Cluster, ref: ObjectRef, uid: str) -> Why | None:
     """None if the object is gone, or another one has taken its name."""
     try:
         live = cluster.get(ref, metadata_only=True)
     except UnknownKind:
         return None
     except TryLater as exc:
-        return str(exc)
+        return Why(str(exc), exc.server_words, ref)
     if live is None or uid_of(live) != uid:
         return None
     finalizers = (live.get("metadata") or {}).get("finalizers") or []
-    return f"still there, waits for {', '.join(map(str, finalizers))}" if finalizers else "still there"
+    if not finalizers:
+        return Why("still there", "", ref)
+    return Why("still there, waits for its finalizers", ", ".join(map(str, finalizers)), ref)

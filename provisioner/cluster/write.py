@@ -108,7 +108,8 @@ class Writer:
         try:
             return self._update_tracked(job) if job.uid else self._create(job)
         except PratiqueError as exc:
-            return Outcome(ref, action, OutcomeState.FAILED, str(exc), "" if job.is_adoption else job.uid)
+            uid = "" if job.is_adoption else job.uid
+            return Outcome(ref, action, OutcomeState.FAILED, str(exc), uid, server_words=exc.server_words)
 
     def delete(self, ref: ObjectRef, uid: str, resource_version: str = "") -> None:
         """Delete the object of this uid. Raises PreconditionFailed where another one has its name, and Overtaken.
@@ -163,7 +164,8 @@ class Writer:
         try:
             self.patiently(tried, catching_up=(Forbidden,) if _waits_for_others(manifest.ref) else ())
         except ClusterError as exc:
-            raise PreconditionFailed(said_of(manifest.ref, exc), status=exc.status) from exc
+            words = said_of(manifest.ref, exc)
+            raise PreconditionFailed(words, status=exc.status, server_words=exc.server_words) from exc
 
     def patiently(self, call: Callable[[], T], *, catching_up: tuple[type[PratiqueError], ...] = ()) -> T:
         """`call`, again after failures that pass by themselves: until the deadline, or briefly for `catching_up`."""
@@ -219,8 +221,8 @@ class Writer:
         if nonce_of(live) == job.nonce:
             return self._update(job, uid_of(live))
         owner = "; ".join(filter(None, [made_for(live), owner_words(live)]))
-        words = f"{error}; it does not belong to this deployment" + (f" ({owner})" if owner else "")
-        return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words)
+        words = f"{error}; it does not belong to this deployment"
+        return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words, server_words=owner)
 
     def _update_tracked(self, job: Job) -> Outcome:
         """Update what the uid proves to be ours; tracking that somebody wrote over ours proves nothing, and stays.
@@ -264,8 +266,9 @@ class Writer:
     def _fresh_view(self, job: Job, uid: str) -> _View | None:
         """The live object and what apply would make of it; None if it changed between the two."""
         live = self._live(job, uid)
-        if job.is_adoption and nonce_of(live) != job.nonce and (holder := holder_of(live, {})):
-            raise PreconditionFailed(f"{job.manifest.ref} is held by {holder} since the plan was made", status=409)
+        if job.is_adoption and nonce_of(live) != job.nonce and (holder := holder_of(live)):
+            words = f"{job.manifest.ref} is held by something else since the plan was made"
+            raise PreconditionFailed(words, status=409, server_words=f"held by {holder}")
         try:
             return _View(version_of(live), self._dry_run(job, uid, version_of(live)), live)
         except PreconditionFailed:
@@ -291,7 +294,7 @@ class Writer:
         try:
             return self._apply(job, uid, version, dry_run=True).object
         except InvalidObject as exc:
-            if NO_DRY_RUN in str(exc):
+            if NO_DRY_RUN in exc.server_words:
                 return None
             raise
 
@@ -301,15 +304,15 @@ class Writer:
         wrong = altered(expected, applied.object, wished) if expected is not None else []
         if not job.planned.is_proved:
             wrong = sorted({*wrong, *lost(wished, applied.object)})
-        words = f"altered by admission: {', '.join(wrong[:10])}" if wrong else ""
         return Outcome(
             job.manifest.ref,
             job.planned.action,
             OutcomeState.FAILED if wrong else OutcomeState.DONE,
-            words,
+            "altered by admission" if wrong else "",
             uid_of(applied.object),
             version_of(applied.object),
             applied.warnings,
+            ", ".join(wrong[:10]),
         )
 
 
@@ -333,5 +336,5 @@ def _check_still_planned(job: Job, view: _View) -> None:
     now = changes(*masked(view.live, view.expected))
     extra = sorted(".".join(path) for path, value in now.items() if path not in allowed or allowed[path] != value)
     if extra:
-        words = f"was changed since the plan was made; applying now would also change {', '.join(extra)}"
-        raise PreconditionFailed(f"{job.manifest.ref} {words}", status=409)
+        words = f"{job.manifest.ref} was changed since the plan was made; applying now would change more than planned"
+        raise PreconditionFailed(words, status=409, server_words=f"it would also change {', '.join(extra)}")

@@ -8,6 +8,7 @@ from provisioner.rbac.effective import (
     Subject,
     allows_in,
     binding_subjects,
+    collects,
     effective_rules,
     grants,
     is_aggregated,
@@ -16,8 +17,10 @@ from provisioner.rbac.effective import (
     written_rules,
 )
 from provisioner.rbac.escalation import EscalationCheck, is_escalation, may_write_binding, may_write_role
+from provisioner.rbac.guarded import CONTROL_PLANE, OWN_RESOURCES, Means
 from provisioner.rbac.held import Held, bits_of, remainder, size
 from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
+from provisioner.rbac.power import Ours, Power, is_strong_name, powers, powers_of
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, plural_of
 from provisioner.rbac.risks import Risk, risks
 from provisioner.rbac.rules import MAX_ATOMS, Coverage, allows, breakdown, compact, covers, holds, minimal
@@ -25,8 +28,10 @@ from provisioner.values import AccessRequest
 
 __all__ = [
     "BUILT_IN_RESOURCES",
+    "CONTROL_PLANE",
     "FULL_AUTHORITY",
     "MAX_ATOMS",
+    "OWN_RESOURCES",
     "AccessRequest",
     "Comparisons",
     "Coverage",
@@ -34,8 +39,11 @@ __all__ = [
     "EscalationCheck",
     "Grant",
     "Held",
+    "Means",
+    "Ours",
     "PermissionDiff",
     "PolicyRule",
+    "Power",
     "RbacObjects",
     "Risk",
     "ScopedRule",
@@ -45,6 +53,7 @@ __all__ = [
     "binding_subjects",
     "bits_of",
     "breakdown",
+    "collects",
     "compact",
     "covers",
     "diff",
@@ -53,10 +62,13 @@ __all__ = [
     "holds",
     "is_aggregated",
     "is_escalation",
+    "is_strong_name",
     "may_write_binding",
     "may_write_role",
     "minimal",
     "plural_of",
+    "powers",
+    "powers_of",
     "remainder",
     "risks",
     "role_rules",

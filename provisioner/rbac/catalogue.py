@@ -72,9 +72,14 @@ WORKLOADS = (
     Power(WRITE, APPS, ("deployments", "daemonsets", "statefulsets", "replicasets")),
     Power(WRITE, BATCH, ("jobs", "cronjobs")),
 )
+# Legacy impersonation asks about users, groups and accounts in the core group; constrained impersonation (the verbs
+# `impersonate:<mode>`, Kubernetes 1.36) asks about identities in authentication.k8s.io, and about the request itself
+# by `impersonate-on:<mode>:<verb>`. A pattern of the verb `impersonate` takes in every verb that begins so.
+IMPERSONATE_AS, IMPERSONATE_ON = "impersonate:", "impersonate-on:"
+AUTHENTICATION = "authentication.k8s.io"
 IMPERSONATED = (
     Power(("impersonate",), CORE, ("users", "groups", "serviceaccounts")),
-    Power(("impersonate",), "authentication.k8s.io", ("uids", "userextras")),
+    Power(("impersonate",), AUTHENTICATION, ("users", "groups", "serviceaccounts", "nodes", "uids", "userextras")),
 )
 DEPLOYERS = (
     Power(WRITE, "olm.operatorframework.io", ("clusterextensions", "clusterobjectsets", "clusterextensionrevisions")),

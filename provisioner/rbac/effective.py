@@ -224,6 +224,12 @@ def is_aggregated(role: JsonObject) -> bool:
     return object_in(role, "the role").get("aggregationRule") is not None
 
 
+def collects(aggregated: JsonObject, role: JsonObject) -> bool:
+    """Whether the ClusterRole `aggregated` takes the rules of the ClusterRole `role` by its labels."""
+    labels = _labels(object_in(role, "the role"))
+    return any(selects(selector, labels) for selector in _selectors(object_in(aggregated, "the role")))
+
+
 def _that_count(effective: EffectiveRules, request: AccessRequest) -> list[Grant]:
     return effective.grants_in(CLUSTER if request.path else request.namespace)
 
@@ -284,13 +290,17 @@ def _own_rules(role: JsonObject, problems: list[str]) -> list[_RoleRule]:
 
 
 def _selected_by(known: RbacObjects, role: JsonObject) -> list[tuple[str, JsonObject]]:
-    listed = _mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
-    selectors = [_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
+    selectors = _selectors(role)
     return [
         (name, candidate)
         for (namespace, name), candidate in sorted(known.roles.items())
         if namespace == CLUSTER and any(selects(selector, _labels(candidate)) for selector in selectors)
     ]
+
+
+def _selectors(role: JsonObject) -> list[Mapping[str, Any]]:
+    listed = _mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
+    return [_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
 
 
 def _labels(role: JsonObject) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ _RESOURCES = {
     "apiextensions.k8s.io": "customresourcedefinitions",
     "apiregistration.k8s.io": "apiservices",
     "apps": "controllerrevisions daemonsets deployments replicasets statefulsets",
-    "authentication.k8s.io": "selfsubjectreviews tokenreviews uids userextras",
+    "authentication.k8s.io": "groups nodes selfsubjectreviews serviceaccounts tokenreviews uids userextras users",
     "authorization.k8s.io": "localsubjectaccessreviews selfsubjectaccessreviews selfsubjectrulesreviews "
     "subjectaccessreviews",
     "autoscaling": "horizontalpodautoscalers",

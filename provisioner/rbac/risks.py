@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provisioner.rbac.catalogue import (
+    IMPERSONATE_ON,
     KNOWN_VERBS,
     PATTERNS,
     PUBLIC_ROLES,
@@ -53,7 +54,7 @@ def risks(effective: EffectiveRules, *, sensitive: Iterable[str] = ()) -> list[R
     for kube-system and the namespaces named in `sensitive`; so does one that is limited to named objects.
     """
     matcher = _Matcher(effective, SENSITIVE_NAMESPACES | set(sensitive))
-    found = matcher.patterns() + _strong_roles(effective) + _urls(effective)
+    found = matcher.patterns() + _impersonated_requests(effective) + _strong_roles(effective) + _urls(effective)
     found += _wide_subjects(effective) + _dead_rules(effective)
     held = _merged(found)
     everything = [risk for risk in held if risk.id in _EVERYTHING]
@@ -181,6 +182,19 @@ def _resources(rule: PolicyRule, power: Power) -> list[str]:
         or ("/" in resource and f"{ANY}/{resource.partition('/')[2]}" in rule.resources)
         or any(held.startswith(f"{resource}/") for held in rule.resources if resource == "userextras")
     ]
+
+
+def _impersonated_requests(effective: EffectiveRules) -> list[Risk]:
+    """The half of constrained impersonation that is about requests; who also may act as somebody has a risk of that."""
+    found = []
+    for grant in effective.grants:
+        verbs = sorted({verb.rpartition(":")[2] for verb in grant.rule.verbs if verb.startswith(IMPERSONATE_ON)})
+        if verbs and grant.rule.resources:
+            reach = "in the whole cluster" if grant.scope == CLUSTER else f"in namespace {grant.scope}"
+            what = f"{', '.join(verbs)} {_few(sorted(grant.rule.resources))}"
+            words = f"can {what} as somebody else whom it may impersonate (impersonate-on) {reach}"
+            found.append(Risk("RB-10", Severity.DANGEROUS, words, grant.scope, (grant,)))
+    return found
 
 
 def _strong_roles(effective: EffectiveRules) -> list[Risk]:

@@ -27,6 +27,7 @@ SERVER_FIELDS = (
     "deletionGracePeriodSeconds", "generation", "selfLink",
 )  # fmt: skip
 
+_LIST_FIELDS = frozenset({"apiVersion", "kind", "metadata", "items"})
 IsNamespaced = Callable[[GroupKind], bool | None]
 
 
@@ -92,7 +93,9 @@ def _items(each: Found) -> list[Found] | None:
     kind = body.get("kind") if isinstance(body, Mapping) else None
     if not isinstance(kind, str) or not kind.endswith("List"):
         return None
-    items = body.get("items", [] if kind == "List" else None)
+    if kind == "List" and set(body) - _LIST_FIELDS:
+        raise each.refuse("holds more than items, which nobody would read: expected apiVersion, kind, metadata, items")
+    items = body.get("items")
     if not isinstance(items, list):
         return [] if kind == "List" and items is None else None
     inherited = {} if kind == "List" else {"apiVersion": body.get("apiVersion"), "kind": kind.removesuffix("List")}

@@ -3,7 +3,8 @@
 The folder is `manifests/`, or the root where there is none. In `manifests/` every file must be one we read (`.yaml`,
 `.yml`, `.json`) or one that is plainly for people or tools (README, LICENSE and NOTICE, `.md`, `.txt`, dotfiles); any
 other is refused, since left out in silence it would be missed too late. At the root only YAML and JSON are looked at:
-sources and Dockerfiles live there as well. Folders whose name begins with a dot are never looked at.
+sources and Dockerfiles live there as well. Folders whose name begins with a dot are never looked at. Of several sources
+none may vanish by that: what one would bring by itself has to be read (`pipeline.prepare`).
 """
 
 from __future__ import annotations
@@ -57,9 +58,22 @@ def find(tree: Tree, *, allow_subfolders: bool, limits: Limits) -> Iterator[Foun
                 raise found.refuse("kustomize is not run here: build the bundle with it, and ship what it printed")
 
 
+def files_read(tree: Tree) -> list[str]:
+    """The files of a plain bundle that its objects come from, those in subfolders included; sorted."""
+    folder = _folder(tree)
+    return [path for path in _below(tree, folder) if _is_read(PurePosixPath(path))]
+
+
+def _folder(tree: Tree) -> PurePosixPath:
+    return PurePosixPath(FOLDER if _has_folder(tree) else ".")
+
+
+def _has_folder(tree: Tree) -> bool:
+    return any(path.startswith(f"{FOLDER}/") for path in tree.files)
+
+
 def _files(tree: Tree, allow_subfolders: bool) -> list[str]:
-    has_folder = any(path.startswith(f"{FOLDER}/") for path in tree.files)
-    folder = PurePosixPath(FOLDER if has_folder else ".")
+    has_folder, folder = _has_folder(tree), _folder(tree)
     candidates = {path: PurePosixPath(path).relative_to(folder) for path in _below(tree, folder)}
     strangers = [
         path for path, inner in candidates.items() if has_folder and not _is_read(inner) and not _is_for_people(inner)

@@ -42,6 +42,8 @@ def _alike(finding: Finding) -> _Key | None:
     ref = finding.ref
     if ref is None or finding.severity in _ALWAYS_SAID or ref.group_kind == SECRET:
         return None
+    if finding.server_words:  # those of one object are no other's
+        return None
     if finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG:
         return None
     words = finding.message.replace(said(ref), "\0")

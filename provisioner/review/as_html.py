@@ -202,6 +202,8 @@ def _finding(finding: Finding, notes: Collection[str]) -> Iterator[str]:
     yield f'<li class="{"new" if finding.is_new else "known"}">'
     yield f'<p><span class="severity {severity}">{SHAPES[severity]} {severity}</span> '
     yield f"<code>{_shown(finding.rule)}</code>{known}</p>\n<p>{sentence_of(finding.message)}</p>"
+    if finding.server_words:
+        yield f"<p>The cluster says: {_shown(finding.server_words)}</p>"
     for note in notes:
         yield f'<p class="note lines">{escape(visible(note, keep_newlines=True))}</p>'
     if finding.path:

@@ -91,6 +91,8 @@ def _finding(finding: Finding, paint: Paint) -> Iterator[str]:
     head = f"  {SHAPES[severity]} {severity}"
     yield f"{paint(head, _COLOURS[severity])}  {visible(finding.rule)}{known}"
     yield from _wrapped(visible(finding.message), "      ")
+    if finding.server_words:
+        yield from _wrapped(f"the cluster says: {visible(finding.server_words)}", "      ")
     if finding.path:
         yield from _wrapped(f"at {visible(path_text(finding.path))}", "      ")
     yield from (f"      {visible(str(step))}" for step in finding.evidence.get("steps") or ())  # whole, to be copied

@@ -99,8 +99,9 @@ class Surroundings:
     `kinds` is what its discovery says, None if nobody knows, `unanswered` the groups whose own servers did not answer.
     `lists` holds what checks asked for (`Check.lists`), `exists` whether objects that they mention are there
     (`Check.mentions`), `schemas` the cluster's own schemas by (group, version, kind) of what could not be tried.
-    `own_namespace` is where Pratique itself runs, `version` the API server's, such as v1.36.3. `allowed_images` are the
-    registries, and the beginnings of repositories in them, that images may come from; empty: there is no list.
+    `own_namespace` is where Pratique itself runs, `installers` are the accounts (namespace, name) by which it applies
+    other bundles. `version` is the API server's, such as v1.36.3. `allowed_images` are the registries, and the
+    beginnings of repositories in them, that images may come from; empty: there is no list.
     """
 
     kinds: tuple[Kind, ...] | None = None
@@ -109,6 +110,7 @@ class Surroundings:
     exists: Mapping[ObjectIdentity, bool] = field(default_factory=dict)
     schemas: Mapping[tuple[str, str, str], JsonObject] = field(default_factory=dict)
     own_namespace: str = OWN_NAMESPACE
+    installers: frozenset[tuple[str, str]] = frozenset()
     version: str = ""
     allowed_images: tuple[str, ...] = ()
 
@@ -179,6 +181,9 @@ class Facts:
     means that nobody knows. `live_rbac` holds all roles and bindings of the cluster, None if unknown. `around` is the
     rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared. `installer` is None
     where the content is applied by whoever asks. `way_back` is None for content that did not run before.
+
+    `bundle` is the plan as if the cluster held exactly the previous content: what of a report differs from that, live
+    objects decide (S09). None where nothing is read of a cluster.
     """
 
     content: Content
@@ -191,6 +196,7 @@ class Facts:
     around: Surroundings = field(default_factory=Surroundings)
     installer: Installer | None = None
     way_back: WayBack | None = None
+    bundle: Plan | None = None
     _state: State | None = field(default=None, init=False, repr=False, compare=False)
     _previous_state: State | None = field(default=None, init=False, repr=False, compare=False)
 

@@ -10,6 +10,7 @@ import functools
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import PurePath
 from typing import TypeVar
@@ -41,6 +42,7 @@ from provisioner.review.facts import SECRET, Check, Facts, Gap, Listing, Rule, f
 from provisioner.review.headline import headline
 from provisioner.review.preflight_findings import questions as preflight_questions
 from provisioner.review.preflight_findings import said_once
+from provisioner.review.withholding import looked
 from provisioner.values import (
     AccessRequest,
     Action,
@@ -97,9 +99,23 @@ _POWERFUL_GROUPS = frozenset(
 
 def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     """The report on `facts` by `checks`, by default all that are installed. Never raises for what a check does."""
+    asked = installed_checks() if checks is None else checks
+    findings = looked(facts, partial(_found, asked))
+    once = {one.fingerprint: one for one in findings}.values()
+    private = [one for one in once if one.is_private]
+    public = worst_first(folded(one for one in once if not one.is_private))
+    wished = {one.ref.identity for one in facts.content.manifests}
+    staying = (one for one in facts.plan.actions if one.action is Action.NONE)
+    let_go = sum(one.ref.identity not in wished for one in staying)
+    # What is private is not counted either: who may not get the object would see that it differs.
+    words = headline(public, facts.plan, let_go=let_go)
+    return Report(words, worst_first([*public, *private]), facts.plan)
+
+
+def _found(checks: Sequence[Check], facts: Facts) -> list[Finding]:
     findings: list[Finding] = [_of_gap(gap) for gap in facts.gaps]
     sound: list[Check] = []
-    for check in installed_checks() if checks is None else checks:
+    for check in checks:
         found, crash = _run(check, facts)
         findings += found
         if crash:
@@ -109,12 +125,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     findings += _unclaimed(facts, sound)
     for check in sound:
         findings = _settled(check, facts, findings)
-    once = {one.fingerprint: one for one in said_once(findings)}.values()
-    ordered = worst_first(folded(once))
-    wished = {one.ref.identity for one in facts.content.manifests}
-    staying = (one for one in facts.plan.actions if one.action is Action.NONE)
-    let_go = sum(one.ref.identity not in wished for one in staying)
-    return Report(headline(ordered, facts.plan, let_go=let_go), ordered, facts.plan)
+    return said_once(findings)
 
 
 def wanted(content: Content, plan: Plan, checks: Sequence[Check] | None = None) -> list[ObjectRef]:

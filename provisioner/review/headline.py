@@ -40,7 +40,7 @@ def _sentences(findings: Iterable[Finding]) -> list[str]:
     alike: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
         subject, power = str(one.evidence.get("subject") or ""), str(one.evidence.get("power") or "")
-        if subject and power:
+        if subject and power and not one.server_words:
             powers.setdefault(subject, []).append(power)
             if subject in accounts:
                 continue
@@ -60,7 +60,7 @@ def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
     leading = group[0]
     words = leading.message.splitlines()[0].rstrip(".")
     subject = str(leading.evidence.get("subject") or "")
-    if leading.evidence.get("power"):
+    if leading.evidence.get("power") and not leading.server_words:
         words += _and_more(powers[subject][1:])
     words = _shortened(words) if len(words) > MAX_CHARACTERS else words
     return f"{words} (and {len(group) - 1} more like this)." if len(group) > 1 else f"{words}."

@@ -198,7 +198,8 @@ def _of_object(
     yield from findings
     if planned is not None and not findings and _is_refused(planned):
         message = f"The API server refuses {said(ref)}: {planned.problem}"
-        yield _REFUSED.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)
+        found_by = _REFUSED.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)
+        yield replace(found_by, server_words=planned.server_words)
 
 
 def _is_refused(planned: PlannedAction) -> bool:

@@ -117,7 +117,9 @@ def _is_of_dry_run(finding: Finding) -> bool:
 def _proved(finding: Finding, proof: Finding) -> Finding:
     """What the preflight could only suppose counts as proved where the API server refused it."""
     severity = min(finding.severity, proof.severity, key=lambda it: it.rank)
-    return replace(finding, severity=severity, evidence={**finding.evidence, "dry_run": proof.message})
+    evidence = {**finding.evidence, "dry_run": proof.message}
+    said = "; ".join(filter(None, [finding.server_words, proof.server_words]))
+    return replace(finding, severity=severity, evidence=evidence, server_words=said)
 
 
 def _is_ours(finding: Finding) -> bool:

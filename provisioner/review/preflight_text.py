@@ -54,7 +54,9 @@ def as_text(found: Preflight) -> str:
     lines = [f"{name} {_VERDICTS[found.verdict]}", ""]
     for one in folded(found.findings):
         lines.append(f"  {one.severity}  {one.rule}")
-        lines += textwrap.wrap(visible(one.message), _WIDTH, initial_indent="      ", subsequent_indent="      ")
+        told = [one.message, f"the cluster says: {one.server_words}" if one.server_words else ""]
+        for words in filter(None, told):
+            lines += textwrap.wrap(visible(words), _WIDTH, initial_indent="      ", subsequent_indent="      ")
     if found.missing:
         lines += ["", "Missing rules, ready to be applied:", "", as_yaml(found).rstrip("\n")]
     if found.excess:
@@ -98,7 +100,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "object": str(finding.ref) if finding.ref else "",
         "path": list(finding.path),
         "message": finding.message,
-        "evidence": plain(finding.evidence),
+        "evidence": plain(finding.evidence) | ({"said": finding.server_words} if finding.server_words else {}),
         "fingerprint": finding.fingerprint,
     }
 

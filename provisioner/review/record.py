@@ -7,40 +7,72 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import is_
 from typing import Any
 
 from provisioner.errors import BadRecord
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 
-VERSION = 1
+VERSION = 2
+# Until this one the words of the API server stood among ours.
+_MIXED_VERSION = 1
+# Of a record of that version nobody can say which words are whose, so that all of them count as values.
+OLD_WORDS = "Reported before the words of the cluster were kept apart; they are shown to people who may get the object"
 
 
 def to_record(report: Report) -> dict[str, Any]:
     """The report as plain JSON values. `worst` and `totals` are there for readers that do not count."""
-    counted = Counter(one.severity for one in report.findings)
+    counted = Counter(one.severity for one in report.public)
     return {
         "version": VERSION,
         "headline": list(report.headline),
         "worst": str(report.worst),
         "totals": {str(severity): counted[severity] for severity in Severity},
-        "findings": [_finding_record(one) for one in report.findings],
+        "findings": [_finding_record(one) for one in report.public],
+        "private": [_finding_record(one) for one in report.findings if one.is_private],
         "plan": {"digest": report.plan.digest, "actions": [_action_record(one) for one in report.plan.actions]},
     }
 
 
 def from_record(record: Mapping[str, Any]) -> Report:
-    """The report of a record. Raises BadRecord for what `to_record` of this VERSION did not write."""
-    if record.get("version") != VERSION:
-        raise BadRecord(f"a report of version {record.get('version')!r}; expected {VERSION}")
+    """The report of a record. Raises BadRecord for what `to_record` of this VERSION or the one before did not write."""
     try:
+        record = upgraded(record)
+        if record.get("version") != VERSION:
+            raise BadRecord(f"a report of version {record.get('version')!r}; expected {VERSION}")
+        private = (replace(_finding(one), is_private=True) for one in record["private"])
         return Report(
             tuple(record["headline"]),
-            tuple(_finding(one) for one in record["findings"]),
+            (*(_finding(one) for one in record["findings"]), *private),
             Plan(tuple(_action(one) for one in record["plan"]["actions"]), record["plan"]["digest"]),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise BadRecord(f"a report that was not written by this version ({type(exc).__name__}: {exc})") from exc
+
+
+def upgraded(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`record` in the present version, where it is of the one before: every word of it about an object is a value."""
+    if record.get("version") != _MIXED_VERSION:
+        return record
+    plan = record["plan"]
+    return {
+        **record,
+        "version": VERSION,
+        "headline": [OLD_WORDS],
+        "findings": [_upgraded_finding(one) for one in record["findings"]],
+        "private": [],
+        "plan": {**plan, "actions": [_upgraded_action(one) for one in plan["actions"]]},
+    }
+
+
+def _upgraded_finding(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {**record, "message": f"{record['rule']}. {OLD_WORDS}", "serverWords": record["message"]}
+
+
+def _upgraded_action(record: Mapping[str, Any]) -> dict[str, Any]:
+    problem = f"It cannot be done as things stand. {OLD_WORDS}" if record["problem"] else ""
+    return {**record, "problem": problem, "notes": [], "serverWords": record["problem"]}
 
 
 def _finding_record(finding: Finding) -> dict[str, Any]:
@@ -49,12 +81,13 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "section": str(finding.section),
         "severity": str(finding.severity),
         "message": finding.message,
-        "ref": _ref_record(finding.ref) if finding.ref else None,
+        "ref": ref_record(finding.ref) if finding.ref else None,
         "path": list(finding.path),
         "evidence": plain(finding.evidence),
         "verdicts": {question: str(severity) for question, severity in sorted(finding.verdicts.items())},
         "isNew": finding.is_new,
         "fingerprint": finding.fingerprint,
+        "serverWords": finding.server_words,
     }
 
 
@@ -70,12 +103,13 @@ def _finding(record: Mapping[str, Any]) -> Finding:
         {question: Severity(severity) for question, severity in record["verdicts"].items()},
         record["isNew"],
         record["fingerprint"],
+        record["serverWords"],
     )
 
 
 def _action_record(planned: PlannedAction) -> dict[str, Any]:
     return {
-        "ref": _ref_record(planned.ref),
+        "ref": ref_record(planned.ref),
         "action": str(planned.action),
         "uid": planned.uid,
         "resourceVersion": planned.resource_version,
@@ -85,6 +119,8 @@ def _action_record(planned: PlannedAction) -> dict[str, Any]:
         "warnings": list(planned.warnings),
         "problem": planned.problem,
         "problemCode": planned.problem_code,
+        "notes": list(planned.notes),
+        "serverWords": planned.server_words,
     }
 
 
@@ -100,10 +136,13 @@ def _action(record: Mapping[str, Any]) -> PlannedAction:
         tuple(record["warnings"]),
         record["problem"],
         record["problemCode"],
+        tuple(record["notes"]),
+        record["serverWords"],
     )
 
 
-def _ref_record(ref: ObjectRef) -> dict[str, str]:
+def ref_record(ref: ObjectRef) -> dict[str, str]:
+    """The parts of a reference, as a record of a report names an object."""
     return {
         "group": ref.group,
         "version": ref.version,

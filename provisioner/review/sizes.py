@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from provisioner.schema.celfunctions import QUANTITY_FORM
+from provisioner.expressions.quantities import QUANTITY_FORM
 
 _POWERS = {
     "": Fraction(1),

@@ -8,13 +8,14 @@ read its objects (S09).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from provisioner.review.counting import number
 from provisioner.review.facts import mapping
-from provisioner.schema import Admission, FieldError, admit
+from provisioner.schema import Admission, Candidate, FieldError, admit_all
 from provisioner.schema.crd import Crd, CrdVersion
 from provisioner.schema.fields import same_json
 from provisioner.values import JsonObject, ObjectRef
@@ -26,6 +27,7 @@ _PART = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 # Rules with it say something of updates only.
 OLD_SELF = "oldSelf"
+TRIED_TOGETHER = 16  # objects whose rules are evaluated in one go
 NOT_EVALUATED = "could not be evaluated"
 _SHOWS_VALUE = ("Invalid value", "Unsupported value", "Duplicate value", "Too many")
 
@@ -72,7 +74,8 @@ def fates(old: Crd, new: Crd, read_as: str, read: Mapping[str, Iterable[JsonObje
             continue
         held = read[version.name if _is_converted(old, new) else read_as]
         trial = _Trial(old, new, before, version, OLD_SELF in str(version.schema))
-        found[version.name] = [one for one in (trial.fate(obj) for obj in held) if not one.is_untouched]
+        tried = (fate for some in _together(held) for fate in trial.fates(some))
+        found[version.name] = [one for one in tried if not one.is_untouched]
     return found
 
 
@@ -100,24 +103,31 @@ class _Trial:
     after: CrdVersion
     judges_changes: bool
 
-    def fate(self, obj: JsonObject) -> Fate:
-        shown = {**obj, "apiVersion": f"{self.new.group}/{self.after.name}"}
-        ref, schema = ObjectRef.of(obj), self.after.schema
+    def fates(self, objects: Sequence[JsonObject]) -> list[Fate]:
+        schema = self.after.schema
         if schema is None:  # takes everything
-            return Fate(ref)
-        admission = admit(schema, shown)
-        known = self._known(shown)
-        errors = set(admission.refusals) - set(known.refusals if known else ())
-        flipped = tuple(_flipped(known.after if known else shown, admission.after, ()))
-        refused = self._refused(schema, shown) if errors or self.judges_changes else ()
-        later = tuple(one for one in admission.refusals if one in errors and one not in refused)
-        return Fate(ref, self._pruned(admission, known), refused, later, flipped)
+            return [Fate(ObjectRef.of(obj)) for obj in objects]
+        shown = [{**obj, "apiVersion": f"{self.new.group}/{self.after.name}"} for obj in objects]
+        tried = self._tried(schema, [(one, None) for one in shown])
+        is_asked = [self.judges_changes or bool(one.worse) for one in tried]
+        writes = [(one, one) for one, is_one in zip(shown, is_asked, strict=True) if is_one]
+        kept = iter(self._tried(schema, writes))
+        stopped = [tuple(next(kept).refusals) if is_one else () for is_one in is_asked]
+        return [self._fate(obj, one, refused) for obj, one, refused in zip(objects, tried, stopped, strict=True)]
 
-    def _known(self, shown: JsonObject, old: JsonObject | None = None) -> Admission | None:
-        """What the present CRD makes of the object; None where it has no such version."""
-        if self.before is None or self.before.schema is None:
-            return None
-        return admit(self.before.schema, shown, old=old)
+    def _fate(self, obj: JsonObject, tried: _Tried, refused: tuple[FieldError, ...]) -> Fate:
+        known = tried.known
+        shown = {**obj, "apiVersion": f"{self.new.group}/{self.after.name}"}
+        flipped = tuple(_flipped(known.after if known else shown, tried.admission.after, ()))
+        later = tuple(one for one in tried.refusals if one not in refused)
+        return Fate(ObjectRef.of(obj), self._pruned(tried.admission, known), refused, later, flipped)
+
+    def _tried(self, schema: Mapping[str, Any], writes: Sequence[tuple[JsonObject, JsonObject | None]]) -> list[_Tried]:
+        """What both CRDs make of writing each object, in place of the second of the pair where there is one."""
+        present = self.before.schema if self.before is not None else None
+        schemas = [schema] if present is None else [schema, present]
+        found = admit_all(Candidate(one, obj, old) for obj, old in writes for one in schemas)
+        return [_Tried(*found[at : at + len(schemas)]) for at in range(0, len(found), len(schemas))]
 
     def _pruned(self, admission: Admission, known: Admission | None) -> tuple[str, ...]:
         if self.new.preserves_unknown:
@@ -125,11 +135,29 @@ class _Trial:
         gone_before = set(known.pruned) if known and not self.old.preserves_unknown else set()
         return tuple(one for one in admission.pruned if one not in gone_before)
 
-    def _refused(self, schema: Mapping[str, Any], shown: JsonObject) -> tuple[FieldError, ...]:
-        """What stops a write that changes nothing."""
-        known = self._known(shown, shown)
-        before = set(known.refusals) if known else set()
-        return tuple(one for one in admit(schema, shown, old=shown).refusals if one not in before)
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What the CRD as it will be makes of an object, and what the present one makes of it, where it has the version."""
+
+    admission: Admission
+    known: Admission | None = None
+
+    @property
+    def worse(self) -> set[FieldError]:
+        return set(self.admission.refusals) - set(self.known.refusals if self.known else ())
+
+    @property
+    def refusals(self) -> list[FieldError]:
+        """Those of `worse`, in the order of the server."""
+        worse = self.worse
+        return [one for one in self.admission.refusals if one in worse]
+
+
+def _together(objects: Iterable[JsonObject]) -> Iterator[list[JsonObject]]:
+    waiting = iter(objects)
+    while some := list(islice(waiting, TRIED_TOGETHER)):
+        yield some
 
 
 def _flipped(before: Any, after: Any, path: Parts) -> Iterator[str]:
@@ -176,7 +204,7 @@ def value_at(obj: object, path: str) -> object:
     """The value at a path as `pruned` names it; None where there is none."""
     found: object = obj
     for inside, plain in _PART.findall(path):
-        if inside.isdigit() and isinstance(found, list):
+        if inside.isdecimal() and len(inside) < 10 and isinstance(found, list):
             found = found[int(inside)] if int(inside) < len(found) else None
         else:
             found = mapping(found).get(inside or plain)

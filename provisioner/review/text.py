@@ -17,6 +17,8 @@ _INVISIBLE = frozenset(
     + "".join(map(chr, range(0xE0100, 0xE01F0)))
 )
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+# Marks that lie on or around what they follow, so that it reads as struck out or as another letter.
+_ENCLOSING, _OVERLAY = "Me", 1
 # Letters that look like a Latin one: a word made only of these is taken for Latin by everybody.
 _LOOK_LATIN = frozenset(
     "асеорхуіјѕһԁԛԝӏгпьІАВСЕНЈКМОРЅТХҮԌԚԜѴοανιρτυκγωσϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսհոցՏԼ"  # Cyrillic, Greek, Armenian
@@ -94,10 +96,13 @@ def _pretends(one: str) -> bool:
 
 
 def _without_piled_marks(word: str) -> str:
-    """Marks piled up on one letter cover their neighbours: from the third on they are escaped."""
-    shown, marks = [], 0
+    """Marks piled up on one letter cover their neighbours: from the third on they are escaped.
+
+    So is one that has no letter of its word to stand on: it would land on what is before the word.
+    """
+    shown, marks = [], _MAX_MARKS
     for one in word:
-        marks = marks + 1 if unicodedata.combining(one) else 0
+        marks = marks + 1 if unicodedata.category(one).startswith("M") else 0
         shown.append(_escape(one) if marks > _MAX_MARKS else one)
     return "".join(shown)
 
@@ -109,7 +114,9 @@ def _shown(one: str) -> str:
 def _is_hiding(one: str) -> bool:
     if one == " ":
         return False
-    return one in _INVISIBLE or unicodedata.category(one) in _HIDDEN_CATEGORIES
+    category = unicodedata.category(one)
+    is_on_others = category == _ENCLOSING or unicodedata.combining(one) == _OVERLAY
+    return one in _INVISIBLE or category in _HIDDEN_CATEGORIES or is_on_others
 
 
 @lru_cache(maxsize=4096)

@@ -25,6 +25,7 @@ def main() -> None:
     ]
     sandbox = Sandbox(options.state, options.port, (ADMIN, *users))
     options.kubeconfig.touch(mode=0o600)
+    options.kubeconfig.chmod(0o600)
     options.kubeconfig.write_text(sandbox.kubeconfig())
     # Not an Event: a handler that sets it while this thread is about to wait for it waits for its lock, for ever.
     stopping: SimpleQueue[int] = SimpleQueue()

@@ -8,19 +8,23 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import unquote
 
 from provisioner.errors import PratiqueError
 from provisioner.rbac import EffectiveRules, RbacObjects, allows_in, effective_rules
+from provisioner.sandbox.impersonation import (
+    MODES,
+    Impersonated,
+    Mode,
+    user_info,
+    wanted_by,
+)
 from provisioner.sandbox.status import Refusal, bad_request, invalid
 from provisioner.sandbox.store import Store
 from provisioner.values import AccessRequest, Identity
 
 RBAC = "rbac.authorization.k8s.io"
-AUTHENTICATION = "authentication.k8s.io"
 RBAC_PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 MASTERS, AUTHENTICATED = "system:masters", "system:authenticated"
 ISSUER = "https://kubernetes.default.svc"
@@ -28,15 +32,7 @@ ISSUER = "https://kubernetes.default.svc"
 API_AUDIENCES = (ISSUER, "pratique")
 DEFAULT_SECONDS = 3600
 MIN_SECONDS = 600
-_EXTRA = "impersonate-extra-"
 ANONYMOUS = Identity("system:anonymous", ("system:unauthenticated",))
-
-
-@dataclass(frozen=True, slots=True)
-class Impersonated(Identity):
-    """Somebody whom somebody else wants to be; `extra` as the headers give it, by name."""
-
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 class Access:
@@ -48,6 +44,7 @@ class Access:
         self._key = key
         self._known: dict[Identity, EffectiveRules] = {}
         self._objects: RbacObjects | None = None
+        self._last_mode: dict[str, str] = {}
 
     def forget(self) -> None:
         """A role or binding changed."""
@@ -115,27 +112,33 @@ class Access:
             "status": {"token": self._signed(claims), "expirationTimestamp": _instant(expires)},
         }
 
-    def impersonate(self, identity: Identity, headers: Mapping[str, list[str]]) -> Identity:
-        """The identity that the Impersonate-* headers ask for, if `identity` may be it; raises Refusal 403."""
-        username = (headers.get("impersonate-user") or [""])[0]
-        groups = headers.get("impersonate-group") or []
-        uid = (headers.get("impersonate-uid") or [""])[0]
-        extra = tuple(
-            (unquote(name.removeprefix(_EXTRA)), tuple(values))
-            for name, values in sorted(headers.items())
-            if name.startswith(_EXTRA)
-        )
-        wanted = Impersonated(username, tuple(groups), uid, extra)
-        if not username:
-            if groups or uid or extra:
-                raise bad_request(f"requested {_user(wanted)} without impersonating a user name")
+    def impersonate(
+        self, identity: Identity, headers: Mapping[str, list[str]], about: Callable[[], AccessRequest]
+    ) -> Identity:
+        """The identity that the Impersonate-* headers ask for, if `identity` may be it; raises Refusal 403.
+
+        `about` is what the request does: constrained impersonation is granted for some requests only.
+        """
+        wanted = wanted_by(headers)
+        if wanted is None:
             return identity
-        for request in _asked(wanted):
-            self.check(identity, request)
-        if username.startswith("system:serviceaccount:") and not groups:
-            _, _, namespace, name = username.split(":", 3)
-            wanted = dataclasses.replace(wanted, groups=Identity.of_service_account(namespace, name).groups)
-        return _with(wanted, AUTHENTICATED)
+        refusal: Refusal | None = None
+        for mode in self._in_order(identity, wanted):
+            try:
+                for request in mode.rights(wanted, about):
+                    self.check(identity, request)
+            except Refusal as exc:
+                refusal = refusal or exc
+                continue
+            self._last_mode[identity.username] = mode.name
+            return _with(mode.become(wanted), AUTHENTICATED)
+        assert refusal is not None  # the legacy mode fits everybody
+        raise refusal
+
+    def _in_order(self, identity: Identity, wanted: Impersonated) -> list[Mode]:
+        """The mode that worked last for this user first, as the API server tries them: its refusal is the one said."""
+        last = self._last_mode.get(identity.username)
+        return sorted((mode for mode in MODES if mode.fits(wanted)), key=lambda mode: mode.name != last)
 
     # What
 
@@ -237,12 +240,12 @@ class Access:
             return {"user": {}, "error": "invalid bearer token"}
         return {
             "authenticated": True,
-            "user": _user(found[0][0]),
+            "user": user_info(found[0][0]),
             "audiences": [audience for _, audiences in found for audience in audiences],
         }
 
     def _who(self, identity: Identity, _: dict[str, Any]) -> dict[str, Any]:
-        return {"userInfo": _user(identity)}
+        return {"userInfo": user_info(identity)}
 
     # Tokens
 
@@ -278,32 +281,6 @@ def _request_of(spec: dict[str, Any]) -> AccessRequest:
         return AccessRequest(**parts)
     except PratiqueError as exc:
         raise bad_request(str(exc)) from exc
-
-
-def _asked(wanted: Impersonated) -> list[AccessRequest]:
-    """The rights that it takes to be `wanted`."""
-    username = wanted.username
-    asked = [AccessRequest("impersonate", resource="users", name=username)] if username else []
-    if username.startswith("system:serviceaccount:"):
-        _, _, namespace, name = username.split(":", 3)
-        asked = [AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name)]
-    asked += [AccessRequest("impersonate", resource="groups", name=group) for group in wanted.groups]
-    if wanted.uid:
-        asked.append(AccessRequest("impersonate", AUTHENTICATION, "uids", name=wanted.uid))
-    return asked + [
-        AccessRequest("impersonate", AUTHENTICATION, "userextras", subresource=name, name=value)
-        for name, values in wanted.extra
-        for value in values
-    ]
-
-
-def _user(identity: Identity) -> dict[str, Any]:
-    user: dict[str, Any] = {"username": identity.username, "groups": list(identity.groups)}
-    if identity.uid:
-        user["uid"] = identity.uid
-    if isinstance(identity, Impersonated) and identity.extra:
-        user["extra"] = {name: list(values) for name, values in identity.extra}
-    return user
 
 
 def _with(identity: Identity, group: str) -> Identity:

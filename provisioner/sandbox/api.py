@@ -33,7 +33,7 @@ class Api:
         """Never raises: a refusal is an answer too."""
         try:
             identity = self._access.authenticate(call.header("authorization"))
-            identity = self._access.impersonate(identity, call.headers)
+            identity = self._access.impersonate(identity, call.headers, lambda: self._about(call))
             return self._route(call, identity)
         except Refusal as exc:
             return Answer(exc.code, exc.body())
@@ -47,8 +47,7 @@ class Api:
 
     def _route(self, call: Call, identity: Identity) -> Answer:
         parts = [unquote(part) for part in call.path.strip("/").split("/")]
-        is_resource = (parts[0] == "api" and len(parts) > 2) or (parts[0] == "apis" and len(parts) > 3)
-        if not is_resource:
+        if not _is_resource(parts):
             path = "/" + "/".join(parts) if parts != [""] else "/"
             if call.path not in OPEN_PATHS:
                 self._access.check(identity, AccessRequest("get", path=path))
@@ -63,6 +62,17 @@ class Api:
         if target is None:
             return self._stranger(call, identity, Target(_stranger(group, version, rest), *_placed(rest)))
         return self._resource(call, identity, target)
+
+    def _about(self, call: Call) -> AccessRequest:
+        """What a request does, as the API server asks its authorizers before it looks at the object."""
+        parts = [unquote(part) for part in call.path.strip("/").split("/")]
+        if not _is_resource(parts):
+            return AccessRequest(call.method.lower(), path="/" + "/".join(parts))
+        group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
+        namespace, name, subresource = _placed(rest)
+        target = self._target(group, version, rest)
+        target = target or Target(_stranger(group, version, rest), namespace, name, subresource)
+        return _asked_of(call, target, self._verb(call, target))
 
     def _target(self, group: str, version: str, rest: list[str]) -> Target | None:
         namespace, name, subresource = _placed(rest)
@@ -85,12 +95,7 @@ class Api:
 
     def _resource(self, call: Call, identity: Identity, target: Target) -> Answer:
         verb = self._verb(call, target)
-        named = target
-        if verb == "list" and call.query.get("fieldSelector", "").startswith("metadata.name="):
-            named = Target(target.kind, target.namespace, call.query["fieldSelector"].partition("=")[2], "")
-        request = AccessRequest(
-            verb, target.kind.group, target.kind.plural, target.subresource, target.namespace, named.name
-        )
+        request = _asked_of(call, target, verb)
         self._access.check(identity, request)
         if verb in ("get", "list", "watch"):
             return self._read(call, target, verb)
@@ -335,6 +340,18 @@ class Api:
             "": {"paths": ["/api", "/apis", "/healthz", "/livez", "/readyz", "/version"]},
         }
         return fixed.get("/".join(parts)) or discovery.of_group(kinds, parts)
+
+
+def _is_resource(parts: list[str]) -> bool:
+    return (parts[0] == "api" and len(parts) > 2) or (parts[0] == "apis" and len(parts) > 3)
+
+
+def _asked_of(call: Call, target: Target, verb: str) -> AccessRequest:
+    """What authorizers are asked; a list that a field selector limits to one name is of that name."""
+    name, selector = target.name, call.query.get("fieldSelector", "")
+    if verb == "list" and selector.startswith("metadata.name="):
+        name = selector.partition("=")[2]
+    return AccessRequest(verb, target.kind.group, target.kind.plural, target.subresource, target.namespace, name)
 
 
 def _placed(rest: list[str]) -> tuple[str, str, str]:

@@ -52,6 +52,7 @@ class Sandbox:
 
     def __init__(self, state: Path, port: int = 0, users: Sequence[SandboxUser] = (ADMIN,)):
         state.mkdir(parents=True, exist_ok=True)
+        state.chmod(0o700)  # tokens and the key of its certificate lie in it
         self._store = Store(state / "cluster.sqlite3")
         self._users = {user.name: user for user in users}
         self.tokens = {user.name: user.token or self._kept(f"token:{user.name}") for user in users}

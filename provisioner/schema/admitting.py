@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provisioner.schema.correlation import Correlation
@@ -10,7 +11,7 @@ from provisioner.schema.fields import DEEPEST, OMITTED, FieldError, invalid, is_
 from provisioner.schema.forms import readable
 from provisioner.schema.lists import list_errors
 from provisioner.schema.pruning import Schema, prepared
-from provisioner.schema.rules import has_rules, rule_errors
+from provisioner.schema.rules import Change, errors_of_rules, has_rules
 from provisioner.schema.validating import validate
 from provisioner.values import JsonObject
 
@@ -36,6 +37,15 @@ class Admission:
     refusals: tuple[FieldError, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An object that is to be admitted by `schema`; with `old`, the object as it is stored now, as an update of it."""
+
+    schema: Schema
+    obj: JsonObject
+    old: JsonObject | None = None
+
+
 def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> Admission:
     """Prune, default and validate `obj` by `schema`, an openAPIV3Schema, as API server 1.36 does.
 
@@ -43,22 +53,56 @@ def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> 
     ratcheting. Nothing given is changed. A CEL rule that cannot be evaluated here is an error that says so. Raises
     InvalidManifest for a schema that has not the form of one.
     """
+    (found,) = admit_all([Candidate(schema, obj, old)])
+    return found
+
+
+def admit_all(candidates: Iterable[Candidate]) -> list[Admission]:
+    """`admit` for many objects, of which the rules are evaluated together."""
+    judged = [_judged(one) for one in candidates]
+    waiting = [one for one in judged if one.change is not None]
+    found = errors_of_rules((one.schema, one.change) for one in waiting if one.change is not None)
+    by_rules = {id(one): errors for one, errors in zip(waiting, found, strict=True)}
+    return [_admission(one, by_rules.get(id(one))) for one in judged]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A candidate without its rules; `change` is what they are to judge, None where they are not run."""
+
+    schema: Schema
+    after: JsonObject
+    pruned: list[str]
+    errors: list[FieldError]
+    embedded: tuple[FieldError, ...] = ()
+    change: Change | None = None
+    is_judged: bool = True
+
+
+def _judged(candidate: Candidate) -> _Judged:
+    schema, obj, old = candidate.schema, candidate.obj, candidate.old
     readable(schema)
     if is_too_deep(obj) or (old is not None and is_too_deep(old)):
-        unjudged = (invalid("", OMITTED, f"nested deeper than {DEEPEST} levels: not judged"),)
-        return Admission(obj, [], list(unjudged), refusals=unjudged)
+        unjudged = invalid("", OMITTED, f"nested deeper than {DEEPEST} levels: not judged")
+        return _Judged(schema, obj, [], [unjudged], is_judged=False)
     after, pruned = prepared(schema, obj)
     before = prepared(schema, old)[0] if old is not None else None
     related = Correlation(after, before, schema) if before is not None else None
     errors = validate(schema, after, related)
     if before is None or not list_errors(schema, before):
         errors += list_errors(schema, after)
-    embedded = embedded_errors(schema, after)
-    is_stopped = any(error.stops_rules for error in errors)
-    ruled = _skipped(schema) if is_stopped else rule_errors(schema, after, before, related)
-    is_stopped_inside = any(error.stops_rules for error in embedded)
-    refusals = (*errors, *embedded, *(_skipped(schema) if is_stopped_inside else ruled))
-    return Admission(after, list(pruned), [*errors, *ruled], tuple(embedded), refusals)
+    embedded = tuple(embedded_errors(schema, after))
+    change = None if any(error.stops_rules for error in errors) else Change(after, before, related)
+    return _Judged(schema, after, list(pruned), errors, embedded, change)
+
+
+def _admission(found: _Judged, by_rules: list[FieldError] | None) -> Admission:
+    if not found.is_judged:
+        return Admission(found.after, [], found.errors, refusals=tuple(found.errors))
+    ruled = _skipped(found.schema) if by_rules is None else by_rules
+    is_stopped_inside = any(error.stops_rules for error in found.embedded)
+    refusals = (*found.errors, *found.embedded, *(_skipped(found.schema) if is_stopped_inside else ruled))
+    return Admission(found.after, found.pruned, [*found.errors, *ruled], found.embedded, refusals)
 
 
 def _skipped(schema: Schema) -> list[FieldError]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from provisioner.schema import cel
-from provisioner.schema.cel import TypedRule
+from provisioner.schema.cel import Program, TypedRule
 from provisioner.schema.celcost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate, misused_objects
-from provisioner.schema.celvalues import FIELD_CHAIN, ROOT_FIELDS, escaped, has_cel_type, type_signature, typed_moments
+from provisioner.schema.celvalues import FIELD_CHAIN, Aliases, has_cel_type, type_signature, typed_moments
 from provisioner.schema.fields import FieldError, Record, child, forbidden, index, invalid, key, required, unsupported
 from provisioner.schema.jsonpaths import leads_somewhere
 from provisioner.schema.pruning import Schema, properties_of, schema_of
-
-if TYPE_CHECKING:
-    from provisioner.schema.celruntime import Program
 
 RULES = "x-kubernetes-validations"
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -205,26 +202,26 @@ def unknown_fields(text: str, schema: Schema, *, is_root: bool) -> list[str]:
     Only chains that start there are followed, up to the first list, map or value of unknown shape.
     """
     found: list[str] = []
+    fields = Aliases()
     for chain in FIELD_CHAIN.finditer(_without_strings(text)):
         names = [name.strip() for name in chain[1].split(".")[1:]]
         steps = names[:-1] if chain[2] else names
-        missing = _first_missing(steps, schema, is_root)
+        missing = _first_missing(steps, schema, is_root, fields)
         if missing and missing not in found:
             found.append(missing)
     return found
 
 
-def _first_missing(steps: list[str], schema: Schema, is_root: bool) -> str:
+def _first_missing(steps: list[str], schema: Schema, is_root: bool, fields: Aliases) -> str:
     node: Schema | None = schema
     for step in steps:
         if node is None or node.get("type") != "object" or schema_of(node.get("additionalProperties")) is not None:
             return ""
         resource = is_root or bool(node.get("x-kubernetes-embedded-resource"))
-        known = {**properties_of(node), **(ROOT_FIELDS if resource else {})}
-        by_alias = {escaped(name): it for name, it in known.items() if has_cel_type(schema_of(it) or {})}
-        if step not in by_alias:
+        found = schema_of(fields.of(node, is_root=resource).get(step)) or {}
+        if not has_cel_type(found):
             return step
-        node, is_root = schema_of(by_alias[step]), False
+        node, is_root = found, False
     return ""
 
 

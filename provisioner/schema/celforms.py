@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from provisioner.schema.celast import Kind, Node
 
@@ -16,11 +16,19 @@ TRUE, FALSE = Node(Kind.CONST, value=True), Node(Kind.CONST, value=False)
 CONDITION, STEP, RESULT = 2, 3, 4  # the parts of a fold that see its variable or its accumulator
 
 
+MAX_WORK = 50_000  # nodes that are looked at; `in` over lists and negations can double what is below them
+
+
+class TooLarge(ValueError):
+    """The one form of an expression takes more than MAX_WORK."""
+
+
 def plain_form(node: Node) -> Node:
     """The expression in its one form: negations at the leaves, operands that commute in one order, variables of folds
-    numbered. It is true, false or an error exactly where `node` is."""
+    numbered. It is true, false or an error exactly where `node` is. Raises TooLarge."""
     has_floats = any(it.name in FLOATING for it in node.walk())
-    return _ordered(_Rewriting(not has_floats).form(_numbered(node, {}, 0)))
+    rewriting = _Rewriting(not has_floats)
+    return rewriting.ordered(rewriting.form(_numbered(node, {}, 0)))
 
 
 def conjuncts(node: Node) -> tuple[Node, ...]:
@@ -52,13 +60,20 @@ def _numbered(node: Node, names: Mapping[str, str], depth: int) -> Node:
     return replace(node, name=f"#{depth}", parts=parts, variable=",".join(known.values()))
 
 
+@dataclass(slots=True)
 class _Rewriting:
     """`is_total`: of two numbers one is below the other, or they are equal."""
 
-    def __init__(self, is_total: bool):
-        self.is_total = is_total
+    is_total: bool
+    left: int = MAX_WORK
+
+    def _spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise TooLarge
 
     def form(self, node: Node) -> Node:
+        self._spend()
         if node.kind is not Kind.CALL:
             return self._inside(node)
         if node.name == NOT:
@@ -78,6 +93,7 @@ class _Rewriting:
         return replace(node, target=target, parts=tuple(map(self.form, node.parts)))
 
     def _negated(self, node: Node) -> Node:
+        self._spend()
         if node in (TRUE, FALSE):
             return FALSE if node == TRUE else TRUE
         if node.kind is not Kind.CALL:
@@ -93,16 +109,16 @@ class _Rewriting:
             return replace(formed, name=AT_MOST if formed.name == LESS else LESS, parts=tuple(reversed(formed.parts)))
         return Node(Kind.CALL, NOT, parts=(formed,))
 
-
-def _ordered(node: Node) -> Node:
-    """With the operands of what commutes in one order, each once, and no constants that decide nothing."""
-    parts = tuple(map(_ordered, node.parts))
-    target = _ordered(node.target) if node.target is not None else None
-    if node.kind is Kind.CALL and node.name in (AND, OR):
-        return _joined(node.name, parts)
-    if node.kind is Kind.CALL and node.name in (EQUALS, DIFFERS):
-        parts = tuple(sorted(parts, key=repr))
-    return replace(node, target=target, parts=parts)
+    def ordered(self, node: Node) -> Node:
+        """With the operands of what commutes in one order, each once, and no constants that decide nothing."""
+        self._spend()
+        parts = tuple(map(self.ordered, node.parts))
+        target = self.ordered(node.target) if node.target is not None else None
+        if node.kind is Kind.CALL and node.name in (AND, OR):
+            return _joined(node.name, parts)
+        if node.kind is Kind.CALL and node.name in (EQUALS, DIFFERS):
+            parts = tuple(sorted(parts, key=repr))
+        return replace(node, target=target, parts=parts)
 
 
 def _joined(name: str, parts: tuple[Node, ...]) -> Node:

@@ -10,19 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-from cel_expr_python.cel import Type
-from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, struct_pb2, timestamp_pb2
+from google.protobuf import descriptor_pb2, duration_pb2, struct_pb2, timestamp_pb2
 
+from provisioner.expressions import Answer, Language, Library, Outcome
+from provisioner.expressions.evaluator import ask
 from provisioner.schema import cel
-from provisioner.schema.cel import TypedRule
-from provisioner.schema.celruntime import CODE_TAIL, SIMPLE_TYPES, environment_of_rules
+from provisioner.schema.cel import CODE_TAIL, TypedRule
 from provisioner.schema.celvalues import ROOT_FIELDS, escaped, has_cel_type, type_signature
 from provisioner.schema.pruning import Schema, properties_of, schema_of
 
 PACKAGE = "schema"
+SECONDS = 10.0  # for all rules of one schema
 # CEL's comparison of numbers of two kinds, which the API server's checker allows and this one does not.
 NUMBERS = re.compile(r"'_(?:<|<=|>|>=)_' applied to '\((?:int|double|uint), (?:int|double|uint)\)'")
 OWN_TYPE = re.compile(rf"{PACKAGE}\.M\d+")
@@ -41,9 +41,9 @@ SCALARS = {
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """`name` of a message, or the `scalar` of a field descriptor; for CEL in `cel`."""
+    """`name` of a message, or the `scalar` of a field descriptor; for CEL in `cel`, as a Language writes types."""
 
-    cel: Any
+    cel: str
     name: str = ""
     scalar: str = ""
 
@@ -56,20 +56,22 @@ def problems_of(rules: Sequence[TypedRule]) -> list[str]:
     if not rules:
         return []
     made = _Messages()
-    variables: dict[str, Any] = {cel.OLD_GIVEN: Type.BOOL}
+    variables = {cel.OLD_GIVEN: "bool"}
     for place, rule in enumerate(rules):
         own = made.type_of(rule.schema, cel.names_in(rule.text), is_root=rule.is_root)
         variables |= {f"{name}{place}": own.cel for name in ("self", cel.OLD)}
-    environment = environment_of_rules(variables, made.pool)
-    return [_problem(environment, rule, place) for place, rule in enumerate(rules)]
+    language = Language.of(variables, Library.RULE_TYPES, made.descriptors)
+    answers = ask(language, [_numbered(rule, place) for place, rule in enumerate(rules)], seconds=SECONDS)
+    return [_problem(rule, found) for rule, found in zip(rules, answers, strict=True)]
 
 
-def _problem(environment: Any, rule: TypedRule, place: int) -> str:
-    try:
-        found = environment.compile(_numbered(rule, place)).return_type().name().lower()
-    except (RuntimeError, ValueError, TypeError) as exc:
-        return _said(str(exc))
-    return "" if found in {rule.result, "dyn"} else f"must evaluate to a {rule.result}"
+def _problem(rule: TypedRule, found: Answer) -> str:
+    match found.outcome:
+        case Outcome.COMPILED:
+            return "" if found.type in {rule.result, "dyn"} else f"must evaluate to a {rule.result}"
+        case Outcome.ENDED:
+            return f"ERROR: {found.words}"
+    return _said(found.words)
 
 
 def _numbered(rule: TypedRule, place: int) -> str:
@@ -116,7 +118,7 @@ class _Messages:
             return _anything()
         if kind == "array":
             items = self._element(schema_of(schema.get("items")), names)
-            return _Type(Type.List(items.cel), ANY_LIST)
+            return _Type(f"list<{items.cel}>", ANY_LIST)
         if kind == "object":
             return self._object(schema, names, is_root=is_root)
         return _scalar(schema)
@@ -124,7 +126,7 @@ class _Messages:
     def _object(self, schema: Schema, names: frozenset[str], *, is_root: bool) -> _Type:
         additional = schema_of(schema.get("additionalProperties"))
         if additional is not None and not is_root:
-            return _Type(Type.Map(Type.STRING, self._element(additional, names).cel), ANY_MAP)
+            return _Type(f"map<string,{self._element(additional, names).cel}>", ANY_MAP)
         is_resource = is_root or schema.get("x-kubernetes-embedded-resource") is True
         known: Mapping[str, Any] = {**properties_of(schema), **(ROOT_FIELDS if is_resource else {})}
         draft = _Draft(f"M{len(self._drafts)}")
@@ -133,7 +135,7 @@ class _Messages:
             alias, below = escaped(name), schema_of(described)
             if alias is not None and alias in names and below is not None and has_cel_type(below):
                 draft.fields.append((alias, *self._field(below, names)))
-        return _Type(Type(f"{PACKAGE}.{draft.name}"), f"{PACKAGE}.{draft.name}")
+        return _Type(f"{PACKAGE}.{draft.name}", f"{PACKAGE}.{draft.name}")
 
     def _field(self, schema: Schema, names: frozenset[str]) -> tuple[_Type, str]:
         """The type of a field, and whether it is `repeated`, a `map` or neither: these hold no lists and maps."""
@@ -147,19 +149,14 @@ class _Messages:
     def _element(self, schema: Schema | None, names: frozenset[str]) -> _Type:
         return _anything() if schema is None else self._type(schema, names)
 
-    @cached_property
-    def pool(self) -> Any:
-        """The descriptors of all that was asked for."""
-        found = descriptor_pool.DescriptorPool()
-        needed = [module.DESCRIPTOR for module in (duration_pb2, struct_pb2, timestamp_pb2)]
-        for known in needed:
-            found.AddSerializedFile(known.serialized_pb)
+    @property
+    def descriptors(self) -> bytes:
+        """The serialized descriptors of all that was asked for."""
         written = descriptor_pb2.FileDescriptorProto(name="schema.proto", package=PACKAGE, syntax="proto2")
-        written.dependency.extend(known.name for known in needed)
+        written.dependency.extend(module.DESCRIPTOR.name for module in (duration_pb2, struct_pb2, timestamp_pb2))
         for draft in self._drafts:
             _write(written.message_type.add(name=draft.name), draft)
-        found.AddSerializedFile(written.SerializeToString())
-        return found
+        return bytes(written.SerializeToString())
 
 
 def _write(message: Any, draft: _Draft) -> None:
@@ -170,12 +167,12 @@ def _write(message: Any, draft: _Draft) -> None:
         if form != "map":
             _set(entry, kind)
         elif _entry_name(name) in taken:
-            _set(entry, _Type(None, ANY_MAP))
+            _set(entry, _Type("", ANY_MAP))
         else:
             taken.add(_entry_name(name))
             entry.label = entry.LABEL_REPEATED
             _write_map(message.nested_type.add(name=_entry_name(name)), kind)
-            _set(entry, _Type(None, f"{PACKAGE}.{draft.name}.{_entry_name(name)}"))
+            _set(entry, _Type("", f"{PACKAGE}.{draft.name}.{_entry_name(name)}"))
 
 
 def _entry_name(name: str) -> str:
@@ -199,13 +196,14 @@ def _set(entry: Any, kind: _Type) -> None:
 
 
 def _anything() -> _Type:
-    return _Type(Type.DYN, ANYTHING)
+    return _Type("dyn", ANYTHING)
 
 
 def _scalar(schema: Schema) -> _Type:
     signature = type_signature(schema)
-    kind = SIMPLE_TYPES.get(signature)
-    return _Type(kind, WELL_KNOWN.get(signature, ""), SCALARS.get(signature, "")) if kind is not None else _anything()
+    if signature not in WELL_KNOWN and signature not in SCALARS:
+        return _anything()
+    return _Type(signature, WELL_KNOWN.get(signature, ""), SCALARS.get(signature, ""))
 
 
 def _is_nested(schema: Schema) -> bool:

@@ -8,14 +8,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.schema.formats import DURATION_UNITS
+from provisioner.regexes import compiled
+from provisioner.schema.formats import DURATION_UNITS, as_stored
 from provisioner.schema.pruning import Schema, copied, properties_of, schema_of
 
 KEYWORDS = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "in", "let", "loop")
 RESERVED = frozenset({*KEYWORDS, "true", "false", "null", "package", "namespace", "return", "var", "void", "while"})
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ESCAPABLE_NAME = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
-LITERALS = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'')
+# One that does not end is a literal up to the end: to try again at each of its characters takes quadratic time.
+LITERALS = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*(?:\'|\\?\Z)')
+AMOUNT = r"([0-9]*\.?[0-9]+)\s*([A-Za-zµ]+)"  # for RE2: Python's takes cubic time for many digits
 FIELD_CHAIN = re.compile(r"\b(?:self|oldSelf)((?:\s*\.\s*[A-Za-z_]\w*)+)(\s*\()?")
 ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 ROOT_FIELDS: Mapping[str, Schema] = {
@@ -42,6 +45,7 @@ EXPECTED: dict[str, tuple[str, tuple[type, ...]]] = {
     "number": ("float", (int, float)),
 }
 SCALAR_TYPES = {"boolean": "bool", "integer": "int", "number": "double"}
+MAX_EXPRESSION_CHARS = 50_000
 UNIT_SECONDS = {
     "ns": 1e-9,
     "us": 1e-6,
@@ -158,15 +162,18 @@ def _written(value: Any) -> Any:
 
 def typed_moments(text: str, schema: Schema, *, is_root: bool) -> str:
     """The rule with every field of `self` and `oldSelf` that is a time or duration converted where it is read."""
+    if len(text) > MAX_EXPRESSION_CHARS:
+        return text  # nobody compiles it
     plain = LITERALS.sub(lambda found: "_" * len(found[0]), text)
     pieces, last = [], 0
+    fields = Aliases()
     for chain in FIELD_CHAIN.finditer(plain):
         names = [name.strip() for name in chain[1].split(".")[1:]]
         end = chain.end(1)
         if chain[2]:
             end = plain.rindex(".", chain.start(), end)
             names = names[:-1]
-        kind = _kind_at(names, schema, is_root)
+        kind = _kind_at(names, schema, is_root, fields)
         if kind not in ("timestamp", "duration") or plain[: chain.start()].rstrip().endswith("has("):
             continue
         pieces += [text[last : chain.start()], f"{kind}({text[chain.start() : end].rstrip()})"]
@@ -174,14 +181,27 @@ def typed_moments(text: str, schema: Schema, *, is_root: bool) -> str:
     return "".join([*pieces, text[last:]])
 
 
-def _kind_at(names: list[str], schema: Schema, is_root: bool) -> str:
+class Aliases:
+    """The fields of schemas by the names that rules have for them, each schema read once: a rule has room for many
+    chains of fields, and a schema for many fields.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bool], dict[str | None, Any]] = {}
+
+    def of(self, node: Schema, *, is_root: bool) -> dict[str | None, Any]:
+        if (id(node), is_root) not in self._known:
+            fields = {**properties_of(node), **(ROOT_FIELDS if is_root else {})}
+            self._known[id(node), is_root] = {escaped(name): it for name, it in fields.items()}
+        return self._known[id(node), is_root]
+
+
+def _kind_at(names: list[str], schema: Schema, is_root: bool, fields: Aliases) -> str:
     node: Schema | None = schema
     for name in names:
         if node is None:
             return ""
-        known = {**properties_of(node), **(ROOT_FIELDS if is_root else {})}
-        fields = {escaped(field): it for field, it in known.items()}
-        node = schema_of(fields.get(name)) or schema_of(node.get("additionalProperties"))
+        node = schema_of(fields.of(node, is_root=is_root).get(name)) or schema_of(node.get("additionalProperties"))
         is_root = False
     return type_signature(node) if node is not None and names else ""
 
@@ -212,7 +232,7 @@ def _text(value: str, format_name: str) -> Any:
         if kind == "timestamp":
             return _moment(value)
         return datetime.timedelta(seconds=_seconds(value)) if kind == "duration" else value
-    except ValueError:
+    except (ValueError, OverflowError):
         return value
 
 
@@ -222,7 +242,7 @@ def _moment(text: str) -> datetime.datetime:
 
 
 def _seconds(text: str) -> float:
-    pairs = re.findall(r"([0-9]*\.?[0-9]+)\s*([A-Za-zµ]+)", text)
+    pairs = [(it.group(1), it.group(2)) for it in compiled(AMOUNT).program.finditer(as_stored(text))]
     if not pairs and text.strip("+-") != "0":
         raise ValueError(text)
     total = sum(float(number) * UNIT_SECONDS[_unit(word)] for number, word in pairs)

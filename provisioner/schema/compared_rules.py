@@ -9,7 +9,7 @@ from typing import Any
 
 from provisioner.schema import cel
 from provisioner.schema.celast import Kind, Node, read
-from provisioner.schema.celforms import conjuncts, disjuncts, plain_form
+from provisioner.schema.celforms import TooLarge, conjuncts, disjuncts, plain_form
 from provisioner.schema.celvalues import type_signature
 from provisioner.schema.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.fields import go_json, is_same
@@ -154,7 +154,7 @@ def _meaning(rule: Mapping[str, Any], signature: str) -> str | Node:
     try:
         compiled = cel.program(rule["rule"], signature, has_optional_old=rule.get("optionalOldSelf") is True)
         return plain_form(read(compiled.serialized))
-    except cel.NotCompiled:
+    except (cel.NotCompiled, TooLarge):
         return cel.normalised(rule["rule"])
 
 

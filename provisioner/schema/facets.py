@@ -10,9 +10,10 @@ from typing import Any
 
 import re2
 
+from provisioner.regexes import BadRegularExpression
 from provisioner.schema.examples import NOTHING, SAMPLES
 from provisioner.schema.fields import go_json, go_number, is_same
-from provisioner.schema.formats import BadRegularExpression, fits, honoured, matches, normalised
+from provisioner.schema.formats import fits, honoured, matches, normalised
 from provisioner.schema.intervals import beyond, interval, type_range, types_of
 from provisioner.schema.languages import GIVEN_UP, Inclusion, inclusion
 from provisioner.schema.pruning import Schema

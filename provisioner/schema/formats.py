@@ -8,11 +8,9 @@ import datetime
 import ipaddress
 import re
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
 from urllib.parse import urlsplit
 
-import re2
+from provisioner.regexes import compiled
 
 UUID_TAIL = "[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
 COLOR_BYTE = r"(0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])"
@@ -24,53 +22,24 @@ HOSTNAME = (
 DURATION_UNITS = ("ns", "us", "µs", "ms", "s", "m", "h", "d", "w")
 DURATION_WORDS = ("nano", "micro", "milli", "sec", "min", "hr", "hour", "day", "wk", "week")
 MAX_NAME, MAX_LABEL, MAX_LONG_NAME, SSN_LENGTH = 255, 63, 253, 11
-ESCAPED = re.compile(r"\\Q.*?(?:\\E|$)|\\(.)", re.DOTALL)
+# RE2 reads it: in Python's the spaces and words that follow each other take cubic time.
+NAMED_ADDRESS = r'^\s*(?:"(?s:[^"\\]|\\.)*"|[^<>@",;:()\[\]]*)\s*<([^<>]+)>\s*$'
 HALF_PAIRS = re.compile("[\ud800-\udfff]")
 INTEGER_FORMATS = frozenset({"int32", "int64"})
 NUMBER_FORMATS = frozenset({"float", "double"})
 
 
-# What RE2 says where Go, which the API server is written in, says something else.
-GO_WORDS = {
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "missing ]": "missing closing ]",
-    "missing )": "missing closing )",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "invalid named capture group": "invalid named capture",
-    "bad repetition operator": "invalid nested repetition operator",
-    "trailing \\": "trailing backslash at end of expression",
-}
-
-
-class BadRegularExpression(ValueError):
-    """A pattern that RE2 does not read; the message is Go's."""
-
-
-@lru_cache(maxsize=4096)
-def compiled(pattern: str) -> Any:
-    """The RE2 program of `pattern`; raises BadRegularExpression. RE2 is linear in the text: no timeout is needed."""
-    options = re2.Options()
-    options.log_errors = False
-    if "C" in ESCAPED.findall(pattern):  # one byte of a character: Go has no such thing
-        raise BadRegularExpression("error parsing regexp: invalid escape sequence: `\\C`")
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as exc:
-        raise BadRegularExpression(_in_go(exc.args[0] if exc.args else "")) from exc
-    except UnicodeEncodeError as exc:
-        raise BadRegularExpression(f"error parsing regexp: invalid UTF-8: {exc.reason}") from exc
-
-
-def _in_go(words: object) -> str:
-    text = words.decode("utf-8", "replace") if isinstance(words, bytes) else str(words)
-    what, _, where = text.partition(": ")
-    return f"error parsing regexp: {GO_WORDS.get(what, what)}: `{where}`"
-
-
 def matches(pattern: str, text: str) -> bool:
-    """Whether `pattern` occurs in `text`: the API server searches, it does not anchor."""
+    """Whether `pattern` occurs in `text`: the API server searches, it does not anchor.
+
+    Raises BadRegularExpression, also for a pattern that is too large for the text.
+    """
     return compiled(pattern).search(as_stored(text)) is not None
+
+
+def _matches_ours(pattern: str, text: str) -> bool:
+    """The same for a pattern of ours, which is small: a text may be as long as it likes."""
+    return compiled(pattern).program.search(as_stored(text)) is not None
 
 
 def as_stored(text: str) -> str:
@@ -99,7 +68,7 @@ def fits(format_name: str, text: str) -> bool:
 
 
 def _like(pattern: str) -> Callable[[str], bool]:
-    return lambda text: matches(pattern, text)
+    return lambda text: _matches_ours(pattern, text)
 
 
 def _is_uuid(version: str, variant: str) -> Callable[[str], bool]:
@@ -122,8 +91,8 @@ def _is_uri(text: str) -> bool:
 
 def _is_email(text: str) -> bool:
     """Near to Go's mail.ParseAddress: an address, or a display name and the address in angle brackets."""
-    named = re.fullmatch(r'\s*(?:"(?:[^"\\]|\\.)*"|[^<>@",;:()\[\]]*)\s*<([^<>]+)>\s*', text)
-    address = named[1] if named else text.strip(" \t")
+    named = compiled(NAMED_ADDRESS).program.search(as_stored(text))
+    address = named.group(1) if named else text.strip(" \t")
     local, at, domain = address.rpartition("@")
     atom = r"[^\s\x00-\x1f\x7f()<>\[\]:;@\\,.\"]+"
     is_local = re.fullmatch(rf'{atom}(\.{atom})*|"(?:[^"\\\x00-\x1f]|\\.)*"', local)
@@ -131,9 +100,9 @@ def _is_email(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    if not matches(HOSTNAME, text) or len(text.encode()) > MAX_NAME:
+    if len(as_stored(text).encode()) > MAX_NAME or not _matches_ours(HOSTNAME, text):
         return False
-    return all(len(label.encode()) <= MAX_LABEL for label in text.split("."))
+    return all(len(as_stored(label).encode()) <= MAX_LABEL for label in text.split("."))
 
 
 def _is_ipv4(text: str) -> bool:
@@ -160,19 +129,20 @@ def _is_cidr(text: str) -> bool:
     address, slash, length = text.partition("/")
     if not slash or not re.fullmatch(r"[0-9]+", length) or not _address(address):
         return False
-    return int(length) <= (128 if ":" in address else 32)
+    digits = length.lstrip("0") or "0"
+    return len(digits) <= 3 and int(digits) <= (128 if ":" in address else 32)
 
 
 def _is_mac(text: str) -> bool:
     pair, quad = "[0-9a-fA-F]{2}", "[0-9a-fA-F]{4}"
     paired = "|".join(f"{pair}({sep}{pair}){{{count}}}" for sep in ":-" for count in (5, 7, 19))
     quads = "|".join(rf"{quad}(\.{quad}){{{count}}}" for count in (2, 3, 9))
-    return matches(f"^({paired}|{quads})$", text)
+    return _matches_ours(f"^({paired}|{quads})$", text)
 
 
 def _is_isbn10(text: str) -> bool:
     digits = re.sub(r"[\s-]+", "", text)
-    if not matches("^([0-9]{9}X|[0-9]{10})$", digits):
+    if not _matches_ours("^([0-9]{9}X|[0-9]{10})$", digits):
         return False
     total = sum((place + 1) * int(digit) for place, digit in enumerate(digits[:9]))
     return (total + 10 * (10 if digits[9] == "X" else int(digits[9]))) % 11 == 0
@@ -180,7 +150,7 @@ def _is_isbn10(text: str) -> bool:
 
 def _is_isbn13(text: str) -> bool:
     digits = re.sub(r"[\s-]+", "", text)
-    if not matches("^[0-9]{13}$", digits):
+    if not _matches_ours("^[0-9]{13}$", digits):
         return False
     total = sum(int(digit) * (3 if place % 2 else 1) for place, digit in enumerate(digits[:12]))
     return (10 - total % 10) % 10 == int(digits[12])
@@ -192,14 +162,14 @@ def _is_credit_card(text: str) -> bool:
         r"4[0-9]{12}([0-9]{3})?|5[1-5][0-9]{14}|6(011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}"
         r"|3(0[0-5]|[68][0-9])[0-9]{11}|(2131|1800|35[0-9]{3})[0-9]{11}"
     )
-    if not matches(f"^({issuers})$", digits):
+    if not _matches_ours(f"^({issuers})$", digits):
         return False
     doubled = [int(digit) * (2 if place % 2 else 1) for place, digit in enumerate(reversed(digits))]
     return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
 
 
 def _is_ssn(text: str) -> bool:
-    return len(text) == SSN_LENGTH and matches("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$", text)
+    return len(text) == SSN_LENGTH and _matches_ours("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$", text)
 
 
 def _is_byte(text: str) -> bool:
@@ -233,19 +203,19 @@ def _is_datetime(text: str) -> bool:
 
 def _is_duration(text: str) -> bool:
     """Go's durations, and numbers followed by a word such as `22 minutes`."""
-    if matches(r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$", text):
+    if _matches_ours(r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$", text):
         return True
-    units = [match[1].lower() for match in re.finditer(r"[0-9]+\s*([A-Za-zµ]+)", text)]
+    units = [match.group(1).lower() for match in compiled(r"[0-9]\s*([A-Za-zµ]+)").program.finditer(as_stored(text))]
     return any(unit in DURATION_UNITS or unit.startswith(DURATION_WORDS) for unit in units)
 
 
 def _is_short_name(text: str) -> bool:
-    return len(text.encode()) <= MAX_LABEL and matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", text)
+    return len(as_stored(text).encode()) <= MAX_LABEL and _matches_ours("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", text)
 
 
 def _is_long_name(text: str) -> bool:
     label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-    return len(text.encode()) <= MAX_LONG_NAME and matches(rf"^{label}(\.{label})*$", text)
+    return len(as_stored(text).encode()) <= MAX_LONG_NAME and _matches_ours(rf"^{label}(\.{label})*$", text)
 
 
 CHECKS: dict[str, Callable[[str], bool]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-NAME = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+NAME = re.compile(r"v([1-9][0-9]{0,62})(?:(alpha|beta)([1-9][0-9]{0,62}))?")
 STAGES = {"alpha": 0, "beta": 1, "": 2}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from provisioner.schema.pruning import Schema, properties_of, schema_of
 RULES = "x-kubernetes-validations"
 MAX_MESSAGE_BYTES = 5 * 1024
 MISTYPED = ("Unexpected value type", "'float' object")  # how the CEL runtime begins to say so
+NO_OVERLOAD = "'no such overload': call arguments did not match a supported operator, function or macro signature"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,10 @@ class _Place:
 
 @dataclass(slots=True)
 class _Run:
-    errors: list[FieldError] = field(default_factory=list)
+    """The rules that one object meets, in the order of the server; those of many objects are evaluated together."""
+
+    sources: dict[tuple[int, int, bool], str]  # of rules by the ids of rule and schema: to write one takes long
+    met: list[_Rule | FieldError] = field(default_factory=list)
 
     def visit(self, rules_schema: Schema, schema: Schema, place: _Place) -> None:
         """Run the rules of `rules_schema`, which is `schema` or one branch of its allOf, at `place` and below."""
@@ -101,59 +105,53 @@ class _Run:
     def _run_all(self, listed: list[Any], schema: Schema, place: _Place) -> None:
         wrong = misfit(place.value, schema)
         wrong_before = misfit(place.old, schema) if place.old is not None else ""
-        if wrong:
-            self._refuse_all(listed, wrong, schema, place)
+        rules = [one for one in listed if isinstance(one, Mapping) and str(one.get("rule", "")).strip()]
+        met = [one for one in rules if place.old is not None or not _needs_old(one)]
+        if wrong:  # CEL cannot take the value, which ratcheting let through: every rule over it fails
+            self.met += [_mistyped(one, wrong, schema, place) for one in met]
             return
         own = to_cel(place.value, schema, is_root=place.is_root)
         before = cel.UNUSABLE if wrong_before else to_cel(place.old, schema, is_root=place.is_root)
+        both = cel.values_of(own, before, has_old=place.old is not None)
+        values = {
+            False: {"self": own},
+            True: both,
+        }  # the same for every version and update, where no rule reads oldSelf
         signature = type_signature(schema, is_root=place.is_root)
-        for rule in listed:
-            if isinstance(rule, Mapping) and str(rule.get("rule", "")).strip():
-                source = typed_moments(str(rule["rule"]), schema, is_root=place.is_root)
-                self._run(_Rule(rule, signature, own, before, source, wrong_before), schema, place)
-
-    def _refuse_all(self, listed: list[Any], problem: str, schema: Schema, place: _Place) -> None:
-        """A value that CEL cannot take, which ratcheting let through: every rule over it fails."""
-        for entry in listed:
-            if isinstance(entry, Mapping) and str(entry.get("rule", "")).strip():
-                rule = _Rule(entry, "", None, None)
-                if place.old is not None or rule.has_optional_old or not rule.is_transition:
-                    detail = f"{problem} evaluating rule: {rule.shown}"
-                    self.errors.append(invalid(place.path, str(schema.get("type", "")), detail))
-
-    def _run(self, rule: _Rule, schema: Schema, place: _Place) -> None:
-        if rule.is_transition and place.old is None and not rule.has_optional_old:
-            return
-        type_name = str(schema.get("type", ""))
-        try:
-            result = rule.evaluate(place.old is not None)
-        except cel.NotCompiled as exc:
-            beyond = f"could not be evaluated: {rule.shown} ({exc})"
-            detail = beyond if exc.is_beyond_us else f"rule compile error: compilation failed: {exc}"
-            self.errors.append(invalid(place.path, type_name, detail))
-            return
-        if result.problem == "no such overload":
-            detail = (
-                "'no such overload': call arguments did not match a supported operator, function or macro signature"
+        for one in met:
+            self.met.append(
+                _Rule(one, schema, place, self._source(one, schema, place), signature, values, wrong_before)
             )
-            self.errors.append(invalid(place.path, type_name, f"{detail} for rule: {rule.shown}"))
-        elif result.problem or not isinstance(result.value, bool):
-            problem = result.problem or "could not be evaluated: the result is no bool,"
-            self.errors.append(invalid(place.path, type_name, f"{problem} evaluating rule: {rule.shown}"))
-        elif not result.value and (rule.is_transition or not place.is_unchanged):
-            self.errors.append(rule.refusal(schema, place))
+
+    def _source(self, rule: Mapping[str, Any], schema: Schema, place: _Place) -> str:
+        known = id(rule), id(schema), place.is_root
+        if known not in self.sources:
+            self.sources[known] = typed_moments(str(rule["rule"]), schema, is_root=place.is_root)
+        return self.sources[known]
 
 
-@dataclass(frozen=True, slots=True)
+def _needs_old(rule: Mapping[str, Any]) -> bool:
+    return cel.uses_old(str(rule.get("rule"))) and rule.get("optionalOldSelf") is not True
+
+
+def _mistyped(rule: Mapping[str, Any], problem: str, schema: Schema, place: _Place) -> FieldError:
+    shown = str(rule.get("message") or rule.get("rule")).strip()
+    return invalid(place.path, str(schema.get("type", "")), f"{problem} evaluating rule: {shown}")
+
+
+@dataclass(slots=True)
 class _Rule:
-    """One rule with the values it is to be run on, in CEL's form."""
+    """One rule at one place, with the values it is to be run on, in CEL's form, by whether it reads the old one."""
 
     rule: Mapping[str, Any]
+    schema: Schema
+    place: _Place
+    source: str
     signature: str
-    own: Any
-    before: Any
-    source: str = ""
+    values: Mapping[bool, Mapping[str, Any]]
     wrong_before: str = ""
+    found: cel.Result = field(default_factory=cel.Result)
+    told: cel.Result = field(default_factory=cel.Result)
 
     @property
     def text(self) -> str:
@@ -168,26 +166,58 @@ class _Rule:
         return cel.uses_old(self.text)
 
     @property
-    def has_optional_old(self) -> bool:
-        return self.rule.get("optionalOldSelf") is True
+    def is_mistyped(self) -> bool:
+        """Whether some value below is none of its type: the rule is to meet it, or not."""
+        return self.found.problem.startswith(MISTYPED) and not self._met_wrong_before
 
-    def evaluate(self, has_old: bool) -> cel.Result:
-        found = self._run_as(self.signature, has_old)
-        if found.problem and self.before is cel.UNUSABLE:
-            return cel.Result(problem=self.wrong_before)
-        if found.problem.startswith(MISTYPED):  # some value below is none of its type: let the rule meet it, or not
-            found = self._run_as("dyn", has_old)
-        return found
+    @property
+    def is_refused(self) -> bool:
+        return self.found.value is False and (self.is_transition or not self.place.is_unchanged)
 
-    def _run_as(self, signature: str, has_old: bool) -> cel.Result:
-        compiled = cel.program(self.source, signature, has_optional_old=self.has_optional_old)
-        return compiled.run(self.own, self.before, has_old=has_old)
+    @property
+    def message_expression(self) -> str:
+        return str(self.rule.get("messageExpression") or "")
+
+    @property
+    def _met_wrong_before(self) -> bool:
+        return bool(self.found.problem) and bool(self.wrong_before) and not self.found.is_ended
+
+    def evaluation(self, signature: str = "") -> cel.Evaluation:
+        return self._evaluation_of(self.source, signature or self.signature, reads_old=self.is_transition)
+
+    def message_evaluation(self) -> cel.Evaluation:
+        reads_old = cel.uses_old(self.message_expression)
+        return self._evaluation_of(self.message_expression, self.signature, reads_old=reads_old)
+
+    def _evaluation_of(self, text: str, signature: str, *, reads_old: bool) -> cel.Evaluation:
+        is_optional = self.rule.get("optionalOldSelf") is True
+        return cel.Evaluation(text, signature, self.values[reads_old], is_optional)
+
+    def error(self) -> FieldError | None:
+        """What the rule, evaluated, says against the value."""
+        found, path, type_name = self.found, self.place.path, str(self.schema.get("type", ""))
+        if found.not_compiled is not None:
+            return invalid(path, type_name, self._uncompiled(found.not_compiled))
+        if found.is_ended:
+            return invalid(path, type_name, f"could not be evaluated: {self.shown} ({found.problem})")
+        problem = self.wrong_before if self._met_wrong_before else found.problem
+        if problem == "no such overload":
+            return invalid(path, type_name, f"{NO_OVERLOAD} for rule: {self.shown}")
+        if problem or not isinstance(found.value, bool):
+            problem = problem or "could not be evaluated: the result is no bool,"
+            return invalid(path, type_name, f"{problem} evaluating rule: {self.shown}")
+        return self.refusal(self.schema, self.place) if self.is_refused else None
+
+    def _uncompiled(self, problem: cel.NotCompiled) -> str:
+        if problem.is_beyond_us:
+            return f"could not be evaluated: {self.shown} ({problem})"
+        return f"rule compile error: compilation failed: {problem}"
 
     def refusal(self, schema: Schema, place: _Place) -> FieldError:
         path = place.path
         if below := str(self.rule.get("fieldPath") or ""):
             path = child(path, below.removeprefix("."))
-        detail = self._message(place.old is not None)
+        detail = self._message()
         value = OMITTED if schema.get("type") in ("object", "array") else place.value
         match self.rule.get("reason"):
             case "FieldValueForbidden":
@@ -198,27 +228,53 @@ class _Rule:
                 return duplicate(path, value)
         return invalid(path, value, detail)
 
-    def _message(self, has_old: bool) -> str:
+    def _message(self) -> str:
         """What messageExpression comes to, else the message, else the rule itself."""
-        expression = str(self.rule.get("messageExpression") or "")
-        if expression:
-            try:
-                compiled = cel.program(expression, self.signature, has_optional_old=self.has_optional_old)
-                found = compiled.run(self.own, self.before, has_old=has_old).value
-            except cel.NotCompiled:
-                found = None
-            text = found.strip() if isinstance(found, str) else ""
-            if text and "\n" not in text and len(text.encode()) <= MAX_MESSAGE_BYTES:
-                return text
+        text = self.told.value.strip() if isinstance(self.told.value, str) else ""
+        if text and "\n" not in text and len(text.encode()) <= MAX_MESSAGE_BYTES:
+            return text
         message = str(self.rule.get("message") or "").strip()
         return message or f"failed rule: {self.text.strip()}"
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An object as it would be stored, and the old one that it is an update of, with `related` to ratchet by."""
+
+    obj: Any
+    old: Any = None
+    related: Correlation | None = None
+
+
 def rule_errors(schema: Schema, obj: Any, old: Any, related: Correlation | None) -> list[FieldError]:
     """The errors of all rules; with `old`, those of rules without oldSelf are ratcheted by `related`."""
-    run = _Run()
-    run.visit(schema, schema, _Place(obj, old, "", related, is_root=True))
-    return run.errors
+    (found,) = errors_of_rules([(schema, Change(obj, old, related))])
+    return found
+
+
+def errors_of_rules(changes: Iterable[tuple[Schema, Change]]) -> list[list[FieldError]]:
+    """`rule_errors` of many objects, whose rules are evaluated together; what is the same for several is once."""
+    runs: list[_Run] = []
+    sources: dict[tuple[int, int, bool], str] = {}
+    held = list(changes)
+    for schema, change in held:
+        run = _Run(sources)
+        run.visit(schema, schema, _Place(change.obj, change.old, "", change.related, is_root=True))
+        runs.append(run)
+    _evaluate([one for run in runs for one in run.met if isinstance(one, _Rule)])
+    errors = [[one.error() if isinstance(one, _Rule) else one for one in run.met] for run in runs]
+    return [[error for error in found if error is not None] for found in errors]
+
+
+def _evaluate(rules: list[_Rule]) -> None:
+    for rule, found in zip(rules, cel.evaluated([one.evaluation() for one in rules]), strict=True):
+        rule.found = found
+    again = [one for one in rules if one.is_mistyped]
+    for rule, found in zip(again, cel.evaluated([one.evaluation("dyn") for one in again]), strict=True):
+        rule.found = found
+    refused = [one for one in rules if one.is_refused and one.message_expression]
+    for rule, found in zip(refused, cel.evaluated([one.message_evaluation() for one in refused]), strict=True):
+        rule.told = found
 
 
 def has_rules(schema: Schema) -> bool:

@@ -6,8 +6,9 @@ import math
 import struct
 from typing import Any
 
+from provisioner.regexes import BadRegularExpression
 from provisioner.schema.fields import FieldError, go_number, go_quoted, invalid, same_json, too_long, wrong_type
-from provisioner.schema.formats import CHECKS, BadRegularExpression, fits, matches, normalised
+from provisioner.schema.formats import CHECKS, fits, matches, normalised
 from provisioner.schema.pruning import Schema
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

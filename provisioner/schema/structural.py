@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from provisioner.regexes import BadRegularExpression, compiled
 from provisioner.schema.fields import FieldError, child, forbidden, index, invalid, key, required, unsupported
-from provisioner.schema.formats import BadRegularExpression, compiled
 from provisioner.schema.pruning import Schema, properties_of, schema_of
 
 ROOT, ITEM, FIELD = "at the root", "for specified array items", "for specified object fields"

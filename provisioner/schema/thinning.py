@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from provisioner.regexes import BadRegularExpression, compiled
 from provisioner.schema.fields import same_json
-from provisioner.schema.formats import BadRegularExpression, compiled
 from provisioner.schema.pruning import TYPE_META, Schema
 from provisioner.schema.structural import INT_OR_STRING, INT_STRING
 

@@ -15,15 +15,17 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 DEFAULT_PORTS = {"https": 443, "http": 80, "ssh": 22}
 HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_])?\.?")
-# What IANA keeps for special purposes, and what clouds serve to their own machines. Written out, because the standard
-# library's list changes with the patch level; its `is_global` is asked as well.
+# Both special-purpose registries of IANA as of 2025-10, what is routed included (AS112, AMT): no source is there.
+# And what clouds serve to their own machines. Written out, because the standard library's list changes with the patch
+# level; its `is_global` is asked as well. Of IPv6 only 2000::/3 is public at all, so the registry's other blocks
+# (loopback, mapped, 64:ff9b:1::/48, 100::/64, 5f00::/16, unique local, link-local) need no line.
 SPECIAL = tuple(
     ipaddress.ip_network(text)
     for text in (
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-        "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
-        "2001::/23", "2001:db8::/32", "3fff::/20",
+        "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
+        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
+        "2001::/23", "2001:db8::/32", "2620:4f:8000::/48", "3fff::/20",
     )
 )  # fmt: skip
 UNICAST = ipaddress.IPv6Network("2000::/3")

@@ -37,7 +37,7 @@ def main(kubeconfig: Path, namespace: str, count: int) -> None:
         live = list(
             pool.map(lambda n: api.apply(_config_map(namespace, n), field_manager=MANAGER).object, range(count))
         )
-    cluster = register_cluster(name="fleet", kubeconfig=text, by=Actor("bench", "shell"))
+    cluster = register_cluster(name="fleet", kubeconfig=text, context="admin", by=Actor("bench", "shell"))
     share = count // DEPLOYMENTS
     for number in range(DEPLOYMENTS):
         _deployment(api, cluster, f"{namespace}-{number}", live[number * share : (number + 1) * share])

@@ -16,7 +16,8 @@ from typing import Any
 
 import yaml
 
-from approvals.management.demo.bundles import pack
+from approvals.encryption.keys import new_key
+from approvals.management.demo.bundles import checksums, pack
 from tests.bench.rivals import Rival
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +30,7 @@ def environment(folder: Path, *, database: str, queue: str) -> dict[str, str]:
     return {
         **os.environ,
         "PRATIQUE_SECRET_KEY": "x" * 50,
+        "PRATIQUE_ENCRYPTION_KEYS": new_key(),
         "PRATIQUE_DATABASE_URL": database,
         "PRATIQUE_CONTENT_DIR": str(folder / "content"),
         "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
@@ -68,7 +70,8 @@ def archive(objects: Sequence[Mapping[str, Any]], name: str, scratch: Path, into
     for first in range(0, len(objects), PER_FILE):
         part = yaml.dump_all(objects[first : first + PER_FILE], Dumper=yaml.CSafeDumper)
         (manifests / f"{first:05}.yaml").write_text(part)
-    (made,) = pack(scratch / name, into)
+    pack(scratch / name, into)
+    (made,) = checksums(scratch / name)
     return made
 
 

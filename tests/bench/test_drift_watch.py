@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from approvals.encryption.keys import new_key
 from provisioner.cluster.api import Cluster
 from provisioner.values import ObjectRef
 from tests.bench.fleet import DEPLOYMENTS
@@ -48,6 +49,7 @@ class Fleet:
         self.environment = {
             **os.environ,
             "PRATIQUE_SECRET_KEY": "x" * 50,
+            "PRATIQUE_ENCRYPTION_KEYS": new_key(),
             "PRATIQUE_DATABASE_URL": f"sqlite:///{self.database}",
             "PRATIQUE_REDIS_URL": queue,
         }

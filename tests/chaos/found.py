@@ -48,6 +48,9 @@ def found(scenario: Scenario, endpoint: Endpoint, request: Request, before: Mapp
         "scenario": scenario,
         "requests": list(deployment.requests.order_by("number").values_list("purpose", "state", "problem_code")),
         "problem": request.problem,
+        "server words": list(
+            request.outcomes.filter(state="failed").order_by("step", "object").values_list("object", "server_words")
+        ),
         "revisions": list(deployment.revisions.order_by("number").values_list("number", "state")),
         "active": deployment.active_revision and deployment.active_revision.number,
         "is_gone": deployment.gone_at is not None,

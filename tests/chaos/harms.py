@@ -138,20 +138,24 @@ class Hurting:
             )
 
     def _lose_claim(self) -> None:
-        """As if this worker had stood still for longer than its claim lasts, until another one has the request."""
+        """As when a worker is told to stop and goes on for a moment: its claim is given back, and another one has it.
+
+        Given back, not lapsed: who takes over a lapsed claim works in a process that has yet to start, and would not be
+        beside this worker at all.
+        """
         with psycopg.connect(self.database_url, autocommit=True) as other:
             other.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
             table = self.claim.table
-            lapsed = f"UPDATE {table} SET claimed_until = '2020-01-01' WHERE id = %s RETURNING claimed_by"
+            given_back = f"UPDATE {table} SET claimed_by = '', claimed_until = NULL WHERE id = %s"
             try:
-                holder = other.execute(lapsed, [self.claim.key]).fetchone()
+                other.execute(given_back, [self.claim.key])
             except psycopg.errors.LockNotAvailable:
                 # This worker itself holds the row in an open transaction: nobody takes it from there.
                 self.harm = replace(self.harm, event=self.harm.event + 1)
                 return
             end = time.monotonic() + HANDOVER_SECONDS
             asked = f"SELECT claimed_by FROM {table} WHERE id = %s"
-            while other.execute(asked, [self.claim.key]).fetchone() == holder and time.monotonic() < end:
+            while other.execute(asked, [self.claim.key]).fetchone() == ("",) and time.monotonic() < end:
                 time.sleep(0.02)
         time.sleep(BESIDE_SECONDS)
 

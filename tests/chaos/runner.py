@@ -26,7 +26,7 @@ from django.db import connections
 from approvals import tasks
 from approvals.access import port
 from approvals.lifecycle import OPEN
-from approvals.models import BundleDeployment, OptionalObject, Request
+from approvals.models import BundleDeployment, OptionalObject, Request, TaskClaim
 from approvals.project.celery import app
 from provisioner.cluster.api import Cluster as Api
 from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, drawn, drawn_by_class
@@ -185,6 +185,7 @@ class Chaos:
         held = BundleDeployment.objects.filter(pk=case.deployment_id)
         held.update(looked_after_at=LONG_AGO)
         held.exclude(claimed_until=None).update(claimed_until=LONG_AGO)
+        TaskClaim.objects.exclude(claimed_until=None).update(claimed_until=LONG_AGO)
         OptionalObject.objects.exclude(look_at=None).update(look_at=LONG_AGO)
         list(_messages())
         tasks.sweep()

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from approvals.encryption.keys import new_key
 from tests.services.postgresql import Postgres
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 2400
+SECONDS = int(os.environ.get("PRATIQUE_CHAOS_SECONDS", "2400"))
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Starter:
         return {
             **os.environ,
             "PRATIQUE_SECRET_KEY": "x" * 50,
+            "PRATIQUE_ENCRYPTION_KEYS": new_key(),
             "PRATIQUE_DATABASE_URL": self.postgres.fresh_database(),
             "PRATIQUE_CONTENT_DIR": str(folder / "content"),
             "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",

@@ -1,8 +1,9 @@
 """Whatever happens between any two writes: after it, all is as if nothing had happened.
 
-On the sandbox every kind that draw.NAMED lists meets every point of every scenario, so little is left to chance: who
-begins where two kinds take turns, where a rival takes over, and the order. Runs on a real control plane take long and
-are drawn, each class of write before any a second time. The seed is the same every day: what fails is then the
+In `make bench` every kind that draw.NAMED lists meets every point of every scenario of the sandbox, so little is left
+to chance: who begins where two kinds take turns, where a rival takes over, and the order. `make test` draws some of
+them: after each death a process is started for the request alone, which takes seconds. Runs on a real control plane
+are always drawn, each class of write before any a second time. The seed is the same every day: what fails is then the
 change's and fails again; another PRATIQUE_SEED looks elsewhere.
 """
 
@@ -24,11 +25,11 @@ from tests.chaos.found import differences
 from tests.chaos.starting import Starter
 from tests.services.postgresql import Postgres
 
-# For trying things out: so many at most. 0: everything, which is some thousand.
-RUNS = int(os.environ.get("PRATIQUE_CHAOS_RUNS", "0"))
-REAL_RUNS = int(os.environ.get("PRATIQUE_CHAOS_REAL_RUNS", "24"))
+# So many at most. 0: everything, which is some thousand, as `make bench` does.
+RUNS = int(os.environ.get("PRATIQUE_CHAOS_RUNS", "60"))
+REAL_RUNS = int(os.environ.get("PRATIQUE_CHAOS_REAL_RUNS", "8"))
 SEED = int(os.environ.get("PRATIQUE_SEED", "20261121"))
-# What is promised for continuous integration.
+# What everything is at least.
 LEAST_RUNS = 200
 # Each has a database, a cluster and a share of the runs.
 PARTS = 3

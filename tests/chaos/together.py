@@ -202,7 +202,7 @@ def main() -> None:
             _say(together.round([scenario], 1, 0))
         for number in range(options.rounds):
             scenario = list(Scenario)[number % len(Scenario)]
-            _say(together.round([scenario], 2 + number // len(Scenario) % 2, options.seed + number))
+            _say(together.round([scenario], 2 + (number + number // len(Scenario)) % 2, options.seed + number))
             _say(together.round(list(APART), 2, options.seed + number))
             _say(together.round(list(RIVALS), 2, options.seed + number))
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from provisioner.cluster.probing import check_spec
 from provisioner.errors import BadHealthCheck
-from provisioner.probes import check_spec
 from tests.contract.conftest import Reply, Server
 
 CRD = Path(__file__).resolve().parents[2] / "deploy/crds/bundledeployments.yaml"

@@ -13,7 +13,7 @@ from django.core.cache import cache
 from provisioner.cluster.api import Cluster as Api
 from tests.controlplane.endpoint import Endpoint
 from tests.journeys import station as built
-from tests.journeys.machine import Machine
+from tests.journeys.machine import Machine, environment
 from tests.journeys.station import Station
 
 _numbers = itertools.count(1)
@@ -34,7 +34,7 @@ def any_station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settin
 def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     cache.clear()
     built.open_to_loopback(settings)
-    content = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": tmp_path / "content"}}
+    content = {"BACKEND": "approvals.encryption.files.PrivateFiles", "OPTIONS": {"location": tmp_path / "content"}}
     settings.STORAGES = {**settings.STORAGES, "content": content}
     api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20)
     namespace = f"journey-{worker_id}-{next(_numbers)}"
@@ -49,16 +49,6 @@ def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) 
 
 @pytest.fixture
 def machine(tmp_path: Path, redis: str) -> Iterator[Machine]:
-    environment = {
-        "PRATIQUE_SECRET_KEY": "x" * 50,
-        "PRATIQUE_DATABASE_URL": f"sqlite:///{tmp_path}/pratique.sqlite3",
-        "PRATIQUE_CONTENT_DIR": str(tmp_path / "content"),
-        "PRATIQUE_REDIS_URL": redis,
-        "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
-        "PRATIQUE_PLAIN_HTTP": "true",
-        "PRATIQUE_CLAIM_SECONDS": "3",
-        "DEMO_PASSWORD": "for this test only",
-    }
-    made = Machine(tmp_path, environment)
+    made = Machine(tmp_path, environment(tmp_path, redis))
     yield made
     made.stop()

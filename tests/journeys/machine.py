@@ -9,13 +9,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+from approvals.encryption.keys import new_key
 from approvals.management.demo.bundles import pack
 from tests.controlplane.endpoint import Endpoint
 from tests.services.process import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED_SECONDS = 150
+POOL = ("--pool", "threads")
 CHAIN = "from approvals.audit import verify_chain; print(verify_chain().is_whole)"
+
+
+def environment(folder: Path, redis: str) -> dict[str, str]:
+    """The settings of a service that keeps everything in `folder` and fetches from this machine."""
+    return {
+        "PRATIQUE_SECRET_KEY": "x" * 50,
+        "PRATIQUE_ENCRYPTION_KEYS": new_key(),
+        "PRATIQUE_DATABASE_URL": f"sqlite:///{folder}/pratique.sqlite3",
+        "PRATIQUE_CONTENT_DIR": str(folder / "content"),
+        "PRATIQUE_REDIS_URL": redis,
+        "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
+        "PRATIQUE_PLAIN_HTTP": "true",
+        "PRATIQUE_CLAIM_SECONDS": "3",
+        "DEMO_PASSWORD": "for this test only",
+    }
 
 
 class Machine:
@@ -53,20 +70,11 @@ class Machine:
         return done.stdout
 
     def worker(self) -> subprocess.Popen[bytes]:
-        return self.start(
-            "-m",
-            "celery",
-            "--app",
-            "approvals.project.celery",
-            "worker",
-            "--pool",
-            "threads",
-            "--concurrency",
-            "2",
-            "--beat",
-            "--schedule",
-            self.folder / "beat",
-        )
+        """A worker that is its own beat."""
+        return self.celery("worker", *POOL, "--concurrency", 2, "--beat", "--schedule", self.folder / "beat")
+
+    def celery(self, *words: object) -> subprocess.Popen[bytes]:
+        return self.start("-m", "celery", "--app", "approvals.project.celery", *words)
 
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
         os.killpg(worker.pid, signal.SIGKILL)

@@ -17,10 +17,12 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.audit import Actor
+from approvals.ledger import claims
 from approvals.lifecycle import WORKABLE
 from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Request
 from approvals.steps.advance import advance
 from approvals.steps.mirror import look_after
+from approvals.working import Work
 from provisioner.cluster.api import Cluster as Api
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live
@@ -77,6 +79,11 @@ class Station:
         found = deployment.requests.order_by("-number").first()
         assert found is not None
         return found
+
+    def said(self, request: Request) -> str:
+        """What the API server said of the objects that a request stumbled over; `problem` holds none of it."""
+        refused = request.outcomes.filter(state="failed").values_list("server_words", flat=True)
+        return "\n".join([*(one["words"] for one in request.server_words), *refused])
 
     def agree(self, deployment: BundleDeployment, by: str = "alice", **more: Any) -> Request:
         """Approve what is on the table, naming every deletion; no worker looks at it yet. `more` is of the review."""
@@ -136,6 +143,17 @@ class Station:
 
     def get(self, *words: str) -> Any:
         return json.loads(self.ctl("get", *words, "-o", "json", "--show-managed-fields"))
+
+
+def look_alone(work: Work) -> None:
+    """What the process does that works on a row alone after a death; here, because it could not see a test's rows."""
+    holder = claims.new_holder_name()
+    assert work.claim(holder)
+    assert claims.deaths_of(work.rows) == 1
+    work.look(holder)
+    work.come_through(holder)
+    assert claims.deaths_of(work.rows) == 0
+    claims.give_back(work.rows, holder)
 
 
 def prepare(api: Api, namespace: str) -> None:

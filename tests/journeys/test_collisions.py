@@ -36,7 +36,9 @@ def test_an_object_that_nobody_holds_is_adopted_once_somebody_wished_and_approve
     deployment = station.wish("adopt", image)
     station.work()
     found = planned(station.latest(deployment), "ConfigMap")
-    assert (found["action"], "written by shop" in found["problem"]) == ("adopt", True)
+    assert found["action"] == "adopt"
+    assert found["problem"].endswith("exists already and does not belong to this deployment")
+    assert "written by shop" in found["serverWords"]
 
     station.wish("adopt", image, collisionProtection="IfNoController")
     station.work()
@@ -61,7 +63,7 @@ def test_an_object_of_another_deployment_is_never_adopted_and_that_one_is_named(
     station.work()
     found = planned(station.latest(second), "ConfigMap")
     assert found["action"] == "adopt"
-    assert "held by the BundleDeployment first" in found["problem"]
+    assert found["problem"].endswith("the BundleDeployment first holds it")
 
 
 def test_a_word_that_is_no_collision_protection_is_said(station: Station, registry: Registry) -> None:

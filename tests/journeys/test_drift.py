@@ -12,17 +12,19 @@ from django.utils import timezone
 
 from approvals import services, tasks
 from approvals.audit import verify_chain
+from approvals.encryption.envelope import decrypt, encrypt
 from approvals.ledger import claims, drifts
 from approvals.models import BundleDeployment, Drift, InventoryItem, Request
 from approvals.steps import correct as step
-from approvals.steps.correct import correct
+from approvals.steps.correct import Correct, correct
 from approvals.steps.notes import Notes
+from approvals.store import place_of
 from provisioner.cluster import fight
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
 from tests.journeys import bundles
 from tests.journeys.running import EDITOR, Running
-from tests.journeys.station import Station
+from tests.journeys.station import Station, look_alone
 from tests.journeys.test_apply_ends import after_the_first
 from tests.services.registry import Registry
 
@@ -219,17 +221,23 @@ def test_promise_2_without_its_verdict_nothing_is_written(any_station: Station, 
     assert "no Approved verdict" in it.drift().problem
 
 
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [("the folder", "is not encrypted"), ("the folder and the key", "was changed in the content store")],
+)
 def test_promise_1_bytes_that_changed_in_the_store_are_never_put_back(
-    any_station: Station, registry: Registry, settings: Any
+    any_station: Station, registry: Registry, settings: Any, by: str, words: str
 ) -> None:
     it = Running(any_station, registry)
     root = settings.STORAGES["content"]["OPTIONS"]["location"]
     for path in root.glob("sha256/*/*"):
-        path.write_bytes(path.read_bytes().replace(b'"version":"1"', b'"version":"mallory"'))
+        place = place_of(f"sha256:{path.name}")
+        plain = decrypt(path.read_bytes(), place=place).replace(b'"version":"1"', b'"version":"mallory"')
+        path.write_bytes(encrypt(plain, place=place) if by != "the folder" else plain)
     it.edit(lambda live: live["data"].update(version="2"))
     it.look()
     assert it.live()["data"] == {"version": "2"}
-    assert "was changed in the content store" in it.deployment.drift_problem
+    assert words in it.deployment.drift_problem
 
 
 def second_fails(it: Running, registry: Registry, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
@@ -379,7 +387,7 @@ def test_a_worker_killed_between_compare_and_record_neither_loses_nor_doubles(
     BundleDeployment.objects.update(claimed_by="the dead one", claimed_until=timezone.now() - timedelta(seconds=1))
     monkeypatch.setattr(step, "put_back", real)
     assert it.deployment.pk in drifts.due(timezone.now()).values_list("deployment_id", flat=True)
-    correct(it.deployment.pk)
+    look_alone(Correct(it.deployment.pk))
     live = it.live()
     assert live["data"] == {"version": "1"}
     assert InventoryItem.objects.get(deployment=it.deployment, kind="ConfigMap").uid == live["metadata"]["uid"]

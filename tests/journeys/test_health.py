@@ -46,7 +46,7 @@ def test_checks_that_cannot_be_read_stop_the_request_before_anything_else(statio
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "bad-health-check")
     assert "spec.healthChecks[0]: cel.current: " in request.problem
-    assert "spec.healthChecks[1]: cel.current: gives INT; expected bool" in request.problem
+    assert "spec.healthChecks[1]: cel.current: gives int; expected bool" in request.problem
     deployment.refresh_from_db()
     assert deployment.problem == request.problem
 
@@ -115,7 +115,7 @@ def test_the_claim_is_held_through_a_wait_and_a_pause_ends_it(
     assert request.revision.finished_at is None
 
 
-def test_a_missed_deadline_is_a_reason_of_its_own_with_the_schedulers_words(
+def test_a_missed_deadline_is_a_reason_of_its_own_and_the_schedulers_words_stay_with_the_object(
     station: Station, registry: Registry
 ) -> None:
     files = bundles.app("stuck", "1")
@@ -126,13 +126,21 @@ def test_a_missed_deadline_is_a_reason_of_its_own_with_the_schedulers_words(
     deployment = station.wish("stuck", source, progressDeadlineMinutes=10)
     station.work()
     station.approve(deployment)
-    words = look_until(station, deployment, "Unschedulable")
-    assert "Unschedulable: 0/1 nodes are available" in words
+
+    def said() -> str:
+        return str(station.look_after(deployment).inventory.get(kind="Deployment").health_words)
+
+    wait_until(lambda: "Unschedulable: 0/1 nodes are available" in said())
+    waiting = f"Deployment.apps {station.namespace}/stuck: "
+    assert waiting in deployment.health_message
+    assert "Unschedulable" not in deployment.health_message
     assert healthy(station, "stuck")[:2] == ("False", "InProgress")
     Revision.objects.filter(deployment=deployment).update(finished_at=timezone.now() - timedelta(minutes=11))
     station.look_after(deployment)
     status, reason, message = healthy(station, "stuck")
     assert (status, reason) == ("False", "ProgressDeadlineExceeded")
     assert message.startswith("ProgressDeadlineExceeded: revision 1 was not healthy 10 minutes after it was applied")
-    assert "Unschedulable: 0/1 nodes are available" in message
+    assert waiting in message
+    assert "Unschedulable" not in message
+    assert "Unschedulable: 0/1 nodes are available" in said()
     assert station.latest(deployment).state == "applied"

@@ -9,9 +9,11 @@ from django.db import DataError
 
 from approvals import services
 from approvals.audit import verify_chain
+from approvals.encryption.envelope import decrypt, encrypt
 from approvals.errors import NotAllowed
 from approvals.models import AuditEntry, Finding, InventoryItem, Request, Review, Revision
 from approvals.steps import prepare
+from approvals.store import place_of
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
@@ -103,18 +105,23 @@ def test_a_second_pivot_supersedes_the_open_request_and_prunes_as_planned(statio
     assert list(revisions) == ["replaced", "active"]
 
 
+@pytest.mark.parametrize(
+    ("by", "code"), [("the folder", "undecipherable"), ("the folder and the key", "digest-mismatch")]
+)
 def test_promise_1_bytes_that_changed_in_the_store_are_not_applied(
-    station: Station, registry: Registry, settings: object
+    station: Station, registry: Registry, settings: object, by: str, code: str
 ) -> None:
-    deployment = station.wish("tamper", bundles.image(registry, "tamper", bundles.app("tamper", "1")))
+    name = f"tamper-{code}"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app("tamper", "1")))
     station.work()
     request = station.latest(deployment)
     root = settings.STORAGES["content"]["OPTIONS"]["location"]  # type: ignore[attr-defined]  # pytest-django's fixture
     path = next(root.glob(f"sha256/*/{request.content_id.removeprefix('sha256:')}"))
-    path.write_bytes(path.read_bytes().replace(b"tamper@sha256", b"mallory@sha256"))
+    plain = decrypt(path.read_bytes(), place=place_of(request.content_id)).replace(b"tamper@sha256", b"mallory@sha256")
+    path.write_bytes(encrypt(plain, place=place_of(request.content_id)) if by != "the folder" else plain)
     station.approve(deployment)
     request.refresh_from_db()
-    assert (request.state, request.problem_code) == ("approved", "digest-mismatch")
+    assert (request.state, request.problem_code) == ("approved", code)
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "tamper")) is None
 
 

@@ -24,13 +24,13 @@ from approvals.models import (
     Verdict,
 )
 from approvals.steps import optional as step
-from approvals.steps.correct import correct
+from approvals.steps.correct import Correct, correct
 from approvals.steps.inventory import optional_kinds
 from approvals.watch import optional as watch
 from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef
 from tests.journeys import bundles
-from tests.journeys.station import Station
+from tests.journeys.station import Station, look_alone
 from tests.live import until_served
 from tests.services.registry import Registry
 
@@ -258,7 +258,7 @@ def test_a_worker_killed_between_the_write_and_its_record_is_carried_on(
     uid = it.live()["metadata"]["uid"]
     monkeypatch.setattr(step.DatabaseInventory, "confirm_many", confirm)
     BundleDeployment.objects.update(claimed_by="the dead one", claimed_until=timezone.now() - timedelta(seconds=1))
-    correct(it.deployment.pk)
+    look_alone(Correct(it.deployment.pk))
     assert (it.row.state, it.live()["metadata"]["uid"]) == ("created", uid)
     assert InventoryItem.objects.get(deployment=it.deployment, kind="Widget").uid == uid
     assert it.audited() == ["optional.created"]

@@ -156,7 +156,8 @@ def test_a_version_that_fails_midway_leaves_no_orphans_and_nothing_behind_once_t
     bad = go_to(station, registry, BAD)
     assert (bad.state, bad.problem_code) == ("failed", "apply-failed")
     assert f"{NAME}-controller-manager" in bad.problem
-    assert REFUSED in bad.problem
+    assert REFUSED in station.said(bad)
+    assert REFUSED not in bad.problem
     only_bad = objects_of(bad).keys() - objects_of(first).keys()
     there = uids(station, first, bad)
     new = {ref for ref in there if ref.identity in only_bad}

@@ -144,12 +144,18 @@ def test_what_a_webhook_guards_is_written_once_the_webhook_has_come_up(
     assert (guard.colour(), set(guard.asked)) == ("red", {"CREATE lamp"})
 
     refused = guard.wish("black")
-    problems = [one["problem"] for one in refused.reports.get().body["plan"]["actions"] if one["problem"]]
+    problems = [one for one in refused.reports.get().body["plan"]["actions"] if one["problem"]]
     assert len(problems) == 1
-    assert FORBIDDEN in problems[0]
+    assert "the API server refuses it" in problems[0]["problem"]
+    assert FORBIDDEN not in problems[0]["problem"]
+    assert FORBIDDEN in problems[0]["serverWords"]
     held = guard.station.approve(refused.deployment)
     assert (held.state, guard.colour()) == ("approved", "red")
-    assert FORBIDDEN in held.problem
+    assert "the API server refuses it" in held.problem
+    assert FORBIDDEN not in held.problem
+    (said,) = held.server_words
+    assert (said["ref"]["kind"], said["ref"]["name"]) == ("ConfigMap", "lamp")
+    assert FORBIDDEN in said["words"]
 
 
 def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_can_still_be_mended(
@@ -165,14 +171,17 @@ def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_
     assert time.monotonic() - began < PATIENCE_SECONDS
     assert (failed.state, failed.problem_code) == ("failed", "apply-failed")
     assert "lamp" in failed.problem
-    assert f'failed calling webhook "{guard.name}.example.com"' in failed.problem
+    called = f'failed calling webhook "{guard.name}.example.com"'
+    assert called in guard.station.said(failed)
+    assert called not in failed.problem
     assert guard.colour() is None
 
     settings.PRATIQUE = usual
     second = guard.wish("green")
     assert second.state == "in_review", second.problem
     untried = second.reports.get().findings.get(rule="OBJ-04")
-    assert "lamp is not known before apply: a webhook of the bundle itself does not answer" in untried.message
+    hook = f"a webhook of the bundle itself ({guard.name}.example.com) does not answer"
+    assert f"lamp is not known before apply: {hook}" in untried.message
     guard.start()
     applied = guard.station.approve(second.deployment)
     assert applied.state == "applied", applied.problem

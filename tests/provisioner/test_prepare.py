@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,48 @@ def test_destinations_beside_each_other_are_fine() -> None:
     trees = [("", {"a": b"1"}), ("x", {"a": b"2"}), ("xy", {"a": b"3"}), ("x/y", {"a": b"4"})]
     joined = pipeline.join([(folder, Tree(files)) for folder, files in trees], Limits())
     assert joined.files == {"a": b"1", "x/a": b"2", "xy/a": b"3", "x/y/a": b"4"}
+
+
+def files(folder: Path, **named: str) -> LocalSource:
+    """A source of files, each with a ConfigMap of its name; `__` in a name is a folder."""
+    for path, name in named.items():
+        file = folder / f"{path.replace('__', '/')}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n")
+    return LocalSource(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "destination", "words"),
+    [
+        ({"a": "one"}, {"b": "two"}, "manifests", r"a\.yaml would be left out: sources\[1\] .* brings manifests/"),
+        ({"a": "one"}, {"b": "two"}, "manifests/deep", r"a\.yaml would be left out: sources\[1\] .* brings manifests/"),
+        ({"manifests__a": "one"}, {"b": "two"}, "extra", r"extra/b\.yaml would be left out: sources\[0\] .* brings"),
+        ({"a": "one"}, {"manifests__b": "two", "c": "three"}, "x", ""),
+        ({"a": "one"}, {"b": "two"}, ".hidden", r"\.hidden/b\.yaml would be left out: folders whose name begins"),
+    ],
+    ids=["into manifests", "below manifests", "beside manifests", "in a folder of its own", "behind a dot"],
+)
+def test_no_source_vanishes_behind_another(
+    tmp_path: Path, first: dict[str, str], second: dict[str, str], destination: str, words: str
+) -> None:
+    sources = (
+        files(tmp_path / "first", **first),
+        replace(files(tmp_path / "second", **second), destination=destination),
+    )
+    if not words:
+        assert len(prepare(*sources, subfolders=True).manifests) == 3
+        return
+    with pytest.raises(BadSource, match=words):
+        prepare(*sources, subfolders=True)
+
+
+def test_what_a_source_leaves_out_by_itself_it_may_leave_out_beside_others(tmp_path: Path) -> None:
+    """As the image of an operator does: its manifests in manifests/, its annotations beside them."""
+    image = files(tmp_path / "image", manifests__a="one", metadata__annotations="two")
+    more = replace(files(tmp_path / "more", b="three"), destination="manifests/more")
+    content = prepare(image, more, subfolders=True)
+    assert sorted(one.ref.name for one in content.manifests) == ["one", "three"]
 
 
 def test_all_sources_together_stay_below_the_limit() -> None:

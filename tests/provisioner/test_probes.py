@@ -10,6 +10,7 @@ from provisioner.cluster import probing
 from provisioner.errors import BadHealthCheck
 from provisioner.probes import MAX_CHECKS, as_entry, health_checks, unused
 from provisioner.values import HealthState, JsonObject, ObjectRef
+from tests.memory import resident_bytes
 
 CURRENT, PROGRESS = HealthState.CURRENT, HealthState.IN_PROGRESS
 FAILED, UNKNOWN = HealthState.FAILED, HealthState.UNKNOWN
@@ -76,7 +77,8 @@ ANSWERS = {
 
 @pytest.mark.parametrize(("assertion", "status", "state"), ANSWERS.values(), ids=ANSWERS)
 def test_a_check_says(assertion: Any, status: Any, state: HealthState) -> None:
-    health = check(**assertion).judge(widget(status))
+    one = check(**assertion)
+    (health,) = probing.evaluated([(one, widget(status))]) if one.expressions else [one.judge(widget(status))]
     assert health.state is state
     assert health.message or state is CURRENT
 
@@ -95,7 +97,7 @@ BROKEN = {
     "field glued together": ({**SELECTED, **field("status['a']b", 1)}, "cannot be read from"),
     "cel of no syntax": ({**SELECTED, **cel("status.phase ==")}, "cel.current: "),
     "cel of an unknown name": ({**SELECTED, **cel(failed="statu.phase == 'x'")}, "cel.failed: "),
-    "cel of another type": ({**SELECTED, **cel("1 + 1")}, "gives INT; expected bool"),
+    "cel of another type": ({**SELECTED, **cel("1 + 1")}, "gives int; expected bool"),
     "cel without current": ({**SELECTED, "cel": {"failed": "true"}}, "current is missing"),
     "cel too long": ({**SELECTED, **cel("true" + " " * 4000)}, "at most 4000"),
     "a Secret": ({"apiVersion": "v1", "kind": "Secret", **field("data.password", "x")}, "its values are never read"),
@@ -105,7 +107,7 @@ BROKEN = {
 @pytest.mark.parametrize(("entry", "words"), BROKEN.values(), ids=BROKEN)
 def test_a_check_that_cannot_be_read_says_what_is_wrong(entry: Any, words: str) -> None:
     with pytest.raises(BadHealthCheck, match=r"^spec\.healthChecks\[1\]: ") as caught:
-        health_checks({"healthChecks": [{**SELECTED, **condition()}, entry]})
+        probing.check_spec({"healthChecks": [{**SELECTED, **condition()}, entry]})
     assert words in str(caught.value)
 
 
@@ -152,16 +154,22 @@ def test_an_entry_made_of_a_check_is_read_as_the_same_check(assertion: Any) -> N
     assert health_checks({"healthChecks": [as_entry(one)]}) == (one,)
 
 
-def test_cel_is_evaluated_in_a_process_of_its_own_with_the_same_answers() -> None:
+def test_checks_that_are_asked_together_have_the_answers_that_each_has_alone() -> None:
     rows = [(check(**assertion), widget(status)) for assertion, status, _ in ANSWERS.values() if "cel" in assertion]
-    assert probing.evaluated(rows) == [one.judge(obj) for one, obj in rows]
+    assert probing.evaluated(rows) == [probing.evaluated([row])[0] for row in rows]
 
 
 def test_a_check_that_takes_forever_is_ended_and_never_healthy() -> None:
     clause = "!a.matches('(x*)*(y|x)*z')"
     slow = check(**cel(f"status.texts.all(a, status.texts.all(b, {' && '.join([clause] * 40)}))"))
-    (found,) = probing.evaluated([(slow, widget({"texts": ["x" * 9000] * 99}))], timeout_seconds=1.0)
-    assert (found.state, found.message) == (UNKNOWN, "not evaluated: the CEL checks took longer than 1 s")
+    (found,) = probing.evaluated([(slow, widget({"texts": ["x" * 9000] * 99}))])
+    assert found.state is UNKNOWN
+    assert found.message.startswith("its CEL check current could not be evaluated: it took longer than ")
+
+
+def test_checks_that_take_long_together_are_ended_and_never_healthy() -> None:
+    (found,) = probing.evaluated([(check(**cel()), widget(UP))], timeout_seconds=0.0)
+    assert (found.state, found.message) == (UNKNOWN, "not evaluated: the CEL checks took longer than 0 s")
 
 
 def test_a_check_that_loops_too_often_is_ended_by_the_library() -> None:
@@ -187,3 +195,51 @@ def test_who_wrote_a_field_is_not_part_of_the_object() -> None:
     obj = widget(UP)
     obj["metadata"]["managedFields"] = [{"manager": "x" * 2_000_000}]
     assert probing.evaluated([(check(**cel()), obj)])[0].state is CURRENT
+
+
+QUOTING = {
+    "a key": "{'a': 1}[status.password] == 1",
+    "a number": "int(status.password) == 1",
+    "a time": "timestamp(status.password) == timestamp(0)",
+    "a duration": "duration(status.password) == duration('1s')",
+    "a pattern": "status.phase.matches(status.password)",
+    "another type": "status.password + 1 == 2",
+    "no bool": "status.password",
+    "a nested key": "status[status.password].x == 1",
+    "a double": "double(status.password) > 1.0",
+    "bytes": "string(bytes(status.password)) == status.phase[status.password]",
+}
+
+
+@pytest.mark.parametrize("text", QUOTING.values(), ids=QUOTING)
+def test_S27_a_check_that_cannot_be_evaluated_quotes_no_value_of_the_object(text: str) -> None:
+    (found,) = probing.evaluated([(check(**cel(text)), widget({"phase": "Up", "password": "(hunter2"}))])
+    assert found.state in (UNKNOWN, PROGRESS)
+    assert "hunter2" not in found.message
+    assert len(found.message) < 500
+
+
+BOMBS = {
+    "doubling": "[metadata.name + 'xx']" + ".map(a, a + a)" * 26 + ".size() > 0",
+    "comparing": "[self]" + ".map(a, [a, a])" * 26 + " == [self]" + ".map(a, [a, a])" * 26,
+}
+
+
+@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
+def test_S26_a_hostile_check_is_unknown_and_costs_us_no_memory(text: str) -> None:
+    before = resident_bytes()
+    probing.check_spec({"healthChecks": [{**SELECTED, **cel(text)}]})
+    found = probing.evaluated([(check(**cel(text)), widget(UP)), (check(**cel()), widget(UP))])
+    assert [it.state for it in found] == [UNKNOWN, CURRENT]
+    assert found[0].message.startswith("its CEL check current could not be evaluated: it ")
+    assert resident_bytes() - before < 32 * 2**20
+
+
+def test_S26_a_spec_whose_expressions_are_hostile_to_the_compiler_is_refused() -> None:
+    before = resident_bytes()
+    texts = ["(" * 1990 + "1" + ")" * 1990, "[" * 4000, "{1:" * 900]
+    with pytest.raises(BadHealthCheck) as caught:
+        probing.check_spec({"healthChecks": [{**SELECTED, **cel(text)} for text in texts]})
+    assert str(caught.value).count("cel.current: ") == 3
+    assert len(str(caught.value)) < 1500
+    assert resident_bytes() - before < 32 * 2**20

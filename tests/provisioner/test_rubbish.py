@@ -29,6 +29,7 @@ from tests.provisioner.schema.test_forms import SPEC, WHOLE_CRD
 
 SECONDS = 5.0
 FUZZED = settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
+OURS = rbac.Ours("pratique", frozenset({("shop", "robot")}))
 ROBOT = Identity.of_service_account("shop", "robot")
 GROUP = "rbac.authorization.k8s.io"
 
@@ -158,6 +159,7 @@ def test_schemas_that_are_none(node: Any, obj: Any, old: Any) -> None:
     for ask in STEPS:
         asked(ask, node, obj)
     asked(schema.admit, node, obj, old=old)
+    asked(schema.admit_all, [schema.Candidate(node, obj, old)])
 
 
 @pytest.mark.thorough
@@ -185,6 +187,10 @@ def test_roles_and_bindings_that_are_none(objects: list[Any], one: Any, other: A
     for ask in (rbac.binding_subjects, rbac.written_rules, rbac.is_aggregated, PolicyRule.from_object, rbac.plural_of):
         asked(ask, one)
     asked(rbac.risks, held)
+    asked(rbac.collects, one, other)
+    asked(rbac.powers_of, held.grants, OURS, known)
+    asked(rbac.powers, [(each.rule, each.scope) for each in held.grants], OURS, one)
+    asked(rbac.is_strong_name, str(one))
     asked(rbac.diff, EffectiveRules(ROBOT, (), ()), held)
     asked(rbac.grants, held, AccessRequest("get", resource="pods", namespace="shop"))
 

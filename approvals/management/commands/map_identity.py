@@ -1,4 +1,4 @@
-"""`manage.py map_identity`: who a local user is on a cluster."""
+"""`pratique-manage map_identity`: who a local user is on a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from approvals.models import Cluster
 class Command(BaseCommand):
     help = (
         "Say which Kubernetes name and groups a local user has on a cluster. The user is made if need be,"
-        " without a password: `manage.py changepassword` sets one."
+        " without a password: `pratique-manage changepassword` sets one."
     )
 
     def add_arguments(self, parser: Any) -> None:

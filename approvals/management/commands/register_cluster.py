@@ -1,4 +1,4 @@
-"""`manage.py register_cluster`: a cluster to look after."""
+"""`pratique-manage register_cluster`: a cluster to look after."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import getpass
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from approvals import services
 from approvals.audit import Actor
 from approvals.errors import Refused
-from provisioner.cluster.kubeconfig import read_kubeconfig
-from provisioner.errors import BadSource
+from provisioner.cluster.kubeconfig import MAX_KUBECONFIG_BYTES
 
 
 class Command(BaseCommand):
@@ -24,14 +22,26 @@ class Command(BaseCommand):
         where = parser.add_mutually_exclusive_group(required=True)
         where.add_argument("--kubeconfig", type=Path, help="server, CA and inline credentials of the service's account")
         where.add_argument("--in-cluster", action="store_true", help="the cluster that Pratique runs in")
+        parser.add_argument("--context", default="", help="which context of the kubeconfig, where it has several")
 
     def handle(self, *args: Any, **options: Any) -> None:
         name, path = options["name"], options["kubeconfig"]
-        kubeconfig = "" if path is None else path.read_text()
+        by = Actor(getpass.getuser(), "shell")
         try:
-            if kubeconfig:
-                read_kubeconfig(kubeconfig, trusted=name in settings.PRATIQUE["TRUSTED_KUBECONFIGS"])
-            services.register_cluster(name=name, kubeconfig=kubeconfig, by=Actor(getpass.getuser(), "shell"))
-        except (BadSource, Refused) as exc:
+            kubeconfig = "" if path is None else _text_of(path)
+            services.register_cluster(name=name, kubeconfig=kubeconfig, context=options["context"], by=by)
+        except Refused as exc:
             raise CommandError(str(exc)) from exc
         self.stdout.write(f"{name} is registered: its page says whether it answers")
+
+
+def _text_of(path: Path) -> str:
+    """The file, never empty: no text at all would register the cluster that Pratique runs in."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MAX_KUBECONFIG_BYTES + 1)
+    except (OSError, UnicodeDecodeError) as exc:
+        raise CommandError(f"{path}: cannot be read as text ({type(exc).__name__})") from exc
+    if not text.strip():
+        raise CommandError(f"{path}: the file is empty; for the cluster that Pratique runs in, use --in-cluster")
+    return text

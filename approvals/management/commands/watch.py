@@ -1,4 +1,4 @@
-"""`manage.py watch`: watch every registered cluster until told to stop."""
+"""`pratique-manage watch`: watch every registered cluster until told to stop."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import OperationalError, close_old_connections
 
+from approvals import metrics
 from approvals.ledger import claims
 from approvals.watch.loop import Watches
 
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         stopping: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: stopping.put(number))
+        metrics.serve("watch")
         watches = Watches(claims.new_holder_name())
         try:
             is_stopping = False
@@ -36,7 +38,7 @@ class Command(BaseCommand):
                 try:
                     watches.look()
                 except OperationalError as exc:
-                    logger.warning("the database does not answer", extra={"error": str(exc)})
+                    logger.warning("the database does not answer", extra={"error": type(exc).__name__})
                 with suppress(Empty):
                     is_stopping = bool(stopping.get(timeout=LOOK_SECONDS))
         finally:

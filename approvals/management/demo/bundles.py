@@ -9,16 +9,21 @@ import tarfile
 from pathlib import Path
 
 
-def pack(folder: Path, into: Path) -> dict[str, str]:
-    """Write `<name>-<version>.tar.gz` for every bundle below `folder`; returns their sha256 by file name."""
+def pack(folder: Path, into: Path) -> None:
+    """Write `<name>-<version>.tar.gz` for every bundle below `folder`."""
     into.mkdir(parents=True, exist_ok=True)
-    checksums = {}
-    for version in sorted(path for path in folder.glob("*/*") if path.is_dir()):
-        data = _archive(version)
-        name = f"{version.parent.name}-{version.name}.tar.gz"
-        (into / name).write_bytes(data)
-        checksums[name] = f"sha256:{hashlib.sha256(data).hexdigest()}"
-    return checksums
+    for name, archive in _archives(folder).items():
+        (into / name).write_bytes(archive)
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """The sha256, by file name, of what `pack` writes."""
+    return {name: f"sha256:{hashlib.sha256(archive).hexdigest()}" for name, archive in _archives(folder).items()}
+
+
+def _archives(folder: Path) -> dict[str, bytes]:
+    versions = sorted(path for path in folder.glob("*/*") if path.is_dir())
+    return {f"{version.parent.name}-{version.name}.tar.gz": _archive(version) for version in versions}
 
 
 def _archive(folder: Path) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from approvals.management.demo.bundles import pack
+from approvals.management.demo.bundles import checksums
 
 NAMESPACE = "harbour-system"
 ACCOUNT = "installer"
@@ -50,8 +50,7 @@ BERTHS = [
 
 @cache
 def _checksums() -> dict[str, str]:
-    root = Path(settings.BASE_DIR)
-    return pack(root / "deploy/demo/bundles", root / ".demo/bundles")
+    return checksums(Path(settings.BASE_DIR) / "deploy/demo/bundles")
 
 
 def spec(bundles: str, name: str, version: str) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from approvals.encryption.keys import new_key
+
 PR_SET_PDEATHSIG = 1
 STOP_SECONDS = 8.0
 
@@ -55,8 +57,11 @@ class Supervisor:
     environment: Mapping[str, str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start(self, name: str, *command: str | Path) -> None:
-        """Start a child in a session of its own (Ctrl-C reaches only us); it dies with us in any case."""
+    def start(self, name: str, *command: str | Path, also: Mapping[str, str] | None = None) -> None:
+        """Start a child in a session of its own (Ctrl-C reaches only us); it dies with us in any case.
+
+        `also` is added to its environment.
+        """
         self.logs.mkdir(parents=True, exist_ok=True)
         with (self.logs / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(  # noqa: S603 - our own commands
@@ -64,7 +69,7 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self.environment},
+                env={**os.environ, **self.environment, **(also or {})},
                 start_new_session=True,
                 preexec_fn=_die_with_parent,  # noqa: PLW1509 - no threads run here yet
             )
@@ -103,20 +108,22 @@ class Supervisor:
 
 
 def remembered(path: Path) -> dict[str, str]:
-    """What a second `make demo` must find again: the secret, passwords and ports."""
-    if path.exists():
-        kept: dict[str, str] = json.loads(path.read_text())
-        return kept
+    """What a second `make demo` must find again: the secret, keys, passwords and ports."""
+    kept: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
     made = {
         "secret": secrets.token_urlsafe(50),
         "password": secrets.token_urlsafe(9),
         "bundles_port": str(free_port()),
         "cluster_port": str(free_port()),
         "token": secrets.token_urlsafe(24),
+        "encryption_key": new_key(),
+        **kept,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(made))
+    path.parent.chmod(0o700)
+    path.touch(mode=0o600)
     path.chmod(0o600)
+    path.write_text(json.dumps(made))
     return made
 
 

@@ -20,7 +20,7 @@ _NOT_STABLE = Rule("API-04", Section.OBJECTS, Severity.DANGEROUS)
 _OLD_INSIDE = Rule("API-05", Section.OBJECTS, Severity.DANGEROUS)
 
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-_MINOR = re.compile(r"v?1\.(\d+)")
+_MINOR = re.compile(r"v?1\.(\d{1,9})(?!\d)")
 _UNSTABLE = re.compile(r"v\d+(alpha|beta)\d+")
 _ADMISSION = "admissionregistration.k8s.io"
 

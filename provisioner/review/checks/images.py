@@ -29,7 +29,9 @@ _DOCKER_HUB = frozenset({_DEFAULT_REGISTRY, "index.docker.io", "registry-1.docke
 _DIGEST = re.compile(r"[a-z0-9]+:[0-9a-f]{32,}")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
-_NUMBERS = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])(?:[-._]?(alpha|beta|rc|pre|preview|dev|m)[-._]?(\d*))?")
+_NUMBERS = re.compile(
+    r"v?(\d{1,18})\.(\d{1,18})(?:\.(\d{1,18}))?(?![\d.])(?:[-._]?(alpha|beta|rc|pre|preview|dev|m)[-._]?(\d{0,18}))?"
+)
 _FIRST_YEAR = 1900
 # An image in an argument or a variable: it has a host with a dot or port, a path, and a tag or digest.
 _IMAGE_IN_TEXT = re.compile(

@@ -109,8 +109,11 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_warnings(planned: PlannedAction, *, is_new: bool) -> Iterator[Finding]:
-    """What the API server said; of an object that stays as it is, nothing new."""
+    """What the API server said, and what is to be known of how it is applied; of an object that stays, nothing new."""
     for words in planned.warnings:
+        warned = _WARNED.at(planned.ref, f"The API server warns of {said(planned.ref)}", key=words)
+        yield replace(warned, is_new=is_new, server_words=words)
+    for words in planned.notes:
         yield replace(_WARNED.at(planned.ref, f"{said(planned.ref)}: {words}", key=words), is_new=is_new)
 
 
@@ -194,14 +197,15 @@ def _of_problem(planned: PlannedAction) -> Finding:
     rule = _BY_CODE.get(planned.problem_code, _NOT_PLANNED)
     if planned.action is Action.ADOPT:
         rule = _FOREIGN
-    elif rule is _NO_RIGHT and "attempting to grant RBAC permissions not currently held" in words:
+    elif rule is _NO_RIGHT and "attempting to grant RBAC permissions not currently held" in planned.server_words:
         rule = _WOULD_ESCALATE
-    elif planned.problem_code == ClusterError.code and _says_no_namespace(words, ref):
+    elif planned.problem_code == ClusterError.code and _says_no_namespace(planned.server_words, ref):
         rule = _NO_NAMESPACE
     message = f"Cannot {_verb(planned.action)} {said(ref)}: {words}"
     if rule is _FOREIGN:
         message = f"{words}. It will not be adopted: nothing is applied while it stands in the way"
-    return rule.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)
+    found = rule.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)
+    return replace(found, server_words=planned.server_words)
 
 
 def _verb(action: Action) -> str:
@@ -232,8 +236,8 @@ def _of_untried(
         yield _REFUSED_OFFLINE.at(ref, message, evidence={"pruned": answer.pruned}, key=answer.pruned)
     elif facts.is_offline:
         return
-    elif planned.warnings:
-        untried.setdefault("; ".join(planned.warnings), []).append(ref)
+    elif planned.notes:
+        untried.setdefault("; ".join(planned.notes), []).append(ref)
     elif answer.is_own_kind and answer.is_tried:
         message = f"{said(ref)} fits its schema, but could not be tried: its kind comes with this bundle"
         yield _TRIED_OFFLINE.at(ref, message)

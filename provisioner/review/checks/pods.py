@@ -31,7 +31,7 @@ _NODE_FOLDER = Rule("POD-23", Section.PODS, Severity.CRITICAL)
 _NAMESPACE = GroupKind("", "Namespace")
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _ENFORCE_VERSION = "pod-security.kubernetes.io/enforce-version"
-_MINOR = re.compile(r"v?1\.(\d+)")
+_MINOR = re.compile(r"v?1\.(\d{1,9})(?!\d)")
 _LEVELS = {level.word: level for level in Level}
 _CRITICAL_ROWS = frozenset({"POD-02", "POD-03"})
 # Each of them is root on the node by another name: any syscall, modules of the kernel, any file, its memory.

@@ -356,21 +356,32 @@ PERMISSIONS: dict[str, Explanation] = {
         _S,
     ),
     "OWN-PRATIQUE-02": Explanation(
-        "The bundle changes or deletes what Pratique itself is made of.",
-        "It can switch off the control that you are using now.",
+        "The bundle changes or deletes what Pratique itself is made of, or stands between Pratique and the API server.",
+        "It can switch off the control that you are using now, or answer for the API server who somebody is and what "
+        "they may do.",
         "Agree only to an upgrade of Pratique by those who run it.",
         _S,
     ),
     "OWN-PRATIQUE-03": Explanation(
-        "A role or binding gives somebody the rights by which requests are decided, or the means to take them.",
-        "Its holder can approve what they like, or act as somebody who may.",
-        "Name the people who shall decide, and have it limited to the deployments they answer for.",
+        "The account, or whoever is bound to the role, can get round approvals: decide requests, act as somebody who "
+        "may, change who may do what, or change what Pratique runs with.",
+        "Rights for the whole cluster reach into the namespace of Pratique, too: to read Secrets or start pods there "
+        "is enough.",
+        "Have the rights limited to the namespaces that the program works in, or agree to it as a person: no policy "
+        "and no chat message approves it.",
         _S,
     ),
     "OWN-PRATIQUE-04": Explanation(
         "A binding gives rights to an account of Pratique's own.",
         "Pratique applies with the installing accounts so that it needs few rights itself; this changes that.",
         "Refuse, unless it comes with an upgrade of Pratique.",
+        _S,
+    ),
+    "OWN-PRATIQUE-05": Explanation(
+        "A pod of the bundle runs as an account that Pratique applies bundles with, or as one of the control plane; "
+        "or a Secret of the bundle holds such an account's token.",
+        "Whoever gets into the pod or reads the Secret changes the cluster with that account's rights, unreviewed.",
+        "Have an account of its own made for the program, with the rights that it needs.",
         _S,
     ),
 }

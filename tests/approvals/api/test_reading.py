@@ -29,7 +29,8 @@ def test_requests_are_filtered(here: World, afternoon: dict[str, Any], call: Cal
     assert results(call, here, "requests?cluster=moon") == []
 
 
-def test_pages_are_bounded(here: World, call: Call) -> None:
+def test_pages_are_bounded(here: World, call: Call, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS_OF_ONE": 60}
     for number in range(60):
         scene.asked(here.cluster, f"d{number}", here.rita)
     first = json.loads(call(here.ada, "get", "requests").content)

@@ -73,7 +73,7 @@ def test_S12_a_service_account_does_not_vote_unless_it_is_listed(
     KubernetesIdentity.objects.filter(user=robot).update(username=name, authenticator="token-review")
     here.kubernetes.allow(name, "approve")
     send(decision_body(asked))
-    assert "S12" in act().words
+    assert "machine account" in act().words
     ChatDelivery.objects.all().delete()
     configured.PRATIQUE = {**configured.PRATIQUE, "MACHINE_REVIEWERS": [name]}
     send(decision_body(asked), key="msg_2")

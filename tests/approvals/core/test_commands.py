@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from approvals import access
-from approvals.models import AuditEntry, Cluster, KubernetesIdentity
+from approvals import access, services
+from approvals.access import port
+from approvals.audit import Actor
+from approvals.errors import InvalidInput
+from approvals.models import ApiToken, AuditEntry, Cluster, KubernetesIdentity
+from approvals.watch import loop
+from provisioner.errors import BadSource
 from tests.approvals.core.conftest import World
 
 KUBECONFIG = """
@@ -31,6 +39,41 @@ def test_a_cluster_is_registered_and_given_another_kubeconfig(db: None, tmp_path
     assert [entry.facts["new"] for entry in AuditEntry.objects.order_by("number")] == [True, False]
 
 
+def test_S19_only_the_chosen_context_of_a_kubeconfig_is_kept(db: None, tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    other = ", {name: b, context: {cluster: a, user: b}}]"
+    text = KUBECONFIG.replace("user: a}}]", f"user: a}}}}{other}")
+    file.write_text(text.replace("token: secret}}]", "token: secret}}, {name: b, user: {token: another}}]"))
+    call_command("register_cluster", "prod", "--kubeconfig", str(file), "--context", "b")
+    kept = Cluster.objects.get().kubeconfig
+    assert "another" in kept
+    assert "secret" not in kept
+
+
+@pytest.mark.parametrize("door", ["the service itself", "a step"])
+def test_S19_no_door_takes_a_kubeconfig_that_skips_the_check(db: None, settings: Any, door: str) -> None:
+    bad = KUBECONFIG.replace('6443"', '6443", insecure-skip-tls-verify: true')
+    settings.PRATIQUE = {**settings.PRATIQUE, "TRUSTED_KUBECONFIGS": ["prod"]}
+    if door == "the service itself":
+        with pytest.raises(InvalidInput, match="insecure-skip-tls-verify"):
+            services.register_cluster(name="prod", kubeconfig=bad, by=Actor("test", "shell"))
+        assert not Cluster.objects.exists()
+    else:  # one from before, which the database holds already
+        stored = Cluster.objects.create(name="prod", kubeconfig=bad, created_at=timezone.now())
+        with pytest.raises(BadSource, match="insecure-skip-tls-verify"):
+            port.connect(stored)
+
+
+def test_S19_a_stored_kubeconfig_that_is_no_longer_accepted_is_said_on_its_cluster(db: None) -> None:
+    bad = KUBECONFIG.replace("token: secret", "token: secret, as: root")
+    stored = Cluster.objects.create(name="prod", kubeconfig=bad, created_at=timezone.now())
+    stop = threading.Event()
+    stop.wait = lambda *_: stop.set()  # type: ignore[method-assign,assignment,func-returns-value]
+    loop._watch(stored, stop)
+    stored.refresh_from_db()
+    assert "has as; Pratique would ignore it" in stored.problem
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
@@ -38,6 +81,20 @@ def test_a_cluster_is_registered_and_given_another_kubeconfig(db: None, tmp_path
         pytest.param("prod", "{}", "no context", id="no kubeconfig"),
         pytest.param("prod", KUBECONFIG.replace("token: secret", "exec: {command: evil}"), "exec", id="S19 a command"),
         pytest.param("prod", KUBECONFIG.replace("token: secret", "tokenFile: /etc/x"), "tokenFile", id="S19 a file"),
+        pytest.param("prod", KUBECONFIG.replace("https", "http"), "plain text", id="S19 no TLS"),
+        pytest.param("prod", KUBECONFIG.replace("token: secret", "token: t, as: root"), "has as;", id="S19 as root"),
+        pytest.param(
+            "prod", KUBECONFIG.replace('6443"', '6443", insecure-skip-tls-verify: true'), "insecure", id="S19 no check"
+        ),
+        pytest.param(
+            "prod",
+            KUBECONFIG.replace("user: a}}]", "user: a}}, {name: b, context: {cluster: a, user: a}}]"),
+            r"2 contexts \(a, b\): choose one",
+            id="S19 several contexts",
+        ),
+        pytest.param("prod", " ", "the file is empty", id="S19 nothing, which would be the own cluster"),
+        pytest.param("prod", "#" * 2_000_000, "expected at most", id="S19 a huge file"),
+        pytest.param("prod", "a: b\na: c", "stands twice", id="S19 a key twice"),
     ],
 )
 def test_S19_what_cannot_be_registered_is_said_and_not_kept(
@@ -79,3 +136,21 @@ def test_S13_the_name_of_a_policy_is_nobodys(here: World) -> None:
         username="pratique:policy:1", authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW
     )
     assert access.identity_of(here.ada, here.cluster) is None
+
+
+def test_S24_lists_for_operators_show_what_hides_and_no_secrets(here: World) -> None:
+    here.cluster.problem = "gone \u202e\nfine"
+    here.cluster.kubeconfig = KUBECONFIG
+    here.cluster.save()
+    KubernetesIdentity.objects.filter(user=here.ada).update(groups=["plat\u200bform"])
+    now = timezone.now()
+    ApiToken.objects.create(user=here.ada, name="ci", digest="d1gest", created_at=now, expires_at=now)
+    told = StringIO()
+    call_command("list_clusters", stdout=told)
+    call_command("list_identities", stdout=told)
+    words = told.getvalue()
+    assert "prod" in words
+    assert "ada is ada" in words
+    assert "has the API token 'ci'" in words
+    assert len(words.splitlines()) == 1 + 3 + 1
+    assert not any(hidden in words for hidden in ("\u202e", "\u200b", "secret", "d1gest"))

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from approvals.policy import Surroundings, check_constraints, unmet
+from approvals.policy import CONSTRAINT, Surroundings, check_constraints, expressions_of, facts_of, unmet
 from provisioner.errors import InvalidConstraint
+from provisioner.expressions import Answer, Outcome
+from provisioner.expressions.evaluator import ask
+from tests.memory import resident_bytes
 
 AROUND = Surroundings(
     kubernetes_version="v1.36.3-gke.100",
@@ -52,8 +55,9 @@ def asks(expression: str, message: str = "") -> dict[str, Any]:
     ],
 )
 def test_what_is_unmet_is_said(constraints: dict[str, Any], words: str) -> None:
-    check_constraints(constraints)
-    found = unmet(constraints, AROUND)
+    texts = expressions_of(constraints)
+    check_constraints(constraints, ask(CONSTRAINT, texts))
+    found = unmet(constraints, AROUND, ask(CONSTRAINT, texts, facts_of(AROUND)))
     assert len(found) == (1 if words else 0), found
     assert words in "".join(found)
 
@@ -71,4 +75,50 @@ def test_what_is_unmet_is_said(constraints: dict[str, Any], words: str) -> None:
 )
 def test_what_cannot_be_read_is_said_before_anything_else(constraints: dict[str, Any]) -> None:
     with pytest.raises(InvalidConstraint):
-        check_constraints(constraints)
+        check_constraints(constraints, ask(CONSTRAINT, expressions_of(constraints)))
+
+
+SHARED = "[kubernetes_version]" + ".map(a, [a, a])" * 26
+HOSTILE = {
+    "doubling": ("[kubernetes_version]" + ".map(a, a + a)" * 26 + ".size() > 0", "it needs more memory than 256 MiB"),
+    "comparing": (f"{SHARED} == {SHARED}", "it took longer than "),
+}
+
+
+@pytest.mark.parametrize(("expression", "words"), HOSTILE.values(), ids=HOSTILE)
+def test_S26_a_hostile_constraint_is_unmet_in_words(expression: str, words: str) -> None:
+    before = resident_bytes()
+    constraints = {"cel": [{"expression": it, "message": "m"} for it in (expression, "'v1/Pod' in apis")]}
+    texts = expressions_of(constraints)
+    check_constraints(constraints, ask(CONSTRAINT, texts))
+    (found,) = unmet(constraints, AROUND, ask(CONSTRAINT, texts, facts_of(AROUND)))
+    assert found.startswith(f"m: could not be evaluated: {words}")
+    assert resident_bytes() - before < 32 * 2**20
+
+
+def test_S26_a_constraint_that_nobody_could_compile_now_is_asked_again() -> None:
+    """No free evaluator is no fault of the request: it waits, and does not fail."""
+    busy = Answer(Outcome.ENDED, words="no evaluator was free")
+    constraints = asks("true")
+    check_constraints(constraints, [busy])
+    assert unmet(constraints, AROUND, [busy]) == ["could not be evaluated: no evaluator was free"]
+
+
+QUOTING = {
+    "a key": ("versions['cert-' + 'manager' + versions['moving']] == ''", "main"),
+    "a number": ("int(versions['moving']) == 1", "main"),
+    "a time": ("timestamp(versions['moving']) == timestamp(0)", "main"),
+    "an index": ("apis[99] == ''", "99"),
+}
+
+
+@pytest.mark.parametrize(("expression", "value"), QUOTING.values(), ids=QUOTING)
+def test_S27_what_could_not_be_evaluated_quotes_no_value(expression: str, value: str) -> None:
+    (found,) = unmet(asks(expression), AROUND, ask(CONSTRAINT, [expression], facts_of(AROUND)))
+    assert found.startswith("could not be evaluated: ")
+    assert value not in found
+
+
+def test_a_key_that_the_expression_names_is_named() -> None:
+    (found,) = unmet(asks("versions['x'] == ''"), AROUND, ask(CONSTRAINT, ["versions['x'] == ''"], facts_of(AROUND)))
+    assert found == "could not be evaluated: the key x is not there"

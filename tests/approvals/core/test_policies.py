@@ -12,6 +12,7 @@ from approvals.models import Finding, Policy, PolicyEvaluation, Request, Review,
 from approvals.steps import evaluate
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.memory import resident_bytes
 
 HARMLESS = 'worst == "safe"'
 
@@ -174,3 +175,37 @@ def test_the_verdict_is_given_once(here: World, request_: Request) -> None:
     look(request_)
     evaluate.run(Request.objects.select_related("deployment__cluster").get(pk=request_.pk), "test")
     assert Verdict.objects.count() == 1
+
+
+DOUBLING = "[name]" + ".map(a, a + a)" * 27 + ".size() > 0"
+SHARED = "[name]" + ".map(a, [a, a])" * 26
+HOSTILE = {
+    "doubling": (DOUBLING, "could not be evaluated: it needs more memory than 256 MiB"),
+    "comparing": (f"{SHARED} == {SHARED}", "could not be evaluated: it took longer than "),
+}
+
+
+@pytest.mark.parametrize(("expression", "words"), HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("kind", ["guard", "grant"])
+def test_S26_a_hostile_policy_is_an_error_in_words_and_never_true(
+    here: World, request_: Request, kind: str, expression: str, words: str
+) -> None:
+    before = resident_bytes()
+    hostile = save(here, kind=kind, name="hostile", expression=expression)
+    allow(here, hostile)
+    innocent = save(here, kind="guard", name="innocent", expression='name == "strimzi"')
+    assert look(request_).state == "in_review"
+    assert words_of(hostile)[0] == "error"
+    assert words in words_of(hostile)[1]
+    assert words_of(innocent)[0] == "passes"
+    assert resident_bytes() - before < 32 * 2**20, "this process is the worker"
+
+
+@pytest.mark.parametrize("expression", ["(" * 1990 + "true" + ")" * 1990, "[" * 4000, "'" + "a" * 3900], ids=len)
+def test_S26_a_policy_that_is_hostile_to_the_compiler_is_not_saved(here: World, expression: str) -> None:
+    before = resident_bytes()
+    with pytest.raises(InvalidInput, match="the expression does not hold: ") as caught:
+        save(here, expression=expression)
+    assert len(str(caught.value)) < 1_200
+    assert not Policy.objects.exists()
+    assert resident_bytes() - before < 32 * 2**20

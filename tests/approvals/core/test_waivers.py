@@ -47,6 +47,7 @@ def finding(number: int, severity: str = "dangerous", rule: str = "RB-01", **mor
         "verdicts": {},
         "isNew": True,
         "fingerprint": f"f{number}",
+        "serverWords": "",
         **more,
     }
 

@@ -68,4 +68,6 @@ def test_S03_a_deletion_written_into_the_record_of_a_reviewed_plan_is_found(appr
 
 
 def _write(plan: Plan) -> None:
-    Report.objects.update(body=to_record(Reported((), (), plan)))
+    for row in Report.objects.all():
+        row.body = to_record(Reported((), (), plan))
+        row.save()

@@ -31,7 +31,7 @@ PINNED = {
     "/findings": 13,  # with the form that decides, as on the page of the request
     "/findings?severity=critical&page=2": 13,
     "/rights": 8,
-    "/schemas": 7,
+    "/schemas": 6,
     "/objects?page=3": 5,
 }
 ORDER = ["critical", "breaking", "unknown", "dangerous", "notable", "safe"]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import json
 import ssl
+import tempfile
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from provisioner.cluster.api import Cluster
 from tests.controlplane.endpoint import Endpoint
+from tests.services.web import Authority, make_authority
 
 # Answers in the place of the API server, or None: then the write goes through.
 Trouble = Callable[[], "tuple[int, Any, dict[str, str]] | None"]
@@ -32,11 +36,14 @@ class Line:
         self._endpoint = endpoint
         self._context = ssl.create_default_context(cadata=endpoint.ca_pem)
 
-    def cluster(self, port: int) -> Cluster:
+    def cluster(self, port: int, authority: Authority) -> Cluster:
+        ca = base64.b64encode(authority.ca_pem.encode()).decode()
         config = {
             "current-context": "a",
             "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-            "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+            "clusters": [
+                {"name": "a", "cluster": {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": ca}}
+            ],
             "users": [{"name": "a", "user": {"token": self._endpoint.tokens["admin"]}}],
         }
         return Cluster.connect(config, timeout_seconds=20.0)
@@ -94,10 +101,14 @@ def flaky(endpoint: Endpoint) -> Iterator[tuple[Line, Cluster]]:
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    with tempfile.TemporaryDirectory() as folder:
+        authority = make_authority(Path(folder))
+        server.socket = authority.server_context().wrap_socket(server.socket, server_side=True)
+        cluster = line.cluster(server.server_address[1], authority)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
-        yield line, line.cluster(server.server_address[1])
+        yield line, cluster
     finally:
         server.shutdown()
         server.server_close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from dataclasses import replace
 
@@ -146,7 +147,8 @@ def test_who_is_first_to_create_an_object_is_named_to_the_other(scene: Scene):
     made = Tracking.of("theirs", Owner("first", 3)).put_on(obj["metadata"])
     scene.cluster.apply({**obj, "metadata": made}, field_manager=MANAGER)
     (outcome,) = scene.apply(planned, obj)
-    assert f"(BundleDeployment first, revision 3; written by {MANAGER})" in outcome.message
+    assert "does not belong to this deployment" in outcome.message
+    assert outcome.server_words == f"BundleDeployment first, revision 3; written by {MANAGER}"
 
 
 def test_promise_9_an_object_that_appears_after_the_plan_is_not_adopted_either(scene: Scene):
@@ -154,7 +156,8 @@ def test_promise_9_an_object_that_appears_after_the_plan_is_not_adopted_either(s
     scene.cluster.apply(obj, field_manager=MANAGER)
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is FAILED
-    assert f"does not belong to this deployment (written by {MANAGER})" in outcome.message
+    assert "does not belong to this deployment" in outcome.message
+    assert outcome.server_words == f"written by {MANAGER}"
     assert NONCE not in scene.live(obj)["metadata"].get("annotations", {})
 
 
@@ -195,7 +198,8 @@ def test_a_field_that_somebody_took_after_the_plan_is_not_taken_back(scene: Scen
     scene.cluster.apply(scene.config_map(b="theirs"), field_manager="somebody")
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is FAILED
-    assert "somebody owns .data.b" in outcome.message
+    assert "another manager owns data.b" in outcome.message
+    assert outcome.server_words == "somebody owns .data.b"
     assert scene.live(obj)["data"]["b"] == "theirs"
 
 
@@ -215,7 +219,8 @@ def test_a_drift_that_the_plan_did_not_show_is_not_undone(scene: Scene):
     scene.cluster.replace({**live, "data": {"a": "1"}}, field_manager="somebody")
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is FAILED
-    assert "data.keep" in outcome.message
+    assert "would change more than planned" in outcome.message
+    assert "data.keep" in outcome.server_words
     assert scene.live(obj)["data"] == {"a": "1"}
 
 
@@ -315,7 +320,8 @@ def test_an_object_that_a_finalizer_holds_stays_in_the_inventory(scene: Scene):
     scene.cluster.replace(held)
     (outcome,) = scene.deploy(timeout_seconds=1.0)
     assert outcome.state is FAILED
-    assert "example.com/hold" in outcome.message
+    assert "waits for its finalizers" in outcome.message
+    assert "example.com/hold" in outcome.server_words
     assert ObjectRef.of(obj).identity in scene.inventory.items()
     live = scene.live(obj)
     scene.cluster.replace({**live, "metadata": {**live["metadata"], "finalizers": []}})
@@ -357,7 +363,10 @@ def test_S25_who_ends_an_apply_has_nothing_more_begun(scene: Scene):
     next(outcomes)
     outcomes.close()
     written, recorded = sum(map(bool, map(scene.live, bundle))), len(scene.inventory.items())
-    assert written < recorded < 200
+    # How far it had come when it was ended is a race; that it goes no further is the rule.
+    assert written <= recorded < 200
+    time.sleep(0.5)
+    assert (sum(map(bool, map(scene.live, bundle))), len(scene.inventory.items())) == (written, recorded)
     assert failures(scene.apply(planned, *bundle)) == []
     assert all(map(scene.live, bundle))
 
@@ -416,7 +425,7 @@ def test_S10_what_an_admission_policy_changes_behind_the_dry_run_is_a_failure(re
         for one in (binding, policy):
             scene.cluster.delete(ObjectRef.of(one))
     assert outcome.state is FAILED
-    assert outcome.message == "altered by admission: data.smuggled"
+    assert (outcome.message, outcome.server_words) == ("altered by admission", "data.smuggled")
     assert outcome.uid
 
 

@@ -41,7 +41,7 @@ def test_another_refusal_of_such_a_pod_is_a_problem(real_scene: Scene) -> None:
     account = real_scene.namespaced("v1", "ServiceAccount", "runner")
     real_scene.deploy(account)
     one = pod(real_scene, serviceAccountName="runner", priorityClassName="nobody-made-this")
-    assert "nobody-made-this" in action_of(real_scene.plan(one, account), one).problem
+    assert "nobody-made-this" in action_of(real_scene.plan(one, account), one).server_words
 
 
 def test_a_pod_whose_fields_cannot_change_is_replaced(real_scene: Scene) -> None:
@@ -67,7 +67,7 @@ def test_annotations_that_leave_no_room_for_our_own_are_a_problem_before_anythin
     full = real_scene.config_map("full")
     full["metadata"]["annotations"] = {"a": "x" * (256 * 1024 - len("a"))}
     action = action_of(real_scene.plan(real_scene.config_map("before"), full), full)
-    assert (action.problem_code, "annotations" in action.problem) == (InvalidObject.code, True)
+    assert (action.problem_code, "annotations" in action.server_words) == (InvalidObject.code, True)
 
 
 def test_an_object_too_large_to_be_stored_is_not_tried_until_the_deadline(real_scene: Scene) -> None:
@@ -78,4 +78,4 @@ def test_an_object_too_large_to_be_stored_is_not_tried_until_the_deadline(real_s
     huge["spec"] = {"text": "x" * 1_600_000}
     found = real_scene.deploy(definition, huge, timeout_seconds=60.0)
     (outcome,) = [one for one in found if one.ref == ObjectRef.of(huge)]
-    assert "too large" in outcome.message
+    assert "too large" in outcome.server_words

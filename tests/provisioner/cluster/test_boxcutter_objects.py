@@ -49,7 +49,8 @@ def refuses(scene: Scene, protection: CollisionProtection, words: str, **more: A
     planned = scene.plan(obj := scene.config_map(a="1"), collision_protection=protection, **more)
     found = action_of(planned, obj)
     assert (found.action, found.problem_code) == (Action.ADOPT, AlreadyExists.code)
-    assert words in found.problem
+    assert "does not belong to this deployment" in found.problem
+    assert words in found.server_words
     with pytest.raises(PreconditionFailed):
         scene.apply(planned, obj)
     assert scene.live(obj) == before
@@ -84,7 +85,8 @@ def recovered(scene: Scene) -> None:
     scene.cluster.apply(scene.config_map(a="theirs"), field_manager="somebody", force=True)
     found = action_of(scene.plan(obj := scene.config_map(a="2")), obj)
     assert found.problem_code == FieldConflict.code
-    assert "somebody owns .data.a" in found.problem
+    assert "another manager owns data.a" in found.problem
+    assert found.server_words == "somebody owns .data.a"
     assert data_of(scene) == {"a": "theirs"}
 
 

@@ -40,8 +40,9 @@ def validation_failure(scene: Scene) -> None:
     broken["spec"]["type"] = "Harbour"
     planned = scene.plan(settings := scene.config_map(), broken)
     assert action_of(planned, broken).problem_code == InvalidObject.code
-    with pytest.raises(PreconditionFailed, match="Harbour"):
+    with pytest.raises(PreconditionFailed, match="spec.type") as caught:
         scene.apply(planned, settings, broken)
+    assert "Harbour" in caught.value.server_words
     assert (scene.live(settings), scene.inventory.items()) == (None, {})
 
 
@@ -68,16 +69,17 @@ def test_boxcutter_phases_row(scene: Scene, row: Callable[[Scene], None]) -> Non
     row(scene)
 
 
-def collides(scene: Scene, protection: CollisionProtection, words: str, **options: Any) -> None:
+def collides(scene: Scene, protection: CollisionProtection, **options: Any) -> PlannedAction:
     planned = scene.plan(obj := scene.config_map(a="1"), collision_protection=protection, **options)
     found = action_of(planned, obj)
     assert (found.action, found.problem_code) == (Action.ADOPT, AlreadyExists.code)
-    assert words in found.problem
+    assert "does not belong to this deployment" in found.problem
+    return found
 
 
 def prevent_unowned(scene: Scene) -> None:
     scene.cluster.create(scene.config_map(a="1"), field_manager="somebody")
-    collides(scene, CollisionProtection.PREVENT, "written by somebody")
+    assert "written by somebody" in collides(scene, CollisionProtection.PREVENT).server_words
 
 
 def prevent_owned(scene: Scene) -> None:
@@ -103,7 +105,8 @@ def not_in_cache(scene: Scene) -> None:
     before = scene.cluster.create(obj, field_manager="somebody")
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is FAILED
-    assert "does not belong to this deployment (written by somebody)" in outcome.message
+    assert "does not belong to this deployment" in outcome.message
+    assert outcome.server_words == "written by somebody"
     assert scene.live(obj) == before
 
 
@@ -113,7 +116,8 @@ def foreign_revision(scene: Scene) -> None:
     pier.deploy(scene.config_map(a="1"), owner=Owner("pier", 1))
     (uid,) = (item.uid for item in pier.inventory.items().values())
     for protection in CollisionProtection:
-        collides(scene, protection, "held by the BundleDeployment pier", others={uid: "pier"})
+        found = collides(scene, protection, others={uid: "pier"})
+        assert "the BundleDeployment pier holds it" in found.problem
 
 
 COLLISIONS: dict[str, Callable[[Scene], None]] = {

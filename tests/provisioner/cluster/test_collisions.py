@@ -87,7 +87,7 @@ def test_an_object_that_exists_is_a_problem_that_names_its_owner(scene: Scene, m
     planned = scene.plan(obj, scene.secret(), collision_protection=protection)
     found = action_of(planned, obj)
     assert (found.action, found.problem_code, found.before) == (Action.ADOPT, AlreadyExists.code, None)
-    assert words in found.problem
+    assert words in found.server_words
     with pytest.raises(PreconditionFailed, match="does not belong to this deployment"):
         scene.apply(planned, obj, scene.secret())
     assert scene.live(obj) == before
@@ -99,7 +99,7 @@ def test_an_object_of_another_deployment_is_a_problem_that_names_it(scene: Scene
     made = of_nobody(scene)
     others = {made["metadata"]["uid"]: "shop"}
     found = action_of(scene.plan(obj := scene.config_map(a="1"), collision_protection=protection, others=others), obj)
-    assert "held by the BundleDeployment shop" in found.problem
+    assert "the BundleDeployment shop holds it" in found.problem
 
 
 @pytest.mark.parametrize("make", [of_nobody, of_an_owner])
@@ -134,7 +134,7 @@ def test_an_adoption_takes_no_field_from_anybody(scene: Scene):
     planned = scene.plan(obj, scene.secret(), collision_protection=IF_NO_CONTROLLER)
     found = action_of(planned, obj)
     assert (found.action, found.problem_code) == (Action.ADOPT, FieldConflict.code)
-    assert "kubectl-create owns .data.a" in found.problem
+    assert "kubectl-create owns .data.a" in found.server_words
     with pytest.raises(PreconditionFailed, match="cannot be applied"):
         scene.apply(planned, obj, scene.secret())
     assert (scene.live(obj), scene.live(scene.secret())) == (before, None)
@@ -185,7 +185,7 @@ def test_the_same_name_made_again_by_a_controller_is_not_taken_by_a_later_revisi
     scene.deploy(obj)
     scene.cluster.delete(ObjectRef.of(obj))
     of_a_controller(scene)
-    assert "its controller" in action_of(scene.plan(obj, collision_protection=IF_NO_CONTROLLER), obj).problem
+    assert "its controller" in action_of(scene.plan(obj, collision_protection=IF_NO_CONTROLLER), obj).server_words
 
 
 def test_an_object_made_again_after_the_plan_is_not_adopted(scene: Scene):
@@ -206,7 +206,7 @@ def test_an_object_that_gets_a_controller_after_the_plan_is_not_adopted(scene: S
     taken = scene.cluster.replace({**made, "metadata": {**made["metadata"], "ownerReferences": references}})
     (outcome,) = scene.apply(planned, obj)
     assert (outcome.state, outcome.uid) == (OutcomeState.FAILED, "")
-    assert "its controller Service shop" in outcome.message
+    assert "its controller Service shop" in outcome.server_words
     assert scene.live(obj) == taken
 
 
@@ -224,7 +224,7 @@ def test_an_adoption_that_would_change_more_than_was_planned_is_not_done(scene: 
     moved = scene.cluster.replace({**made, "data": {"c": "3"}})
     (outcome,) = scene.apply(planned, obj)
     assert (outcome.state, outcome.uid) == (OutcomeState.FAILED, "")
-    assert "would also change data.a" in outcome.message
+    assert "would also change data.a" in outcome.server_words
     assert scene.live(obj) == moved
 
 

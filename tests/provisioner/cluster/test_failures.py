@@ -86,9 +86,60 @@ def test_an_answer_that_is_no_status_is_understood_by_its_code(http_status, kind
     assert type(failure_of(DOING, http_status, b"<html>proxy</html>", {})) is kind
 
 
-def test_a_field_conflict_names_managers_and_fields():
-    error = failure_of(DOING, 409, status(409, "Conflict", causes=CONFLICT), {})
-    assert str(error).startswith("hpa owns .spec.replicas; kubectl owns .data.a")
+def test_S27_a_field_conflict_names_the_fields_that_we_sent_and_keeps_their_managers_apart():
+    doing = Doing("apply", "ConfigMap a/b", sent={"data": {"a": "1"}})
+    error = failure_of(doing, 409, status(409, "Conflict", causes=CONFLICT), {})
+    assert str(error) == "apply ConfigMap a/b: another manager owns data.a"
+    assert error.server_words == "hpa owns .spec.replicas; kubectl owns .data.a"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(status(422, "Invalid", 'spec.a: Invalid value: "hunter2"'), id="in the message"),
+        pytest.param(status(422, "Invalid", "x", causes=[cause("hunter2", "hunter2", "hunter2")]), id="in a cause"),
+        pytest.param(status(400, "hunter2", "hunter2"), id="as the reason of a webhook"),
+        pytest.param(
+            status(403, "Forbidden", 'admission webhook "a" denied: User "hunter2" cannot get resource "x"'),
+            id="as a denial",
+        ),
+        pytest.param(
+            status(409, "Conflict", "hunter2", causes=[cause("FieldManagerConflict", ".hunter2", "hunter2")]),
+            id="as a conflict",
+        ),
+        pytest.param(status(500, "InternalError", "failed calling webhook: hunter2"), id="of a webhook that is down"),
+        pytest.param(b"proxy error: hunter2", id="in a body that is no status"),
+    ],
+)
+def test_S27_the_message_of_an_error_never_quotes_the_server(body):
+    doing = Doing("apply", "ConfigMap a/b", sent={"data": {"a": "1"}})
+    http_status = json.loads(body)["code"] if body.startswith(b"{") else 502
+    error = failure_of(doing, http_status, body, {})
+    assert "hunter2" not in str(error)
+    assert "apply ConfigMap a/b" in str(error)
+
+
+def test_S27_a_field_that_cannot_change_is_named_where_we_sent_it():
+    causes = [cause("FieldValueInvalid", "spec.template", 'Invalid value: "hunter2": field is immutable')]
+    doing = Doing("apply", "Job.batch a/b", sent={"spec": {"template": {}}})
+    error = failure_of(doing, 422, status(422, "Invalid", "hunter2", causes=causes), {})
+    assert str(error) == (
+        "apply Job.batch a/b: the API server refuses it (Invalid): spec.template, because it cannot be changed"
+    )
+    assert error.server_words == "hunter2"
+
+
+def test_who_lacks_which_right_is_no_value_and_stands_in_the_message():
+    words = 'pods "x" is forbidden: User "ada" cannot patch resource "pods" in API group "" in the namespace "a"'
+    error = failure_of(DOING, 403, status(403, "Forbidden", words), {})
+    assert 'User "ada" cannot patch resource "pods"' in str(error)
+    assert error.server_words == ""
+
+
+def test_S27_what_the_authorizer_adds_to_its_sentence_stays_apart():
+    words = 'pods "x" is forbidden: User "ada" cannot get resource "pods" in API group "" in the namespace "a": hunter2'
+    error = failure_of(DOING, 403, status(403, "Forbidden", words), {})
+    assert ("hunter2" in str(error), error.server_words) == (False, words)
 
 
 @pytest.mark.parametrize(("headers", "seconds"), [({"Retry-After": "7"}, 7), ({"Retry-After": "Tue"}, 0), ({}, 0)])
@@ -126,8 +177,8 @@ def test_an_error_about_a_secret_never_carries_its_values(body):
 def test_a_conflict_about_a_secret_still_names_manager_and_field():
     causes = [cause("FieldManagerConflict", ".data.x", 'conflict with "vault" using v1')]
     error = failure_of(SECRET, 409, status(409, "Conflict", "hunter2", causes=causes), {})
-    assert "vault owns .data.x" in str(error)
-    assert "hunter2" not in str(error)
+    assert "vault owns .data.x" in error.server_words
+    assert "hunter2" not in error.in_full
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_a_condition_of_any_shape_is_no_reason_to_fail(status):
 
 def test_what_is_not_well_says_why():
     health = health_of(pod("Running", UNREADY, containers=waiting("CrashLoopBackOff")), now=NOW)
-    assert health.message == "container main: CrashLoopBackOff: words"
+    assert health.server_words == "container main: CrashLoopBackOff: words"
 
 
 @pytest.mark.parametrize(

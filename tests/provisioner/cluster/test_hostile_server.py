@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import json
+import socket
+import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
+from ssl import TLSVersion
 from typing import Any
 
 import pytest
@@ -15,6 +19,7 @@ from provisioner import errors
 from provisioner.cluster import transport
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.discovery import from_aggregated, from_legacy
+from provisioner.sandbox.sandbox import _context, _self_signed
 from provisioner.values import Identity, ObjectRef
 
 MAPS = {"name": "configmaps", "kind": "ConfigMap", "namespaced": True, "verbs": ["get", "list"]}
@@ -32,7 +37,7 @@ Answer = Callable[[http.server.BaseHTTPRequestHandler], None]
 class Server:
     """Serves discovery as old servers do, and for everything else whatever the test says."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         self.answer: Answer = lambda handler: send(handler, 200, {})
         self.seen: list[tuple[str, dict[str, list[str]]]] = []
         outer = self
@@ -54,15 +59,18 @@ class Server:
             def log_message(self, *_: Any) -> None:
                 """Quiet."""
 
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = http.server.ThreadingHTTPServer((host, 0), Handler)
         self.http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+        self.ca_pem, key = _self_signed()
+        self.http.socket = _context(self.ca_pem, key).wrap_socket(self.http.socket, server_side=True)
+        self.url = f"https://{host}:{self.http.server_address[1]}"
 
     def cluster(self, address: str = "", more: dict[str, str] | None = None, **options: Any) -> Cluster:
+        authority = {"certificate-authority-data": base64.b64encode(self.ca_pem.encode()).decode()}
         config = {
             "current-context": "a",
             "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-            "clusters": [{"name": "a", "cluster": {"server": address or self.url, **(more or {})}}],
+            "clusters": [{"name": "a", "cluster": {"server": address or self.url, **authority, **(more or {})}}],
             "users": [{"name": "a", "user": {"token": "s3cret"}}],
         }
         return Cluster.connect(config, **{"timeout_seconds": 1.0, **options})
@@ -109,11 +117,112 @@ def test_a_server_below_a_path_is_met_there(server: Server):
     assert {path for path, _ in server.seen} == {"/k8s/clusters/c-1/version"}
 
 
-def test_a_proxy_is_told_the_whole_address(server: Server):
+class Proxy(socketserver.ThreadingTCPServer):
+    """Tunnels one connection after another to where it is asked to, and remembers what it could read."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Tunnel)
+        self.heard: list[bytes] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Tunnel(socketserver.BaseRequestHandler):
+    server: Proxy
+
+    def handle(self) -> None:
+        asked = self.request.recv(65536)
+        self.server.heard.append(asked)
+        host, _, port = asked.split()[1].decode().rpartition(":")
+        with socket.create_connection((host, int(port))) as there:
+            self.request.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            threading.Thread(target=self._pass_on, args=(there, self.request), daemon=True).start()
+            self._pass_on(self.request, there, heard=True)
+
+    def _pass_on(self, of: socket.socket, to: socket.socket, *, heard: bool = False) -> None:
+        try:
+            while chunk := of.recv(65536):
+                if heard:
+                    self.server.heard.append(chunk)
+                to.sendall(chunk)
+        except OSError:
+            return
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with Proxy() as made:
+        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+def test_a_proxy_of_a_trusted_kubeconfig_only_tunnels(server: Server, proxy: Proxy):
     server.answer = lambda handler: send(handler, 200, {"gitVersion": "v1.36.3"})
-    behind = server.cluster("http://cluster.example", {"proxy-url": server.url}, trusted=True)
+    behind = server.cluster(more={"proxy-url": proxy.url}, trusted=True)
     assert behind.version() == "v1.36.3"
-    assert {path for path, _ in server.seen} == {"http://cluster.example/version"}
+    assert proxy.heard[0].startswith(f"CONNECT {server.url.removeprefix('https://')} ".encode())
+    assert b"s3cret" not in b"".join(proxy.heard)
+
+
+PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
+
+
+def test_S19_the_environment_sends_a_registered_cluster_to_no_proxy(server: Server, proxy: Proxy, monkeypatch):
+    for name in PROXIES:
+        monkeypatch.setenv(name, proxy.url)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    server.answer = lambda handler: send(handler, 200, {"gitVersion": "v1.36.3"})
+    assert server.cluster().version() == "v1.36.3"
+    assert proxy.heard == []
+    assert server.cluster(trusted=True).version() == "v1.36.3"
+    assert proxy.heard != []
+
+
+def test_S19_the_environment_does_not_choose_whom_a_registered_cluster_believes(server: Server, tmp_path, monkeypatch):
+    (tmp_path / "ca.pem").write_text(server.ca_pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    without = {"certificate-authority-data": ""}
+    with pytest.raises(errors.Unreachable, match="certificate verify failed"):
+        server.cluster(more=without).version()
+    server.answer = lambda handler: send(handler, 200, {"gitVersion": "v1.36.3"})
+    assert server.cluster(more=without, trusted=True).version() == "v1.36.3"
+
+
+def test_S19_the_environment_names_no_other_kubeconfig(server: Server, tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "other"))
+    (tmp_path / "other").write_text("current-context: [")
+    server.answer = lambda handler: send(handler, 200, {"gitVersion": "v1.36.3"})
+    assert server.cluster().version() == "v1.36.3"
+
+
+def test_S19_a_server_with_another_authority_gets_no_credentials(server: Server):
+    stranger = base64.b64encode(_self_signed()[0].encode()).decode()
+    for trusted in (False, True):
+        with pytest.raises(errors.Unreachable, match="certificate verify failed"):
+            server.cluster(more={"certificate-authority-data": stranger}, trusted=trusted).version()
+    assert server.seen == []
+
+
+def test_S19_a_server_with_another_name_gets_no_credentials(server: Server):
+    with pytest.raises(errors.Unreachable, match="certificate verify failed"):
+        server.cluster(more={"tls-server-name": "other.example"}).version()
+    server.answer = lambda handler: send(handler, 200, {"gitVersion": "v1.36.3"})
+    assert server.cluster(more={"tls-server-name": "localhost"}).version() == "v1.36.3"
+    elsewhere = Server("127.0.0.2")  # which its certificate does not name
+    threading.Thread(target=elsewhere.http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    with pytest.raises(errors.Unreachable, match="certificate verify failed"):
+        elsewhere.cluster().version()
+    elsewhere.http.shutdown()
+    elsewhere.http.server_close()
+    assert elsewhere.seen == []
+
+
+def test_S19_old_versions_of_tls_are_refused(server: Server):
+    assert server.cluster()._transport._manager.connection_pool_kw["ssl_context"].minimum_version >= TLSVersion.TLSv1_2
 
 
 def test_a_server_that_never_answers_is_unreachable(server: Server):

@@ -182,7 +182,7 @@ def test_kstatus_row(row: JsonObject, state: HealthState) -> None:
 
 def test_why_an_autoscaler_is_limited_is_said_though_it_is_well() -> None:
     limited, _ = AUTOSCALERS["hpaScalingLimitedStatus"]
-    assert "TooFewReplicas" in health_of(limited, now=NOW).message
+    assert "TooFewReplicas" in health_of(limited, now=NOW).server_words
 
 
 def test_all_rows_are_here() -> None:

@@ -41,7 +41,7 @@ def test_an_autoscalers_replicas_do_not_stand_in_the_way_of_an_upgrade(scene: Sc
     planned = scene.plan(changed)
     action = action_of(planned, changed)
     assert (action.action, action.problem, action.is_proved) == (Action.UPDATE, "", True)
-    assert action.warnings == ("spec.replicas stays as it is: another controller writes it",)
+    assert action.notes == ("spec.replicas stays as it is: another controller writes it",)
     assert states(scene.apply(planned, changed)) == {"Deployment/web": OutcomeState.DONE}
     assert replicas_and_image(scene, web) == (5, "example.com/web:2")
     assert action_of(scene.plan(changed), changed).action is Action.NONE
@@ -75,7 +75,8 @@ def test_without_an_autoscaler_who_scaled_it_is_named(scene: Scene) -> None:
     scene.deploy(web)
     scale(scene, web, 5)
     action = action_of(scene.plan(web), web)
-    assert (action.problem_code, CONTROLLER in action.problem) == (FieldConflict.code, True)
+    assert (action.problem_code, CONTROLLER in action.server_words) == (FieldConflict.code, True)
+    assert "another manager owns spec.replicas" in action.problem
 
 
 def test_of_a_conflict_beside_it_nothing_is_taken_either(scene: Scene) -> None:

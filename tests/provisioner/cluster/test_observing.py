@@ -45,7 +45,7 @@ def until(scene: Scene, obj: JsonObject, words: str, **more: Any) -> Health:
 
     def is_told() -> bool:
         seen.append(pipeline.observe(scene.cluster, [ref], **more)[ref])
-        return words in seen[-1].message
+        return words in f"{seen[-1].message}; {seen[-1].server_words}"
 
     wait_until(is_told, words)
     return seen[-1]
@@ -131,9 +131,9 @@ def test_a_webhook_without_anything_behind_it_is_not_well(scene: Scene) -> None:
         "webhooks": [{**webhook, "admissionReviewVersions": ["v1"]}],
     }
     scene.deploy(hook)
-    words = f"its Service {scene.namespace}/hook has no ready endpoint"
+    words, said = "the Service behind it has no ready endpoint", f"{scene.namespace}/hook"
     ref = ObjectRef.of(hook)
-    assert pipeline.observe(scene.cluster, [ref])[ref] == Health(HealthState.IN_PROGRESS, words)
+    assert pipeline.observe(scene.cluster, [ref])[ref] == Health(HealthState.IN_PROGRESS, words, said)
     slice_ = scene.namespaced("discovery.k8s.io/v1", "EndpointSlice", "hook-1", addressType="IPv4")
     slice_["metadata"]["labels"] = {"kubernetes.io/service-name": "hook"}
     slice_["endpoints"] = [{"addresses": ["192.0.2.7"], "conditions": {"ready": True}}]
@@ -148,7 +148,7 @@ def test_why_a_pod_cannot_be_scheduled_is_told_with_the_schedulers_words(real_sc
     real_scene.deploy(obj)
     health = until(real_scene, obj, "Unschedulable")
     assert health.state is HealthState.IN_PROGRESS
-    assert "Unschedulable: 0/1 nodes are available" in health.message
+    assert "Unschedulable: 0/1 nodes are available" in health.server_words
 
 
 @pytest.mark.controlplane
@@ -157,7 +157,7 @@ def test_why_a_claim_is_pending_is_told_with_the_words_of_its_event(real_scene: 
     claim = real_scene.namespaced("v1", "PersistentVolumeClaim", "disk", spec={**spec, "storageClassName": "of-gold"})
     real_scene.deploy(claim)
     health = until(real_scene, claim, "ProvisioningFailed")
-    assert health.message == ('not bound yet; ProvisioningFailed: storageclass.storage.k8s.io "of-gold" not found')
+    assert health.server_words == ('ProvisioningFailed: storageclass.storage.k8s.io "of-gold" not found')
 
 
 def is_over_quota(scene: Scene) -> bool:
@@ -166,7 +166,7 @@ def is_over_quota(scene: Scene) -> bool:
     try:
         scene.cluster.create(pod, dry_run=True)
     except Forbidden as exc:
-        return "exceeded quota" in str(exc)
+        return "exceeded quota" in exc.server_words
     return False
 
 
@@ -177,8 +177,8 @@ def test_why_no_pod_can_be_made_is_told(real_scene: Scene) -> None:
     real_scene.deploy(obj := real_scene.deployment())
     health = until(real_scene, obj, "exceeded quota")
     assert health.state is HealthState.IN_PROGRESS
-    assert "FailedCreate: pods" in health.message
-    assert "exceeded quota" in health.message
+    assert "FailedCreate: pods" in health.server_words
+    assert "exceeded quota" in health.server_words
 
 
 @pytest.mark.controlplane
@@ -196,7 +196,7 @@ def test_why_a_volume_cannot_be_mounted_is_told_from_the_events_of_the_pod(real_
     event = real_scene.namespaced("v1", "Event", "mount.1", involvedObject=about, reason="FailedMount")
     real_scene.cluster.create({**event, "message": 'secret "token" not found', "type": "Warning"})
     health = until(real_scene, obj, "FailedMount")
-    assert f'pod {meta["name"]}: FailedMount: secret "token" not found' in health.message
+    assert f'pod {meta["name"]}: FailedMount: secret "token" not found' in health.server_words
 
 
 @pytest.mark.controlplane
@@ -217,5 +217,5 @@ def test_an_event_that_quotes_a_container_is_not_told(real_scene: Scene) -> None
             {**event, "message": words, "type": "Warning", "lastTimestamp": "2026-11-21T12:00:00Z"}
         )
     health = until(real_scene, claim, "FailedBinding")
-    assert "FailedBinding: <b>no volume" in health.message
-    assert "hunter2" not in health.message
+    assert "FailedBinding: <b>no volume" in health.server_words
+    assert "hunter2" not in health.server_words

@@ -45,7 +45,7 @@ def test_what_was_applied_in_a_version_that_is_gone_can_be_changed(dropped: Scen
     changed = widget(dropped, SECOND, size=7)
     planned = dropped.plan(definition(dropped, SECOND), changed)
     action = action_of(planned, changed)
-    assert (action.action, action.problem, action.warnings) == (Action.UPDATE, "", (WORDS,))
+    assert (action.action, action.problem, action.notes) == (Action.UPDATE, "", (WORDS,))
     assert failures(dropped.apply(planned, definition(dropped, SECOND), changed)) == []
     live: Any = dropped.live(changed)
     assert live["spec"]["size"] == 7

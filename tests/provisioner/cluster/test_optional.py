@@ -25,7 +25,7 @@ def test_an_optional_object_is_left_out_while_its_kind_is_absent(scene: Scene):
     planned = scene.plan(*bundle)
     found = action_of(planned, bundle[0])
     assert (found.action, found.problem, found.after["spec"]) == (Action.SKIP, "", {"size": 1})
-    assert "the cluster serves no Widget" in found.warnings[0]
+    assert "the cluster serves no Widget" in found.notes[0]
     outcomes = scene.apply(planned, *bundle)
     assert states(outcomes) == {"Widget/one": OutcomeState.UNCHANGED, "ConfigMap/settings": OutcomeState.DONE}
     assert "left out" in next(one.message for one in outcomes if one.action is Action.SKIP)

@@ -56,7 +56,7 @@ def test_S20_what_exists_and_is_not_in_the_inventory_is_not_ours(scene: Scene):
     scene.cluster.apply(obj, field_manager=MANAGER)
     planned = action_of(scene.plan(obj), obj)
     assert (planned.action, planned.problem_code, planned.before) == (Action.ADOPT, "already-exists", None)
-    assert MANAGER in planned.problem
+    assert MANAGER in planned.server_words
 
 
 def test_S20_an_object_made_again_under_our_name_is_not_ours(scene: Scene):
@@ -68,7 +68,7 @@ def test_S20_an_object_made_again_under_our_name_is_not_ours(scene: Scene):
     assert (found.action, found.problem_code) == (Action.ADOPT, "already-exists")
     planned = action_of(scene.plan(), obj)
     assert planned.action is Action.NONE
-    assert "somebody else" in planned.warnings[0]
+    assert "somebody else" in planned.notes[0]
 
 
 def test_an_object_of_ours_that_somebody_deleted_is_created_again(scene: Scene):
@@ -97,7 +97,7 @@ def test_a_field_that_somebody_else_owns_is_a_problem_naming_them(scene: Scene):
     scene.cluster.apply(scene.config_map(b="theirs"), field_manager="somebody")
     planned = action_of(scene.plan(obj := scene.config_map(a="1", b="mine")), obj)
     assert planned.problem_code == "field-conflict"
-    assert "somebody owns .data.b" in planned.problem
+    assert "somebody owns .data.b" in planned.server_words
 
 
 def test_what_the_installer_may_not_do_is_a_problem_per_object(scene: Scene):
@@ -214,7 +214,7 @@ def test_a_binding_whose_role_comes_along_is_planned_by_an_account_with_no_right
     planned = least.plan(reader, binding, stray)
     assert (action_of(planned, reader).is_proved, action_of(planned, reader).problem) == (True, "")
     assert (action_of(planned, binding).is_proved, action_of(planned, binding).problem) == (False, "")
-    assert "nowhere" in action_of(planned, stray).problem
+    assert "nowhere" in action_of(planned, stray).server_words
     assert [one.state for one in least.deploy(reader, binding)] == ["done", "done"]
 
 

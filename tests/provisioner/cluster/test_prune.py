@@ -41,7 +41,7 @@ def what_says_that_it_stays_is_kept_and_let_go(scene: Scene) -> None:
         "ConfigMap/kept": Action.NONE,
         "ConfigMap/goes": Action.DELETE,
     }
-    assert "core.rukpak.io/prune: false" in action_of(planned, kept(scene)).warnings[0]
+    assert "core.rukpak.io/prune: false" in action_of(planned, kept(scene)).notes[0]
     assert failures(scene.apply(planned, stays)) == []
     assert scene.live(kept(scene))["data"] == {"a": "1"}
     assert Tracking.on(scene.live(kept(scene))) == NO_TRACKING
@@ -248,5 +248,5 @@ def test_what_was_let_go_and_could_not_be_written_says_how_it_can_be_adopted(sce
     marked = {**settings, "metadata": Tracking.of("n" * 32, Owner("harbour", 1)).put_on(settings["metadata"])}
     scene.cluster.apply(marked, field_manager="somebody")
     refused = action_of(scene.plan(settings, collision_protection=CollisionProtection.IF_NO_CONTROLLER), settings)
-    assert "another deployment of Pratique (harbour)" in refused.problem
-    assert f"has let it go (then remove {NONCE} from it)" in refused.problem
+    assert "another deployment of Pratique (harbour)" in refused.server_words
+    assert f"has let it go (then remove {NONCE} from it)" in refused.server_words

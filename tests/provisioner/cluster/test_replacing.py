@@ -101,7 +101,7 @@ def is_over_quota(scene: Scene) -> bool:
     try:
         scene.cluster.apply(scene.job("second"), field_manager=MANAGER, dry_run=True)
     except Forbidden as exc:
-        return "exceeded quota" in str(exc)
+        return "exceeded quota" in exc.server_words
     return False
 
 
@@ -175,7 +175,7 @@ def test_what_a_policy_would_refuse_is_a_problem_of_the_plan_and_the_old_object_
     with refused_by_policy(scene) as name:
         found = action_of(scene.plan(new := scene.job(image=NEW)), new)
         assert found.action is Action.REPLACE
-        assert f"'{name}'" in found.problem
+        assert f"'{name}'" in found.server_words
         assert other_name("migrate") in found.problem
     wait_until(lambda: not is_refused(scene))
     assert uid(scene, new) == before
@@ -304,20 +304,32 @@ LACKING = 'User "u" cannot {verb} resource "jobs" in API group "batch" in the na
         pytest.param(JOB, UnknownKind("x"), True, id="a kind that went"),
         pytest.param(JOB, Forbidden(LACKING.format(verb="patch")), True, id="a right by name"),
         pytest.param(JOB, Forbidden(LACKING.format(verb="create")), False, id="no right to create"),
-        pytest.param(JOB, Forbidden("exceeded quota: one"), True, id="quota"),
-        pytest.param(JOB, Forbidden("violates PodSecurity"), False, id="pod security"),
+        pytest.param(JOB, Forbidden("x", server_words="exceeded quota: one"), True, id="quota"),
+        pytest.param(JOB, Forbidden("x", server_words="violates PodSecurity"), False, id="pod security"),
         pytest.param(SECRET, Forbidden("refused (Forbidden)"), True, id="a Secret, who knows why"),
         pytest.param(SECRET, Forbidden(LACKING.format(verb="create")), False, id="a Secret, no right"),
-        pytest.param(JOB, InvalidObject("provided port is already allocated"), True, id="a port"),
+        pytest.param(JOB, InvalidObject("x", server_words="provided port is already allocated"), True, id="a port"),
         pytest.param(JOB, InvalidObject("x", details=CAUSE), True, id="the name"),
         pytest.param(JOB, InvalidObject("x", details=LABEL), True, id="a field that has to be the name"),
-        pytest.param(JOB, InvalidObject("failed rule: self.metadata.name == 'it'"), True, id="a rule about the name"),
+        pytest.param(
+            JOB,
+            InvalidObject("x", server_words="failed rule: self.metadata.name == 'it'"),
+            True,
+            id="a rule about the name",
+        ),
         pytest.param(JOB, InvalidObject("no", details=NAMED), False, id="a policy that names what it refuses"),
-        pytest.param(JOB, InvalidObject("metadata.namespace: no"), False, id="the namespace"),
-        pytest.param(JOB, InvalidObject('admission webhook "x" does not support dry run'), True, id="no dry runs"),
-        pytest.param(JOB, InvalidObject('admission webhook "x" denied the request'), False, id="a webhook"),
-        pytest.param(JOB, InvalidObject(DENIED), False, id="a policy"),
-        pytest.param(JOB, InvalidObject("spec.x: Required value"), False, id="the object"),
+        pytest.param(JOB, InvalidObject("x", server_words="metadata.namespace: no"), False, id="the namespace"),
+        pytest.param(
+            JOB,
+            InvalidObject("x", server_words='admission webhook "x" does not support dry run'),
+            True,
+            id="no dry runs",
+        ),
+        pytest.param(
+            JOB, InvalidObject("x", server_words='admission webhook "x" denied the request'), False, id="a webhook"
+        ),
+        pytest.param(JOB, InvalidObject("x", server_words=DENIED), False, id="a policy"),
+        pytest.param(JOB, InvalidObject("x", server_words="spec.x: Required value"), False, id="the object"),
     ],
 )
 def test_what_only_the_trial_meets_proves_nothing(ref: ObjectRef, error: ClusterError, is_of_the_trial: bool) -> None:

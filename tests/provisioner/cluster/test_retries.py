@@ -72,7 +72,7 @@ def with_a_conflict_that_changes_what_we_would_change_nothing_is_written(
     line.troubles = [meanwhile(lambda: direct.replace({**live, "data": {"a": "1"}}))]
     (outcome,) = scene.apply(planned, obj)
     assert outcome.state is OutcomeState.FAILED
-    assert "would also change data.keep" in outcome.message
+    assert "would also change data.keep" in outcome.server_words
     assert scene.live(obj)["data"] == {"a": "1"}
 
 
@@ -182,7 +182,7 @@ def test_a_refusal_long_after_the_server_was_away_is_a_failure(
     line.loses_answers = 1
     line.troubles = [lambda: None, status(403, "Forbidden", "cannot patch resource")]
     (outcome,) = scene.apply(planned, obj)
-    assert (outcome.state, "cannot patch" in outcome.message) == (OutcomeState.FAILED, True)
+    assert (outcome.state, "cannot patch" in outcome.server_words) == (OutcomeState.FAILED, True)
 
 
 def test_trying_again_ends_at_the_deadline(scene: Scene, line: Line):
@@ -190,7 +190,7 @@ def test_trying_again_ends_at_the_deadline(scene: Scene, line: Line):
     line.troubles = [status(500, "InternalError", WEBHOOK)] * 100
     began = time.monotonic()
     (outcome,) = scene.apply(planned, obj, timeout_seconds=2.0)
-    assert (outcome.state, "failed calling webhook" in outcome.message) == (OutcomeState.FAILED, True)
+    assert (outcome.state, "failed calling webhook" in outcome.server_words) == (OutcomeState.FAILED, True)
     assert time.monotonic() - began < 30
     assert scene.live(obj) is None
 

@@ -123,6 +123,7 @@ def test_S20_it_proves_nothing(scene: Scene) -> None:
     meta = Tracking.of("guessed", Owner("harbour", 6)).put_on(settings["metadata"])
     scene.cluster.apply({**settings, "metadata": meta}, field_manager="somebody")
     planned = action_of(scene.plan(settings), settings)
-    assert "another deployment of Pratique (harbour)" in planned.problem
+    assert "does not belong to this deployment" in planned.problem
+    assert "another deployment of Pratique (harbour)" in planned.server_words
     assert not failures(scene.apply(scene.plan(), owner=Owner("harbour", 7)))
     assert scene.cluster.get(ObjectRef.of(settings)) is not None

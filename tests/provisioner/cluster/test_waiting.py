@@ -60,7 +60,7 @@ def test_on_a_workload_that_does_not_start_nothing_is_built(real_scene: Scene):
     outcomes = scene.deploy(web, scene.autoscaler(), timeout_seconds=10.0)
     assert states(outcomes) == {"Deployment/web": DONE, "HorizontalPodAutoscaler/web": SKIPPED}
     assert "phase deploy: Deployment.apps" in outcomes[-1].message
-    assert "nodes" in outcomes[-1].message
+    assert "nodes" in outcomes[-1].server_words
     assert scene.live(scene.autoscaler()) is None
 
 

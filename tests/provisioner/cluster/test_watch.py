@@ -82,7 +82,8 @@ def test_what_a_finalizer_holds_is_named(scene: Scene):
     ref, uid = ObjectRef.of(obj), created["metadata"]["uid"]
     scene.cluster.delete(ref, uid=uid)
     left = until_gone(scene.cluster, {ref: uid}, timeout_seconds=0.5)
-    assert "example.com/hold" in left[ref]
+    assert "waits for its finalizers" in left[ref].words
+    assert "example.com/hold" in left[ref].server_words
     scene.cluster.replace({**scene.live(obj), "metadata": {**scene.live(obj)["metadata"], "finalizers": []}})
     assert until_gone(scene.cluster, {ref: uid}, timeout_seconds=PATIENCE_SECONDS) == {}
 

@@ -124,7 +124,8 @@ def test_what_the_server_refuses_for_another_reason_is_said(scene: Scene) -> Non
     answer = _settled(scene, wanted="PRE-09")
     refused = [one for one in answer.findings if one.rule == "PRE-09"]
     assert [one.ref.kind for one in refused if one.ref] == ["ConfigMap"]
-    assert "quota" in refused[0].message
+    assert "the API server refuses it (Forbidden)" in refused[0].message
+    assert "quota" in refused[0].server_words
     assert any(one.rule == "PRE-10" and one.severity is Severity.DANGEROUS for one in answer.findings)
 
 

@@ -224,6 +224,11 @@ LISTS: dict[str, tuple[Any, list[str]]] = {
 }
 
 
+def test_a_list_whose_members_stand_under_another_name_does_not_vanish() -> None:
+    with pytest.raises(InvalidManifest, match="holds more than items"):
+        admitted({"apiVersion": "v1", "kind": "List", "item": [obj(name="x")]}, obj(name="y"))
+
+
 @pytest.mark.parametrize(("body", "names"), LISTS.values(), ids=LISTS)
 def test_lists_are_flattened_in_order(body: Any, names: list[str]) -> None:
     assert [manifest.ref.name for manifest in admitted(body)] == names

@@ -97,7 +97,7 @@ def test_a_finding_stands_at_the_rule_that_gives_the_power() -> None:
     (way,) = graph.bindings
     (rule,) = way.rules
     assert (rule.verbs, rule.objects, rule.index) == ("get, list, watch", "secrets", 1)
-    assert [one.rule for one in rule.findings] == ["RB-11"]
+    assert [one.rule for one in rule.findings] == ["OWN-PRATIQUE-03", "RB-11"]
     assert [one.rule for one in graph.findings] == ["RB-DIFF"]
 
 

@@ -38,10 +38,13 @@ def found_by(*actions, **rest) -> list[Finding]:  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(("code", "words", "rule"), PROBLEMS, ids=[rule for _, _, rule in PROBLEMS])
 def test_what_stands_in_the_way_is_breaking_and_keeps_the_servers_words(code: str, words: str, rule: str) -> None:
-    action = planned(MAP, Action.UPDATE, problem=words, problem_code=code, is_proved=False)
+    action = planned(
+        MAP, Action.UPDATE, problem="it is refused", problem_code=code, is_proved=False, server_words=words
+    )
     (found,) = found_by(action)
     assert (found.rule, found.severity) == (rule, Severity.BREAKING)
-    assert words in found.message
+    assert "it is refused" in found.message
+    assert (words in found.message, found.server_words) == (False, words)
 
 
 def test_a_problem_that_nobody_knows_is_unknown() -> None:
@@ -152,13 +155,15 @@ def test_of_a_secret_only_key_names_are_said() -> None:
 
 def test_each_warning_of_the_server_is_a_finding() -> None:
     found = found_by(planned(MAP, Action.CREATE, warnings=("old API", "no limits")))
-    assert [one.rule for one in found].count("OBJ-05") == 2
+    warned = [one for one in found if one.rule == "OBJ-05"]
+    assert [one.server_words for one in warned] == ["old API", "no limits"]
+    assert {one.message for one in warned} == {"The API server warns of ConfigMap shop/settings"}
 
 
 def test_a_warning_about_what_stays_as_it_is_is_nothing_new() -> None:
     same = planned(MAP, Action.NONE, before=MAP, warnings=("old API",))
     (kept,) = found_by(same, content=content_with(MAP))
-    assert (kept.rule, kept.is_new, "old API" in kept.message) == ("OBJ-05", False, True)
+    assert (kept.rule, kept.is_new, kept.server_words) == ("OBJ-05", False, "old API")
     (let_go,) = found_by(same, content=content_with())
     assert let_go.is_new
 
@@ -230,7 +235,7 @@ def test_what_a_webhook_would_not_let_be_tried_stays_unknown_whatever_its_schema
 
 def test_what_the_bundles_own_webhook_would_not_let_be_tried_says_so_once() -> None:
     words = "a webhook of the bundle itself does not answer"
-    found = found_by(planned(MAP, Action.UPDATE, before=MAP, is_proved=False, warnings=(words,)))
+    found = found_by(planned(MAP, Action.UPDATE, before=MAP, is_proved=False, notes=(words,)))
     (said,) = [one for one in found if words in one.message]
     assert (said.rule, said.severity) == ("OBJ-04", Severity.UNKNOWN)
 

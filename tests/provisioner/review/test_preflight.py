@@ -43,8 +43,11 @@ BOSS = (
 def scene(
     *objects: dict[str, Any], held: tuple[dict[str, Any], ...] | None = (), problem: str = "", code: str = ""
 ) -> Facts:
-    """Facts with an installer who holds `held` (None: nobody knows), and a plan on which `problem` stands."""
-    actions = [planned(one, Action.CREATE, problem=problem, problem_code=code) for one in objects]
+    """Facts with an installer who holds `held` (None: nobody knows), and a plan that the API server refuses so."""
+    # Who lacks which right stands in our own words; everything else that a server says is kept apart.
+    refused = {"problem": problem} if problem == NO_RIGHT else {"problem": "it is refused", "server_words": problem}
+    refused = {**refused, "problem_code": code} if problem else {}
+    actions = [planned(one, Action.CREATE, **refused) for one in objects]
     around = Surroundings(KINDS, exists={SHOP: True})
     return facts(*actions, live_rbac=held, around=around, installer=INSTALLER)
 
@@ -120,7 +123,8 @@ def test_the_words_of_the_dry_run_stand_with_the_cause_that_they_name() -> None:
     given = scene(an_object("v1", "ConfigMap", "settings", "gone"), problem=words, code=ClusterError.code)
     given = replace(given, around=replace(given.around, exists={("", "Namespace", "", "gone"): False}))
     assert ids(given) == ["PRE-01", "PRE-05", "PRE-RULES"]
-    assert words in one_of(given, "PRE-05").evidence["dry_run"]
+    assert words in one_of(given, "PRE-05").server_words
+    assert "it is refused" in one_of(given, "PRE-05").evidence["dry_run"]
     assert "dry_run" not in one_of(given, "PRE-01").evidence
 
 

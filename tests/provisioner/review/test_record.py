@@ -10,10 +10,11 @@ import yaml
 import provisioner.review
 from provisioner.errors import BadRecord
 from provisioner.pipeline import look_offline
-from provisioner.review.record import from_record, to_record
+from provisioner.review.record import OLD_WORDS, VERSION, from_record, to_record, upgraded
 from provisioner.values import Report, Severity
 from tests.bench.crds import versions
 from tests.provisioner.review.bundles import content_of, content_with, facts, planned
+from tests.provisioner.review.old_records import VALUE, old_record
 from tests.provisioner.review.test_cases import CASES
 
 MAX_BYTES = 300_000
@@ -46,7 +47,9 @@ def test_a_report_comes_back_from_its_record(case: Path) -> None:
     "record",
     [
         pytest.param({}, id="nothing"),
-        pytest.param({"version": 2, "headline": [], "findings": [], "plan": {}}, id="a later version"),
+        pytest.param({"version": 3, "headline": [], "findings": [], "private": [], "plan": {}}, id="a later version"),
+        pytest.param({"version": 2, "headline": [], "findings": [], "plan": {}}, id="nothing private"),
+        pytest.param({"version": 2, "headline": [], "findings": [], "private": [], "plan": {}}, id="an empty plan"),
         pytest.param({"version": 1, "headline": [], "findings": [{}], "plan": {}}, id="a finding without parts"),
         pytest.param({"version": 1, "headline": [], "findings": [], "plan": None}, id="no plan"),
     ],
@@ -64,6 +67,58 @@ def test_facts_of_a_plan_survive_the_record() -> None:
     action = planned(config_map(), Action.UPDATE, before={}, uid="u", resource_version="7", warnings=("old API",))
     found = report(facts(action))
     assert from_record(json.loads(json.dumps(to_record(found)))).plan == found.plan
+
+
+def test_S27_of_a_record_of_version_1_no_word_of_the_cluster_is_for_everybody() -> None:
+    record = upgraded(old_record())
+    (finding,), (works, refused) = record["findings"], record["plan"]["actions"]
+    assert (record["version"], record["headline"], record["private"]) == (VERSION, [OLD_WORDS], [])
+    for one, words in ((finding, finding["message"]), (refused, refused["problem"])):
+        assert VALUE in one["serverWords"]
+        assert VALUE not in words
+        assert OLD_WORDS in words
+    assert (works["problem"], works["serverWords"], works["notes"]) == ("", "", [])
+    assert works["warnings"] == old_record()["plan"]["actions"][0]["warnings"]  # values of the object in both versions
+    told = {
+        **record,
+        "findings": [{**finding, "serverWords": ""}],
+        "plan": {"actions": [{**refused, "serverWords": ""}]},
+    }
+    assert VALUE not in json.dumps(told)
+
+
+def test_a_record_of_version_1_keeps_what_was_reviewed() -> None:
+    before, after = old_record(), upgraded(old_record())
+    told = ("rule", "section", "severity", "ref", "path", "evidence", "verdicts", "isNew", "fingerprint")
+    done = ("ref", "action", "uid", "resourceVersion", "before", "after", "isProved", "warnings", "problemCode")
+    assert (after["worst"], after["totals"]) == (before["worst"], before["totals"])
+    assert after["plan"]["digest"] == before["plan"]["digest"]
+    for names, old, new in (
+        (told, before["findings"], after["findings"]),
+        (done, before["plan"]["actions"], after["plan"]["actions"]),
+    ):
+        assert [[one[name] for name in names] for one in old] == [[one[name] for name in names] for one in new]
+
+
+def test_a_record_of_version_1_is_read_and_written_as_one_of_this_version() -> None:
+    old = old_record()
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(upgraded(old))))
+    assert to_record(from_record(old)) == upgraded(old)
+    assert old == old_record()
+
+
+def test_a_record_of_this_version_is_left_as_it_is() -> None:
+    record = to_record(from_record(old_record()))
+    assert upgraded(record) is record
+
+
+def test_S09_what_is_private_comes_back_from_a_record_as_private_and_is_not_counted() -> None:
+    record = {**upgraded(old_record())}
+    record["private"], record["findings"] = record["findings"], []
+    found = from_record(record)
+    assert [one.is_private for one in found.findings] == [True]
+    assert (found.worst, to_record(found)["totals"]["breaking"]) == (Severity.SAFE, 0)
+    assert to_record(found)["private"] == record["private"]
 
 
 @pytest.mark.thorough

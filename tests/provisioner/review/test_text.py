@@ -38,6 +38,21 @@ CYRILLIC_A, CYRILLIC_E, CYRILLIC_O = "\u0430", "\u0435", "\u043e"
         pytest.param("example.com\u2215a", "example.com\\u2215a", id="a stroke like a slash"),
         pytest.param("example\u2024com", "example\\u2024com", id="a dot like a dot"),
         pytest.param("a" + "\u0300" * 5, "a\u0300\u0300" + "\\u0300" * 3, id="piled marks"),
+        pytest.param(
+            "\u0939\u093f\u0902\u0903" + "\u093f" * 2,
+            "\u0939\u093f\u0902" + "\\u0903\\u093f\\u093f",
+            id="piled spacing marks",
+        ),
+        pytest.param("no\u0336 r\u0336isk", "no\\u0336 r\\u0336isk", id="struck out by a stroke"),
+        pytest.param("1\u0338 = 2", "1\\u0338 = 2", id="struck out by a solidus"),
+        pytest.param("safe\u20d2\u20e5", "safe\\u20d2\\u20e5", id="overlays of symbols"),
+        pytest.param("a\u20ddb\u0489", "a\\u20ddb\\u0489", id="enclosed"),
+        pytest.param("no \u0301risk", "no \\u0301risk", id="a mark without a letter"),
+        pytest.param('"\u0301"', '"\\u0301"', id="a mark on a quotation mark"),
+        pytest.param(
+            "e\u0301te\u0301 Tie\u0302\u0301ng", "e\u0301te\u0301 Tie\u0302\u0301ng", id="accents as marks stay"
+        ),
+        pytest.param("हिन्दी ที่นี่ שָׁלוֹם", "हिन्दी ที่นี่ שָׁלוֹם", id="vowel signs stay"),
     ],
 )
 def test_S24_what_hides_or_pretends_is_shown_as_an_escape(text: str, shown: str) -> None:

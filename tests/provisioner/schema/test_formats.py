@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from provisioner.schema.formats import BadRegularExpression, compiled, fits, honoured, matches
+from provisioner.regexes import BadRegularExpression, compiled
+from provisioner.schema.formats import fits, honoured, matches
 
 VALID = {
     "bsonobjectid": ["507f1f77bcf86cd799439011"],

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provisioner.schema.formats import BadRegularExpression, matches
+from provisioner.regexes import BadRegularExpression
+from provisioner.schema.formats import matches
 from provisioner.schema.languages import inclusion
 
 LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"

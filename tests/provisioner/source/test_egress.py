@@ -62,6 +62,68 @@ def test_s18_an_address_that_is_not_public_is_refused(address: str) -> None:
         check_address(address, STRICT, "evil.example")
 
 
+# Every block of IANA's two special-purpose registries, and of its multicast ones; 64:ff9b::/96 and 2002::/16 hold IPv4
+# addresses, and are judged by these.
+REGISTERED = [
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.31.196.0/24",
+    "192.52.193.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+    "192.175.48.0/24",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/4",
+    "240.0.0.0/4",
+    "::/128",
+    "::1/128",
+    "::ffff:0:0/96",
+    "64:ff9b:1::/48",
+    "100::/64",
+    "100:0:0:1::/64",
+    "2001::/23",
+    "2001:db8::/32",
+    "2620:4f:8000::/48",
+    "3fff::/20",
+    "5f00::/16",
+    "fc00::/7",
+    "fe80::/10",
+    "fec0::/10",
+    "ff00::/8",
+]
+
+
+@pytest.mark.parametrize("block", REGISTERED)
+def test_S18_every_block_that_iana_keeps_is_refused_from_its_first_address_to_its_last(block: str) -> None:
+    network = ipaddress.ip_network(block)
+    mapped = ipaddress.ip_network("::ffff:0:0/96")
+    ends = (network[0], network[-1]) if network != mapped else (network[0x7F000001],)
+    for address in ends:
+        with pytest.raises(ForbiddenAddress):
+            check_address(str(address), STRICT, "evil.example")
+
+
+@pytest.mark.parametrize("block", [one for one in REGISTERED if ":" not in one])
+def test_S18_an_address_inside_another_is_refused_in_each_spelling(block: str) -> None:
+    inner = int(ipaddress.ip_network(block)[1])
+    outer = (
+        ipaddress.IPv6Address(int(ipaddress.IPv6Address("::ffff:0:0")) + inner),
+        ipaddress.IPv6Address(int(ipaddress.IPv6Address("64:ff9b::")) + inner),
+        ipaddress.IPv6Address(int(ipaddress.IPv6Address("2002::")) + (inner << 80)),
+    )
+    for address in outer:
+        with pytest.raises(ForbiddenAddress):
+            check_address(str(address), STRICT, "evil.example")
+
+
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "2002:808:808::1"])
 def test_a_public_address_is_allowed(address: str) -> None:
     assert check_address(address, STRICT, "example.com") == address

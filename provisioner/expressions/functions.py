@@ -18,7 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from cel_expr_python import cel
 
-from provisioner.schema.formats import compiled
+from provisioner.expressions.quantities import QUANTITY_FORM
+from provisioner.regexes import compiled
 
 QUANTITY, URL, ADDRESS, NETWORK, VERSION = ("\ue000q", "\ue000u", "\ue000a", "\ue000n", "\ue000v")
 SUFFIXES = {
@@ -29,7 +30,6 @@ SUFFIXES |= {suffix: Fraction(1024) ** power for power, suffix in enumerate(("Ki
 QUANTITY_WORDS = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 QUANTITY_LIKE = re.compile(r"[+-]?[0-9]*(?:\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*")
 NO_DIGITS = re.compile(r"[+-]?\.?(?:[numkMGTPE]|[KMGTPE]i)?")  # which the API server takes for nothing
-QUANTITY_FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,3})?")
 SEMVER_FORM = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?"
 )

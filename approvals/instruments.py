@@ -1,0 +1,140 @@
+"""What this process counts and times, for Prometheus. Every label is of a closed set, or the name of a cluster.
+
+No label holds what a tenant or a stranger chose: no name of a deployment, an object or a person, no words of a server.
+"""
+
+from __future__ import annotations
+
+import re
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
+
+OTHER = "other"
+_CODE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types for it
+registry = CollectorRegistry()
+
+_QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_SLOW = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
+
+http_requests = Counter(
+    "pratique_http_requests",
+    "HTTP requests answered, by view, method and status.",
+    ["view", "method", "status"],
+    registry=registry,
+)
+http_seconds = Histogram(
+    "pratique_http_request_seconds",
+    "Time to answer an HTTP request, by view.",
+    ["view"],
+    buckets=_QUICK,
+    registry=registry,
+)
+refused_sign_ins = Counter(
+    "pratique_refused_sign_ins",
+    "Refused sign-ins, by door: password, cluster_token, api_token, metrics_token.",
+    ["door"],
+    registry=registry,
+)
+refused_callbacks = Counter(
+    "pratique_refused_callbacks",
+    "Refused callbacks of chat tools, by tool and reason: unverified, unreadable.",
+    ["tool", "reason"],
+    registry=registry,
+)
+api_calls = Counter(
+    "pratique_api_calls",
+    "Calls to the Kubernetes API, by cluster, verb and outcome.",
+    ["cluster", "verb", "outcome"],
+    registry=registry,
+)
+api_seconds = Histogram(
+    "pratique_api_call_seconds",
+    "Time of a call to the Kubernetes API, by cluster and verb; of a watch, until it begins.",
+    ["cluster", "verb"],
+    buckets=_QUICK,
+    registry=registry,
+)
+steps = Counter(
+    "pratique_steps",
+    "Steps that a worker took for requests, by step and outcome: done, failed, waiting, lost_claim, crashed.",
+    ["step", "outcome"],
+    registry=registry,
+)
+step_seconds = Histogram(
+    "pratique_step_seconds",
+    "Time of a step that ended, done or failed, by step: prepare, evaluate, apply, restore.",
+    ["step"],
+    buckets=_SLOW,
+    registry=registry,
+)
+tasks = Counter(
+    "pratique_tasks",
+    "Tasks that a worker ran, by task and outcome: done, crashed.",
+    ["task", "outcome"],
+    registry=registry,
+)
+task_seconds = Histogram(
+    "pratique_task_seconds", "Time of a task, by task.", ["task"], buckets=_SLOW, registry=registry
+)
+lost_claims = Counter(
+    "pratique_lost_claims",
+    "Claims that another process took over while this one worked, by kind: request, deployment.",
+    ["kind"],
+    registry=registry,
+)
+unsent_wakes = Counter(
+    "pratique_unsent_wakes",
+    "Messages that could not be put into the queue; the sweep finds their work.",
+    registry=registry,
+)
+crashes = Counter(
+    "pratique_uncaught_exceptions",
+    "Exceptions that nobody caught, by where: main, thread.",
+    ["where"],
+    registry=registry,
+)
+watch_events = Counter(
+    "pratique_watch_events",
+    "Events that the watch received, by cluster.",
+    ["cluster"],
+    registry=registry,
+)
+watch_lag = Histogram(
+    "pratique_watch_lag_seconds",
+    "Time from a change of an object to the moment when the watch hears of it, by cluster (clocks compared).",
+    ["cluster"],
+    buckets=(0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600),
+    registry=registry,
+)
+watch_breaks = Counter(
+    "pratique_watch_breaks",
+    "Watches that broke off and were tried again, by cluster.",
+    ["cluster"],
+    registry=registry,
+)
+
+# A counter that appears with its first failure hides that failure from rate() and increase().
+for _door in ("password", "cluster_token", "api_token", "metrics_token"):
+    refused_sign_ins.labels(_door)
+for _tool in ("slack", "webhook"):
+    for _reason in ("unverified", "unreadable"):
+        refused_callbacks.labels(_tool, _reason)
+for _step in ("prepare", "evaluate", "apply", "restore"):
+    for _outcome in ("done", "failed", "waiting", "lost_claim", "crashed"):
+        steps.labels(_step, _outcome)
+for _kind in ("request", "deployment"):
+    lost_claims.labels(_kind)
+for _where in ("main", "thread"):
+    crashes.labels(_where)
+
+
+def code_label(text: str) -> str:
+    """A problem code or a view's name as a label: ours are short and plain, anything else is "other"."""
+    return text if _CODE.fullmatch(text) else OTHER
+
+
+def method_label(method: str | None) -> str:
+    return method if method in _METHODS else OTHER

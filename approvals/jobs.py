@@ -1,0 +1,96 @@
+"""Every kind of claimed work by its name, so that another process finds it again (management.commands.work_alone)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from approvals.chat import inbox, outbox
+from approvals.ledger import claims
+from approvals.steps.advance import Advance
+from approvals.steps.correct import Correct
+from approvals.steps.mirror import look_after
+from approvals.steps.observe import note_unknown
+from approvals.working import Recurring, Step, Work, do
+from provisioner.errors import PratiqueError, WorkerDied
+
+logger = logging.getLogger(__name__)
+
+
+class LookAfter(Recurring):
+    """Bring the cluster's picture of a deployment up to date, and ask for its health."""
+
+    def __init__(self, deployment_id: int):
+        super().__init__(claims.LOOK_AFTER, deployment_id, claims.rows_of_task(claims.LOOK_AFTER, deployment_id))
+
+    def look(self, worker: str) -> bool:
+        try:
+            look_after(self.key)
+        except PratiqueError as exc:
+            # The sweep comes by again; the cluster page shows the problem.
+            logger.warning("could not look after", extra={"deployment_id": self.key, "code": exc.code})
+        return False
+
+    def step(self) -> Step:
+        return Step("looking after it: its health, and what the cluster shows of it")
+
+    def say(self, error: WorkerDied) -> None:
+        note_unknown(self.key, str(error))
+
+
+class Once(Work):
+    """Done once for a message; its claim is there only meanwhile."""
+
+    def __init__(self, task: str, key: int):
+        super().__init__(task, key, claims.rows_of_task(task, key))
+
+    def run(self) -> None:
+        do(self)
+        claims.forget_task(self.rows)
+
+
+class Act(Once):
+    """Act on a decision that came from a chat tool."""
+
+    task = "act_on_delivery"
+
+    def __init__(self, delivery_id: int):
+        super().__init__(self.task, delivery_id)
+
+    def look(self, worker: str) -> bool:
+        inbox.act(self.key)
+        return False
+
+    def step(self) -> Step:
+        return Step("acting on a decision from a chat")
+
+    def give_up(self, error: WorkerDied) -> None:
+        inbox.give_up(self.key, str(error))
+
+
+class Tell(Once):
+    """Post a message about a request to the chat."""
+
+    def __init__(self, request_id: int, occasion: str):
+        super().__init__(f"tell {occasion}", request_id)
+        self._occasion = occasion
+
+    def look(self, worker: str) -> bool:
+        outbox.tell(self.key, self._occasion)
+        return False
+
+    def step(self) -> Step:
+        return Step("posting it to the chat")
+
+    def give_up(self, error: WorkerDied) -> None:
+        logger.error("not posted to the chat", extra={"request_id": self.key, "error": str(error)})
+
+
+JOBS: dict[str, Callable[[int], Work]] = {
+    Advance.task: Advance,
+    Correct.task: Correct,
+    claims.LOOK_AFTER: LookAfter,
+    Act.task: Act,
+    **{f"tell {occasion}": partial(Tell, occasion=occasion) for occasion in outbox.OCCASIONS},
+}

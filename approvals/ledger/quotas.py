@@ -1,0 +1,84 @@
+"""How many open requests a cluster and a requester may have, whichever door they came by (security.md S25, S29).
+
+What is asked for beyond that waits with its deployment, in the order of asking, and is taken up when there is room.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from approvals import audit, wake
+from approvals.audit import MACHINE
+from approvals.lifecycle import OPEN
+from approvals.models import BundleDeployment, Cluster, Request
+
+UNKNOWN = "unknown"
+# Of the largest holders, in words.
+SHOWN = 3
+
+
+def charged(requesters: Sequence[Mapping[str, Any]], *, is_known: bool) -> str:
+    """On whose quota a request counts: who asked for it last, or "unknown" where nobody can tell."""
+    return str(requesters[-1]["username"]) if requesters and is_known else UNKNOWN
+
+
+def why_not(cluster: Cluster, requester: str, *, but: BundleDeployment | None = None) -> str:
+    """Why `requester` may have no further open request on `cluster`, "" where they may; `but` is not counted.
+
+    Exact only under the audit chain's lock (`audit.hold_chain`): others may be making theirs.
+    """
+    rows = Request.objects.filter(deployment__cluster=cluster, state__in=OPEN)
+    if but:
+        rows = rows.exclude(deployment=but)
+    held = Counter(
+        charged(requesters, is_known=is_known)
+        for requesters, is_known in rows.values_list("requesters", "is_requester_known")
+    )
+    most, most_of_one = settings.PRATIQUE["MAX_OPEN_REQUESTS"], settings.PRATIQUE["MAX_OPEN_REQUESTS_OF_ONE"]
+    if held[requester] >= most_of_one:
+        who = "requesters whom nobody can name have" if requester == UNKNOWN else f"{requester} has"
+        return (
+            f"{who} {held[requester]} open requests on cluster {cluster.name}, and {most_of_one} is the limit of one"
+            " requester: have some of them decided, or withdraw some"
+        )
+    if held.total() >= most:
+        holders = ", ".join(f"{name} {count}" for name, count in held.most_common(SHOWN))
+        return (
+            f"cluster {cluster.name} has {held.total()} open requests, and {most} is the limit (most of them:"
+            f" {holders}): have some of them decided, or withdraw some"
+        )
+    return ""
+
+
+def wait(deployment: BundleDeployment, wish: Mapping[str, Any], words: str) -> None:
+    """Keep what is asked for with its locked deployment; the place in the queue stays where it waits already."""
+    is_new, before = deployment.waiting_since is None, deployment.waiting_words
+    deployment.waiting = dict(wish)
+    deployment.waiting_since = deployment.waiting_since or timezone.now()
+    deployment.waiting_words = f"no request is made yet: {words}. It is made by itself when there is room"
+    deployment.save(update_fields=["waiting", "waiting_since", "waiting_words"])
+    if is_new:
+        audit.record(verb="request.waits", actor=MACHINE, deployment=deployment, facts={"why": words})
+    if deployment.waiting_words != before:
+        wake.deployment(deployment.pk)
+
+
+def stop_waiting(deployment: BundleDeployment) -> None:
+    """Nothing of this locked deployment waits any more."""
+    if deployment.waiting_since is None:
+        return
+    deployment.waiting, deployment.waiting_since, deployment.waiting_words = None, None, ""
+    deployment.save(update_fields=["waiting", "waiting_since", "waiting_words"])
+    wake.deployment(deployment.pk)
+
+
+def waiting() -> QuerySet[BundleDeployment]:
+    """The deployments for which something waits, who came first before the others."""
+    rows = BundleDeployment.objects.filter(waiting_since__isnull=False, gone_at__isnull=True)
+    return rows.order_by("waiting_since", "pk")

@@ -1,0 +1,10 @@
+"""Log lines: one JSON object a line (or the console's form), whoever wrote it, and no secret in it.
+
+`configuration` is for Django's LOGGING. A process that serves (web, worker, beat, watch) calls `take_over` before
+anything else: from then on warnings, uncaught exceptions and whatever is printed are log lines too.
+"""
+
+from approvals.logs.shape import CONSOLE, JSON, configuration, hide
+from approvals.logs.taking_over import say, service_of, take_over
+
+__all__ = ["CONSOLE", "JSON", "configuration", "hide", "say", "service_of", "take_over"]

@@ -1,0 +1,140 @@
+"""How a log record becomes a line: the processors, the formatter and the handler, as Django's LOGGING."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, TextIO
+
+import structlog
+
+from approvals.logs import facts
+from approvals.logs.facts import hide
+from approvals.logs.traces import text_of
+
+JSON, CONSOLE = "json", "console"
+__all__ = ["CONSOLE", "JSON", "Handler", "configuration", "formatter", "hide"]
+
+Event = MutableMapping[str, Any]
+# What every logging.LogRecord has; the rest came as `extra`.
+_OF_EVERY_RECORD = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__) | {
+    "message",
+    "asctime",
+    "taskName",
+}
+# Said once, in fields of our own.
+_LEFT_OUT = frozenset({"request", "data"})
+# What a stranger's request can bring about as often as they like: one line is enough.
+_OF_STRANGERS = "django.security."
+_TASK_LOGGER = "celery.app.trace"
+# The first line of what Celery says tells what happened; those after it quote the message from the queue.
+_CELERY = "celery."
+_process = [""]
+
+
+def of_process(name: str) -> None:
+    """Name this process in every line."""
+    _process[0] = name
+
+
+def configuration(style: str) -> dict[str, Any]:
+    """Django's LOGGING. `style` is "json" (one object a line, on standard error) or "console"."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"plain": {"()": formatter, "style": style}},
+        "handlers": {"console": {"()": Handler, "formatter": "plain"}},
+        "root": {"handlers": ["console"], "level": "INFO"},
+        "loggers": {
+            "axes": {"level": "ERROR"},
+            "urllib3": {"level": "WARNING"},
+            "celery.worker.strategy": {"level": "WARNING"},
+            # Handlers of their own would print the same again, in another form.
+            "django": {"handlers": [], "level": "INFO", "propagate": True},
+            "django.server": {"handlers": [], "level": "INFO", "propagate": True},
+            # One line a request says what was answered; here is only what failed, with its traceback.
+            "django.request": {"level": "ERROR"},
+        },
+    }
+
+
+def formatter(style: str = JSON) -> logging.Formatter:
+    """The formatter for both kinds of records: those of `logging`, and those of structlog."""
+    renderer: Any = structlog.processors.JSONRenderer(serializer=_as_json)
+    if style != JSON:
+        renderer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    return structlog.stdlib.ProcessorFormatter(
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            _with_trace,
+            _plain,
+            renderer,
+        ],
+        foreign_pre_chain=[
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.add_log_level,
+            _with_facts,
+            structlog.processors.TimeStamper(fmt="iso"),
+        ],
+    )
+
+
+class Handler(logging.StreamHandler[TextIO]):
+    """Writes to the standard error that the process was started with, whatever `sys.stderr` is by now."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.__stderr__)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """A record that cannot be written is told of as a line as well; what broke it is a bug of the caller."""
+        said = {"logger": record.name, "place": f"{record.module}:{record.lineno}", "level": "error"}
+        # Nothing is left to do where standard error itself is gone.
+        if self.stream and not isinstance(sys.exception(), OSError):
+            self.stream.write(_as_json({"event": "a log line could not be written", **said}) + self.terminator)
+
+
+def _with_facts(logger: object, name: str, event: Event) -> Event:
+    """What came as `extra`; a task's line says in fields what its message says in words of Celery's."""
+    record: logging.LogRecord = event["_record"]
+    extra = {key: value for key, value in record.__dict__.items() if key not in _OF_EVERY_RECORD}
+    task = extra.get("data")
+    if record.name == _TASK_LOGGER and isinstance(task, dict):
+        # Celery's sentence quotes the exception and the traceback, with the words of others in them.
+        event["event"] = "task failed" if record.levelno >= logging.WARNING else "task done"
+        event.update({key: task[key] for key in ("id", "name", "runtime") if key in task})
+    elif record.name.startswith(_CELERY):
+        event["event"] = str(event["event"]).strip().partition("\n")[0]
+    event.update({key: value for key, value in extra.items() if key not in _LEFT_OUT and not key.startswith("_")})
+    return event
+
+
+def _with_trace(logger: object, name: str, event: Event) -> Event:
+    failure = event.pop("exc_info", None)
+    if str(event.get("logger", "")).startswith(_OF_STRANGERS):
+        return event
+    if failure is True:
+        failure = sys.exc_info()
+    elif isinstance(failure, BaseException):
+        failure = (type(failure), failure, failure.__traceback__)
+    if isinstance(failure, tuple) and failure[1] is not None:
+        event["exception"] = text_of((type(failure[1]), failure[1], failure[2]))
+    return event
+
+
+def _plain(logger: object, name: str, event: Event) -> Event:
+    if _process[0]:
+        event.setdefault("process", _process[0])
+    found: Event = {}
+    for key, value in event.items():
+        if key in facts.IN_LINES:
+            found[key] = facts.line(str(value), at_most=facts.MAX_TRACE, keep_newlines=True)
+        else:
+            found[facts.line(str(key))] = facts.plain(value)
+    return found
+
+
+def _as_json(event: object, **_: object) -> str:
+    return json.dumps(event, default=lambda one: f"<{type(one).__name__}>", allow_nan=False)

@@ -1,0 +1,32 @@
+"""`pratique-manage list_identities`: who people are on which cluster, and what else they can sign in with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from approvals.models import ApiToken, ChatAccount, KubernetesIdentity
+from provisioner.review.text import visible
+
+
+class Command(BaseCommand):
+    help = "List who people are on which cluster, their API tokens and linked chat accounts. Secrets are not shown."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for identity in KubernetesIdentity.objects.select_related("user", "cluster").order_by("user__username", "pk"):
+            groups = ", ".join(identity.groups) or "no groups"
+            self._say(
+                f"{identity.user.username} is {identity.username} ({groups}) on {identity.cluster.name},"
+                f" {identity.get_authenticator_display()},"
+                f" groups read {identity.groups_seen_at.isoformat(timespec='seconds')}"
+            )
+        for token in ApiToken.objects.select_related("user").order_by("user__username", "pk"):
+            used = token.last_used_at.isoformat(timespec="seconds") if token.last_used_at else "never"
+            until = token.expires_at.isoformat(timespec="seconds")
+            self._say(f"{token.user.username} has the API token {token.name!r} until {until}, last used: {used}")
+        for account in ChatAccount.objects.select_related("user").order_by("user__username", "pk"):
+            self._say(f"{account.user.username} linked {account.tool} account {account.account} of {account.tenant}")
+
+    def _say(self, words: str) -> None:
+        self.stdout.write(visible(words))

@@ -1,0 +1,17 @@
+"""`pratique-manage new_encryption_key`: a key for PRATIQUE_ENCRYPTION_KEYS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from approvals.encryption.keys import new_key
+
+
+class Command(BaseCommand):
+    help = "Print a new key for PRATIQUE_ENCRYPTION_KEYS: 32 random bytes in base64. It is kept nowhere."
+    requires_system_checks = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(new_key())

@@ -1,0 +1,37 @@
+"""What waits in Celery's queue, and what workers took from it and have not finished."""
+
+from __future__ import annotations
+
+import time
+
+import redis
+from django.conf import settings
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from approvals.metrics.sources import SourceAway
+
+PATIENCE_SECONDS = 2
+# The names that Celery and kombu give them in Redis.
+QUEUE, UNACKED, UNACKED_INDEX = "celery", "unacked", "unacked_index"
+
+
+class QueueCollector:
+    def read(self) -> list[Metric]:
+        url = settings.PRATIQUE["REDIS_URL"]
+        try:
+            with redis.Redis.from_url(
+                url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS
+            ) as client:
+                asked = client.pipeline(transaction=False)
+                asked.llen(QUEUE).hlen(UNACKED).zrange(UNACKED_INDEX, 0, 0, withscores=True)
+                waiting, unacked, oldest = asked.execute()
+        except (redis.RedisError, OSError, ValueError) as exc:
+            raise SourceAway(type(exc).__name__) from exc
+        age = max(0.0, time.time() - oldest[0][1]) if oldest else 0.0
+        return [
+            GaugeMetricFamily("pratique_queue_messages", "Messages that wait in the queue.", waiting),
+            GaugeMetricFamily("pratique_queue_unacked_messages", "Messages that workers are at work on.", unacked),
+            GaugeMetricFamily(
+                "pratique_queue_oldest_unacked_seconds", "Age of the oldest message that is worked on; 0 for none.", age
+            ),
+        ]

@@ -1,0 +1,187 @@
+"""What the database says: requests, claims, deployments, drift, clusters, chat deliveries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.utils import timezone
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from approvals.instruments import OTHER, code_label
+from approvals.lifecycle import OPEN, SETTLED, State
+from approvals.metrics.sources import SourceAway
+from approvals.selectors import figures
+from provisioner.values import HealthState
+
+TIMEOUT_MILLISECONDS = 2_000
+# Of these there is a figure even where it is zero: an alert can tell "none" from "not asked".
+NOT_LOOKED_AT = "not_looked_at"
+HEALTH = frozenset(HealthState)
+
+
+class RecordsCollector:
+    """Six queries in one transaction (PostgreSQL), each bounded in time."""
+
+    def read(self) -> list[Metric]:
+        now = timezone.now()
+        try:
+            with _reading():
+                return [metric for family in FAMILIES for metric in family(now)]
+        except (DatabaseError, InterfaceError) as exc:
+            raise SourceAway(type(exc).__name__) from exc
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    # In SQLite a transaction would hold up those who write, and wait for them.
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL statement_timeout = {TIMEOUT_MILLISECONDS}")
+        yield
+
+
+def _requests(now: datetime) -> Iterator[Metric]:
+    found = figures.open_requests(now)
+    names = sorted({one.cluster for one in found})
+    count = _gauge("pratique_requests", "Open requests, by cluster and state.", "cluster", "state")
+    by_state = Counter[tuple[str, str]]()
+    by_code = Counter[str]()
+    for one in found:
+        by_state[one.cluster, one.state] += one.count
+        if one.code:
+            by_code[code_label(one.code)] += one.count
+    for cluster in names:
+        for state in sorted(OPEN):
+            count.add_metric([cluster, state], by_state[cluster, state])
+    yield count
+    oldest = _gauge("pratique_oldest_request_seconds", "Age of the oldest open request, by state.", "state")
+    idle = _gauge(
+        "pratique_idlest_request_seconds", "Time since the longest unchanged open request changed, by state.", "state"
+    )
+    for state in sorted(OPEN):
+        of_state = [one for one in found if one.state == state]
+        oldest.add_metric([state], _age(min((one.oldest for one in of_state), default=now), now))
+        idle.add_metric([state], _age(min((one.idle for one in of_state), default=now), now))
+    yield oldest
+    yield idle
+    waiting = _gauge("pratique_waiting_requests", "Open requests that wait for something, by problem code.", "code")
+    for code, number in sorted(by_code.items()):
+        waiting.add_metric([code], number)
+    yield waiting
+    # In review nobody takes over a claim before somebody reviews: nothing is undone there.
+    lapsed = sum(one.lapsed for one in found if one.state != State.IN_REVIEW)
+    yield from _claims("request", sum(one.held for one in found), lapsed)
+    yield GaugeMetricFamily(
+        "pratique_max_open_requests",
+        "Open requests that one cluster may have (PRATIQUE_MAX_OPEN_REQUESTS).",
+        settings.PRATIQUE["MAX_OPEN_REQUESTS"],
+    )
+
+
+def _settled(now: datetime) -> Iterator[Metric]:
+    found = figures.settled_requests(now)
+    by_state = Counter[str]()
+    by_code = Counter[str]()
+    for one in found:
+        by_state[one.state] += one.count
+        if one.state == "failed":
+            by_code[code_label(one.code)] += one.count
+    settled = _gauge("pratique_settled_requests", "Requests settled in the last 24 hours, by state.", "state")
+    for state in sorted(SETTLED):
+        settled.add_metric([state], by_state[state])
+    yield settled
+    failed = _gauge("pratique_failed_requests", "Requests that failed in the last 24 hours, by problem code.", "code")
+    for code, number in sorted(by_code.items()):
+        failed.add_metric([code], number)
+    yield failed
+
+
+def _deployments(now: datetime) -> Iterator[Metric]:
+    found = figures.deployments(now)
+    count = _gauge("pratique_deployments", "Deployments, by cluster and health.", "cluster", "health")
+    by_health = Counter[tuple[str, str]]()
+    for one in found:
+        by_health[one.cluster, _health_label(one.health)] += one.count
+    for (cluster, health), number in sorted(by_health.items()):
+        count.add_metric([cluster, health], number)
+    yield count
+    yield from _claims("deployment", sum(one.held for one in found), sum(one.lapsed for one in found))
+
+
+def _clusters(now: datetime) -> Iterator[Metric]:
+    contact = _gauge("pratique_cluster_contact_seconds", "Time since the watch last reached the cluster.", "cluster")
+    watched = _gauge("pratique_cluster_watched", "Whether a process holds the watch of the cluster.", "cluster")
+    trouble = _gauge("pratique_cluster_trouble", "Whether the cluster's page shows a problem.", "cluster")
+    for one in figures.clusters():
+        if one.reached_at:
+            contact.add_metric([one.name], _age(one.reached_at, now))
+        watched.add_metric([one.name], float(one.watched_until is not None and one.watched_until >= now))
+        trouble.add_metric([one.name], float(one.has_problem))
+    yield from (contact, watched, trouble)
+
+
+def _drifts(now: datetime) -> Iterator[Metric]:
+    drifts = _gauge("pratique_open_drifts", "Objects that differ from what was approved, by cluster.", "cluster")
+    fights = _gauge(
+        "pratique_drift_fights", "Those of them that somebody keeps changing after they were put back.", "cluster"
+    )
+    for one in figures.open_drifts():
+        drifts.add_metric([one.cluster], one.open)
+        fights.add_metric([one.cluster], one.fights)
+    yield from (drifts, fights)
+
+
+def _deliveries(now: datetime) -> Iterator[Metric]:
+    found = figures.open_deliveries()
+    yield GaugeMetricFamily(
+        "pratique_open_chat_deliveries", "Decisions from chat that nobody acted on yet.", found.count
+    )
+    yield GaugeMetricFamily(
+        "pratique_oldest_chat_delivery_seconds",
+        "Age of the oldest decision from chat that nobody acted on; 0 for none.",
+        _age(found.oldest or now, now),
+    )
+
+
+# A further figure of the records is one function and one line here.
+FAMILIES: tuple[Callable[[datetime], Iterator[Metric]], ...] = (
+    _requests,
+    _settled,
+    _deployments,
+    _clusters,
+    _drifts,
+    _deliveries,
+)
+
+
+def _claims(kind: str, held: int, lapsed: int) -> Iterator[Metric]:
+    claims = _gauge(
+        f"pratique_{kind}_claims",
+        f"Claims of workers on {kind}s, by state: held, or lapsed because their worker stopped.",
+        "state",
+    )
+    claims.add_metric(["held"], held)
+    claims.add_metric(["lapsed"], lapsed)
+    yield claims
+
+
+def _health_label(health: str) -> str:
+    if not health:
+        return NOT_LOOKED_AT
+    return health if health in HEALTH else OTHER
+
+
+def _gauge(name: str, help_text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, help_text, labels=labels)
+
+
+def _age(since: datetime, now: datetime) -> float:
+    return max(0.0, (now - since).total_seconds())

@@ -1,0 +1,136 @@
+"""`/healthz`: the process lives. `/readyz`: it can work, or in words why not."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+import redis
+from django.conf import settings
+from django.core.files.storage import storages
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from approvals.errors import KeyMissing, Undecipherable
+from approvals.probes.listener import Answer, Answerer
+
+PATIENCE_SECONDS = 2
+KEPT_SECONDS = 1.0
+
+
+class NotReady(Exception):
+    """The message says what is missing, for the operator."""
+
+
+def healthz(headers: Mapping[str, str]) -> Answer:
+    return Answer.of({"status": "ok"})
+
+
+def readyz(headers: Mapping[str, str]) -> Answer:
+    """Every check by name; 503 if one of them failed. Messages name what is missing, never an address or a password."""
+    answers = _kept.answers()
+    status = "ok" if _are_well(answers) else "not ready"
+    return Answer.of({"status": status, "checks": answers}, 200 if status == "ok" else 503)
+
+
+def is_ready() -> bool:
+    """For strangers, who are not told what is missing."""
+    return _are_well(_kept.answers())
+
+
+class _Kept:
+    """The answers of the last second, so that who asks often does not keep the database busy."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._at = -math.inf
+        self._answers: dict[str, str] = {}
+
+    def answers(self) -> dict[str, str]:
+        with self._lock:
+            if time.monotonic() - self._at > KEPT_SECONDS:
+                self._answers = {name: _answer(check) for name, check in CHECKS.items()}
+                self._at = time.monotonic()
+            return self._answers
+
+    def forget(self) -> None:
+        self._at = -math.inf
+
+
+_kept = _Kept()
+
+
+def _are_well(answers: Mapping[str, str]) -> bool:
+    return all(answer == "ok" for answer in answers.values())
+
+
+def _answer(check: Callable[[], None]) -> str:
+    try:
+        check()
+    except NotReady as exc:
+        return str(exc)
+    return "ok"
+
+
+def check_database() -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as exc:
+        raise NotReady("the database does not answer: see PRATIQUE_DATABASE_URL") from exc
+
+
+def check_migrations() -> None:
+    try:
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError as exc:
+        raise NotReady("the database does not say which migrations it has") from exc
+    if missing:
+        raise NotReady(f"{len(missing)} migrations are missing: run pratique-manage migrate")
+
+
+def check_queue() -> None:
+    url = settings.PRATIQUE["REDIS_URL"]
+    try:
+        with redis.Redis.from_url(
+            url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS
+        ) as client:
+            client.ping()
+    except (redis.RedisError, OSError) as exc:
+        raise NotReady("Redis does not answer: see PRATIQUE_REDIS_URL") from exc
+
+
+def check_content() -> None:
+    try:
+        storages["content"].exists("sha256")
+    except OSError as exc:
+        raise NotReady("the content store cannot be read: see PRATIQUE_CONTENT_DIR") from exc
+
+
+def check_keys() -> None:
+    """Whether this process has the keys of what it needs first; which is missing, the pages and the log say."""
+    from approvals.models import Cluster  # noqa: PLC0415 - gunicorn's master opens the socket without Django's apps
+
+    try:
+        for cluster in Cluster.objects.only("name", "kubeconfig"):
+            with contextlib.suppress(Undecipherable):  # that one cluster's trouble, which its page tells
+                _ = cluster.kubeconfig
+    except KeyMissing as exc:
+        raise NotReady("a key that encrypted stored data is missing: see PRATIQUE_ENCRYPTION_KEYS") from exc
+    except DatabaseError as exc:
+        raise NotReady("the database does not give what is encrypted") from exc
+
+
+CHECKS: dict[str, Callable[[], None]] = {
+    "database": check_database,
+    "migrations": check_migrations,
+    "redis": check_queue,
+    "content": check_content,
+    "keys": check_keys,
+}
+# What is answered apart from the pages, by path.
+PROBES: dict[str, Answerer] = {"/healthz": healthz, "/readyz": readyz}

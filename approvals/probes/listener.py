@@ -1,0 +1,143 @@
+"""A small HTTP server: GET of a few paths, in one thread, so that nobody who holds the pages' threads can stop it.
+
+Connections that do not finish their request cost it a socket for two seconds, and the oldest goes when there are too
+many. Each answer is worked out in a thread of its own pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from django.db import close_old_connections
+
+logger = logging.getLogger(__name__)
+
+HEAD_SECONDS = 2.0
+ANSWER_SECONDS = 15.0
+MAX_HEAD_BYTES = 16 * 1024
+MAX_OPEN = 256
+THREADS = 2
+END_OF_HEAD = b"\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    body: bytes
+    status: int = 200
+    content_type: str = "application/json"
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any], status: int = 200) -> Answer:
+        """`value` as JSON."""
+        return cls(json.dumps(value).encode(), status)
+
+
+# Takes the request's headers, their names in lower case, so that a path may ask for a credential.
+Answerer = Callable[[Mapping[str, str]], Answer]
+
+
+def open_socket(address: str) -> socket.socket:
+    """A listening socket on `host:port`. Raises OSError, and ValueError for what is no address."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, int(port)), family=family, backlog=MAX_OPEN)
+
+
+class Listener:
+    """Answers on `sock`, which other processes may listen on as well, until `stop()`."""
+
+    def __init__(self, table: Mapping[str, Answerer], sock: socket.socket) -> None:
+        self._table = table
+        self._sock = sock
+        self._loop = asyncio.new_event_loop()
+        # Of each path its own: what waits for the database stops no other.
+        self._pools = {path: ThreadPoolExecutor(THREADS, thread_name_prefix=f"probe-{path}") for path in table}
+        self._open: dict[asyncio.StreamWriter, None] = {}
+        self._thread = threading.Thread(target=self._run, name="probes", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the socket, here, and end the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._sock, limit=MAX_HEAD_BYTES))
+        self._loop.run_forever()
+        self._sock.close()
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open[writer] = None
+        if len(self._open) > MAX_OPEN:
+            next(iter(self._open)).transport.abort()
+        try:
+            async with asyncio.timeout(HEAD_SECONDS):
+                head = await reader.readuntil(END_OF_HEAD)
+            answer = await self._answer(head)
+            writer.write(_packed(answer))
+            async with asyncio.timeout(HEAD_SECONDS):
+                await writer.drain()
+        except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
+            writer.transport.abort()
+        finally:
+            del self._open[writer]
+            with contextlib.suppress(OSError):
+                writer.close()
+
+    async def _answer(self, head: bytes) -> Answer:
+        method, path, headers = _read(head)
+        answerer = self._table.get(path)
+        if answerer is None:
+            return Answer.of({"status": "there is nothing here"}, 404)
+        if method != "GET":
+            return Answer.of({"status": "only GET is answered here"}, 405)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await self._loop.run_in_executor(self._pools[path], _worked_out, answerer, headers)
+        except TimeoutError:
+            return Answer.of({"status": "took too long"}, 503)
+
+
+def _worked_out(answerer: Answerer, headers: Mapping[str, str]) -> Answer:
+    close_old_connections()
+    try:
+        return answerer(headers)
+    except Exception:  # whatever a probe raises, whoever asked gets an answer and the log the rest
+        logger.exception("a probe failed")
+        return Answer.of({"status": "failed; the log tells more"}, 500)
+    finally:
+        close_old_connections()
+
+
+def _read(head: bytes) -> tuple[str, str, dict[str, str]]:
+    """Method, path without its query, and headers of a request's head; empty where it is none."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3:
+        return "", "", {}
+    pairs = (line.partition(":") for line in lines if ":" in line)
+    return words[0], words[1].partition("?")[0], {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+def _packed(answer: Answer) -> bytes:
+    reason = HTTPStatus(answer.status).phrase
+    head = (
+        f"HTTP/1.1 {answer.status} {reason}\r\nContent-Type: {answer.content_type}\r\n"
+        f"Content-Length: {len(answer.body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + answer.body

@@ -1,0 +1,38 @@
+"""What a worker process does besides its tasks: it holds on to its claims, and gives them back when it stops."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+
+from celery.signals import worker_ready, worker_shutting_down
+
+from approvals.ledger import claims
+from approvals.ledger.held import HELD
+from approvals.working import Heartbeat
+
+logger = logging.getLogger(__name__)
+
+
+@worker_ready.connect
+def hold_on_to_claims(**_: object) -> None:
+    Heartbeat(on_still=end_at_once).start()
+
+
+@worker_shutting_down.connect
+def let_go_of_claims(**_: object) -> None:
+    """Have the heartbeat give back what this worker does not end soon. In a signal handler: no lock may be taken."""
+    HELD.is_stopping = True
+
+
+def end_at_once(holders: Sequence[str]) -> None:
+    """A thread that hangs cannot be ended, and takes the time of the others. Whoever supervises starts a new worker.
+
+    The claims of the others are given back; that of what hangs lapses, and counts as a death.
+    """
+    logger.critical("a step stands still: this worker ends", extra={"holders": list(holders)})
+    HELD.is_stopping = True
+    HELD.let_go(claims.let_go, but=frozenset(holders))
+    logging.shutdown()
+    os._exit(1)

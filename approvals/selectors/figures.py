@@ -1,0 +1,131 @@
+"""Figures for the operator: how much there is of what, and since when. Each is one query over an index, or over a table
+that grows with the clusters and not with time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Min, Q
+
+from approvals.lifecycle import OPEN, SETTLED
+from approvals.models import BundleDeployment, ChatDelivery, Cluster, Drift, Request
+
+SETTLED_WITHIN = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequests:
+    """Of one cluster, state and problem code. `oldest` was created first, `idle` unchanged for longest."""
+
+    cluster: str
+    state: str
+    code: str
+    count: int
+    oldest: datetime
+    idle: datetime
+    held: int
+    lapsed: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettledRequests:
+    """Settled within SETTLED_WITHIN, of one state and problem code."""
+
+    state: str
+    code: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deployments:
+    """Of one cluster and health ("" where nobody looked yet); `held` and `lapsed` are claims to correct drift."""
+
+    cluster: str
+    health: str
+    count: int
+    held: int
+    lapsed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    name: str
+    reached_at: datetime | None
+    watched_until: datetime | None
+    has_problem: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DriftFigures:
+    """Open drifts of one cluster, and how many of them are fights: put back again and again."""
+
+    cluster: str
+    open: int
+    fights: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDeliveries:
+    count: int
+    oldest: datetime | None
+
+
+def open_requests(now: datetime) -> list[OpenRequests]:
+    groups = (
+        Request.objects.filter(state__in=sorted(OPEN))
+        .order_by()
+        .values_list("deployment__cluster__name", "state", "problem_code")
+        .annotate(
+            count=Count("pk"),
+            oldest=Min("created_at"),
+            idle=Min("changed_at"),
+            held=Count("pk", filter=Q(claimed_until__gte=now)),
+            lapsed=Count("pk", filter=Q(claimed_until__lt=now)),
+        )
+    )
+    return [OpenRequests(*row) for row in groups]
+
+
+def settled_requests(now: datetime) -> list[SettledRequests]:
+    recent = Request.objects.filter(settled_at__gte=now - SETTLED_WITHIN, state__in=sorted(SETTLED))
+    groups = recent.order_by().values_list("state", "problem_code").annotate(count=Count("pk"))
+    return [SettledRequests(*row) for row in groups]
+
+
+def deployments(now: datetime) -> list[Deployments]:
+    groups = (
+        BundleDeployment.objects.filter(gone_at__isnull=True)
+        .order_by()
+        .values_list("cluster__name", "health")
+        .annotate(
+            count=Count("pk"),
+            held=Count("pk", filter=Q(claimed_until__gte=now)),
+            lapsed=Count("pk", filter=Q(claimed_until__lt=now)),
+        )
+    )
+    return [Deployments(*row) for row in groups]
+
+
+def clusters() -> list[ClusterFigures]:
+    rows: Iterable[tuple[str, datetime | None, datetime | None, str]] = Cluster.objects.order_by("name").values_list(
+        "name", "reached_at", "watched_until", "problem"
+    )
+    return [ClusterFigures(name, reached, until, bool(problem)) for name, reached, until, problem in rows]
+
+
+def open_drifts() -> list[DriftFigures]:
+    groups = (
+        Drift.objects.filter(state=Drift.State.OPEN)
+        .order_by()
+        .values_list("item__deployment__cluster__name")
+        .annotate(open=Count("pk"), fights=Count("pk", filter=Q(is_fight=True)))
+    )
+    return [DriftFigures(*row) for row in groups]
+
+
+def open_deliveries() -> OpenDeliveries:
+    """Decisions from chat tools that nobody acted on yet."""
+    found = ChatDelivery.objects.filter(done_at__isnull=True).aggregate(count=Count("pk"), oldest=Min("received_at"))
+    return OpenDeliveries(found["count"], found["oldest"])

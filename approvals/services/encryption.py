@@ -1,0 +1,168 @@
+"""Changing the keys that encrypt what is stored (security.md S30)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from django.apps import apps
+from django.core.files.storage import Storage, storages
+from django.db import models, transaction
+from django.db.models.functions import Substr
+
+from approvals import audit, store
+from approvals.audit import Actor
+from approvals.encryption import files
+from approvals.encryption.envelope import HEAD_BYTES, decrypt, decrypt_file, encrypt, encrypted_parts, key_id
+from approvals.encryption.fields import Encrypted, EncryptedField
+from approvals.encryption.keys import keyring
+from approvals.ledger.locks import for_change
+from approvals.models import Content
+from provisioner import render
+from provisioner.errors import PratiqueError
+
+PROGRESS_EVERY = 100
+
+
+@dataclass
+class Rotation:
+    """What became of everything that is stored. `used` counts by the id of the key that encrypts it now."""
+
+    changed: int = 0
+    used: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def spare_keys(self) -> list[str]:
+        """Keys of this process that nothing needs any more, if all could be read."""
+        others = [key.name for key in keyring()[1:]]
+        return [] if self.problems else [name for name in others if not self.used[name]]
+
+
+def rotate_keys(*, by: Actor, tell: Callable[[str], None], is_trial: bool = False) -> Rotation:
+    """Have the first key encrypt everything; `is_trial` only counts.
+
+    Safe beside running processes, and to be run again after it was killed: what the first key encrypts already is left
+    alone, and every row and file is replaced whole. `tell` hears of the progress. What cannot be decrypted is left as
+    it is and stands in `problems`.
+    """
+    done = Rotation()
+    for model, column in encrypted_columns():
+        tell(f"{column.place}:")
+        for count, pk in enumerate(_keys_of_rows(model, column, done, is_trial=is_trial), start=1):
+            _note(done, partial(_renew_row, model, column, pk))
+            _tell_sometimes(tell, count)
+    tell("content:")
+    for count, name in enumerate(_stale_contents(done, is_trial=is_trial), start=1):
+        _note(done, partial(_renew_content, name))
+        _tell_sometimes(tell, count)
+    if not is_trial:
+        facts = {"key": keyring()[0].name, "changed": done.changed, "problems": len(done.problems)}
+        with transaction.atomic():
+            audit.record(verb="keys.rotated", actor=by, facts=facts)
+    return done
+
+
+def encrypted_columns() -> Iterator[tuple[type[models.Model], EncryptedField]]:
+    for model in apps.get_app_config("approvals").get_models():
+        for column in model._meta.concrete_fields:
+            if isinstance(column, EncryptedField):
+                yield model, column
+
+
+def _keys_of_rows(
+    model: type[models.Model], column: EncryptedField, done: Rotation, *, is_trial: bool
+) -> Iterator[int]:
+    """The rows that another key encrypts. Only the beginning of a value is read: a report may be large."""
+    heads: Any = model._base_manager.annotate(
+        head=Substr(column.attname, 1, HEAD_BYTES, output_field=models.BinaryField())
+    )
+    for pk, head in heads.order_by("pk").values_list("pk", "head"):
+        identifier = key_id(_bytes(head))
+        if identifier == keyring()[0].id or (is_trial and identifier):
+            done.used[identifier.hex()] += 1
+        elif is_trial:
+            done.problems.append(f"{column.place} (row {pk}) is not encrypted")
+        else:
+            yield pk
+
+
+def _renew_row(model: type[models.Model], column: EncryptedField, pk: int) -> bool:
+    """Whether the row was there, and is now encrypted by the first key."""
+    with transaction.atomic():
+        rows = model._base_manager.filter(pk=pk)
+        found = for_change(rows).values_list(column.attname, *column.bound_to).first()
+        if found is None:
+            return False
+        value, *bound = found
+        place = column.place_of(*bound)
+        envelope = encrypt(decrypt(value.envelope, place=place), place=place)
+        rows.update(**{column.attname: Encrypted(envelope)})
+        return True
+
+
+def _stale_contents(done: Rotation, *, is_trial: bool) -> Iterator[str]:
+    storage = storages["content"]
+    for name in files.names(storage):
+        if files.is_unfinished(name):
+            if not is_trial and files.is_old(storage, name):
+                storage.delete(name)
+            continue
+        with storage.open(name, "rb") as file:
+            identifier = key_id(file.read(HEAD_BYTES))
+        if not is_trial and isinstance(storage, files.PrivateFiles):
+            storage.make_private(name)
+        if identifier == keyring()[0].id or (is_trial and identifier):
+            done.used[identifier.hex()] += 1
+        elif is_trial:
+            done.problems.append(f"{name} in the content store is not encrypted")
+        else:
+            yield name
+
+
+def _renew_content(name: str) -> bool:
+    """Whether the file was needed, and is now encrypted by the first key.
+
+    One that is still plain was stored before there were keys: it is taken if its bytes are those of its digest.
+    """
+    storage = storages["content"]
+    digest = name.split("/", 1)[0] + ":" + name.rsplit("/", 1)[-1]
+    if (row := Content.objects.filter(pk=digest).first()) is None:
+        return _forget(storage, name)
+    with storage.open(name, "rb") as file:
+        is_plain = key_id(file.read(HEAD_BYTES)) is None
+        file.seek(0)
+        stored = file.read() if is_plain else decrypt_file(file, place=store.place_of(digest))
+    found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
+    if found != digest:
+        raise PratiqueError(f"the content {digest} was changed in the content store: its bytes hash to {found}")
+    files.replace(storage, name, encrypted_parts(stored, place=store.place_of(digest)))
+    return True
+
+
+def _forget(storage: Storage, name: str) -> bool:
+    """A file that no row names is read by nobody: a crash left it. It may be about to get its row, too."""
+    if files.is_old(storage, name):
+        storage.delete(name)
+    return False
+
+
+def _note(done: Rotation, renew: Callable[[], bool]) -> None:
+    try:
+        if renew():
+            done.changed += 1
+            done.used[keyring()[0].name] += 1
+    except (PratiqueError, FileNotFoundError) as exc:
+        done.problems.append(str(exc))
+
+
+def _tell_sometimes(tell: Callable[[str], None], count: int) -> None:
+    if count % PROGRESS_EVERY == 0:
+        tell(f"  {count} encrypted anew")
+
+
+def _bytes(value: bytes | memoryview | str | None) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value or b"")

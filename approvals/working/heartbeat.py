@@ -1,0 +1,57 @@
+"""A thread that holds on to the claims of its process while that lives, and gives them back when it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from django.db import DatabaseError, close_old_connections
+
+from approvals.ledger import claims
+from approvals.ledger.held import HELD
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.5
+# What ends within this after the word to stop ends as ever; Kubernetes kills after 30 s, Docker after 10 s.
+STOP_SECONDS = 4.0
+
+
+class Heartbeat:
+    """`on_still` is called with the holders that made no progress, `on_stopped` once every claim is given back."""
+
+    def __init__(self, on_still: Callable[[Sequence[str]], None], on_stopped: Callable[[], None] = lambda: None):
+        self._on_still = on_still
+        self._on_stopped = on_stopped
+        self._stop_at: float | None = None
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, daemon=True, name="heartbeat").start()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(TICK_SECONDS)
+            try:
+                close_old_connections()
+                self.beat(time.monotonic())
+            except DatabaseError as exc:
+                logger.warning("the database does not answer", extra={"error": str(exc)})
+
+    def beat(self, now: float) -> None:
+        if HELD.is_stopping:
+            self._stop(now)
+            return
+        still = HELD.beat(now, claims.renew_held, claims.let_go)
+        if still:
+            self._on_still(still)
+
+    def _stop(self, now: float) -> None:
+        if self._stop_at is None:
+            self._stop_at = now + STOP_SECONDS
+        if now >= self._stop_at:
+            HELD.let_go(claims.let_go)
+            self._on_stopped()
+        else:
+            HELD.beat(now, claims.renew_held, claims.let_go)

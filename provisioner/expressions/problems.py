@@ -1,0 +1,52 @@
+"""Why an expression has no value, in words that quote none of the values it read. PURE."""
+
+from __future__ import annotations
+
+import re
+
+from provisioner.expressions.questions import Answer, Outcome
+
+MAX_WORDS = 300
+_CODES = re.compile(r"^([A-Z_]+: )+|( \[[A-Z_]+\])$|ERROR: <input>:")
+_NO_KEY = re.compile(r'(?:Key not found in map : "?|no such key: )(.*?)"?$')
+# How CEL's own words begin or what is in them, and what they mean. The words themselves quote keys and values.
+_MEANINGS = (
+    (re.compile(r"Index error|index out of", re.IGNORECASE), "a list is shorter than the expression expects"),
+    (
+        re.compile(r"No matching overload|no such overload", re.IGNORECASE),
+        "it combines values of types that do not fit",
+    ),
+    (re.compile(r"(divi\w+|modul\w+) by zero", re.IGNORECASE), "it divides by zero"),
+    (re.compile(r"budget", re.IGNORECASE), "it loops more often than the iteration budget of CEL allows"),
+    (re.compile(r"overflow|out of range", re.IGNORECASE), "a number is out of range"),
+    (re.compile(r"regular expression|regex", re.IGNORECASE), "it uses a regular expression that cannot be read"),
+    (re.compile(r"no_such_field|no such field|not found", re.IGNORECASE), "a field is not there"),
+    (
+        re.compile(r"conver|parse|cannot be|invalid|expected|unexpected", re.IGNORECASE),
+        "a value has another type or form",
+    ),
+)
+
+
+def problem_words(text: str, found: Answer) -> str:
+    """Why `text` has no value, in at most MAX_WORDS characters; "" where it has one.
+
+    The compiler's words quote the expression and are passed on. Those of an evaluation may quote what it read, so that
+    only their meaning is; a key is named where the expression itself names it.
+    """
+    match found.outcome:
+        case Outcome.NOT_COMPILED:
+            return _CODES.sub("", found.words.split("\n", maxsplit=1)[0]).strip()[:MAX_WORDS]
+        case Outcome.ENDED:
+            return found.words[:MAX_WORDS]
+        case Outcome.FAILED:
+            return _meaning(text, _CODES.sub("", found.words).strip())
+    return ""
+
+
+def _meaning(text: str, words: str) -> str:
+    if found := _NO_KEY.match(words):
+        key = found[1]
+        is_named = any(f"{before}{key}" in text for before in ("'", '"', ".")) and len(key) <= MAX_WORDS // 2
+        return f"the key {key} is not there" if key and is_named else "a key is not there"
+    return next((meaning for sign, meaning in _MEANINGS if sign.search(words)), "the evaluation failed")

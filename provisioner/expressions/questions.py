@@ -1,0 +1,78 @@
+"""What is asked of the evaluator, and what it answers. PURE: values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Library(StrEnum):
+    """The functions that an expression may use beyond CEL's own."""
+
+    NONE = "none"
+    RULES = "rules"  # what the API server offers to the rules of custom resources
+    RULE_TYPES = "rule-types"  # the same, to type-check against the fields of a schema
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The variables of an expression as (name, type), and its functions.
+
+    A type is written as "string", "dyn", "list<string>" or "map<string,int>"; "schema.M0" is a message of
+    `descriptors`, a serialized FileDescriptorProto whose imports are the well-known types.
+    """
+
+    variables: tuple[tuple[str, str], ...]
+    library: Library = Library.NONE
+    descriptors: bytes = b""
+
+    @staticmethod
+    def of(variables: Mapping[str, str], library: Library = Library.NONE, descriptors: bytes = b"") -> Language:
+        return Language(tuple(sorted(variables.items())), library, descriptors)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One expression: to be compiled and, with `data`, evaluated on these variables.
+
+    Values of `data` are plain ones: None, bool, int, float, str, bytes, datetime, timedelta, and lists and dicts of
+    these. Questions about the same data share one dict: it is then sent and read once.
+    """
+
+    language: Language
+    text: str
+    data: Mapping[str, Any] | None = None
+
+
+class Outcome(StrEnum):
+    COMPILED = "compiled"  # it was only to be compiled
+    VALUE = "value"
+    NOT_COMPILED = "not-compiled"
+    FAILED = "failed"  # CEL's own error, such as a key that is not there
+    ENDED = "ended"  # a limit on time, memory or size ended it
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one expression.
+
+    `value` is what it came to where that is a bool or a short string, else None; `type` is its CEL type in lower case:
+    of the expression where it was only compiled, else of the value. `words` says why there is no value; of FAILED they
+    are CEL's own and may quote the data. `program` is the serialized, checked expression where it was asked for.
+    """
+
+    outcome: Outcome
+    value: bool | str | None = None
+    type: str = ""
+    words: str = ""
+    program: bytes = b""
+
+    @property
+    def is_true(self) -> bool:
+        return self.outcome is Outcome.VALUE and self.value is True
+
+    @property
+    def is_bool(self) -> bool:
+        return self.outcome is Outcome.VALUE and isinstance(self.value, bool)

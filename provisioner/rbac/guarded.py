@@ -1,0 +1,229 @@
+"""What counts as power over Pratique, as data: which verbs on which resources, where, and under which names.
+
+A row is a means to get round an approval: to decide, to be somebody who may, to change who may, to forge what decisions
+are made of, or to destroy it. The rows follow what the API server asks, constrained impersonation (Kubernetes 1.36,
+KEP-5284) included. What reaches no further than namespaces that are not Pratique's is no such power: an operator may
+write roles, pods and Secrets in a namespace of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from provisioner.rbac.catalogue import (
+    ADMISSION,
+    ANY_WRITE,
+    APPS,
+    AUTHENTICATION,
+    BATCH,
+    CERTIFICATES,
+    CORE,
+    IMPERSONATE_AS,
+    RBAC,
+    ROLES,
+)
+
+OWN_GROUP = "core.rukpak.io"
+OWN_RESOURCES = ("bundledeployments", "bundledeploymentrequests", "bundledeploymentreviews")
+OWN_SUBRESOURCES = ("status", "finalizers")
+READING = frozenset({"get", "list", "watch"})
+# Whose accounts run the control plane: who can be one of these can be anybody.
+CONTROL_PLANE = "kube-system"
+
+
+class Means(StrEnum):
+    """How Pratique is got round; the order is that in which a sentence names them."""
+
+    EVERYTHING = "everything"
+    DECIDE = "decide"
+    BE_ANOTHER = "be another"
+    CHANGE_RIGHTS = "change rights"
+    FORGE = "forge"
+    DESTROY = "destroy"
+
+
+class Reach(StrEnum):
+    """At which places a grant of the row counts.
+
+    CLUSTER: for the whole cluster only, what it is about belongs to no namespace. OWN: there, or in a namespace of
+    Pratique or of the control plane. ACCOUNTS: there, or where an installer lives, for that account. HOMES: there, or
+    in the namespace of an installer.
+    """
+
+    CLUSTER = "cluster"
+    OWN = "own"
+    ACCOUNTS = "accounts"
+    HOMES = "homes"
+
+
+class Named(StrEnum):
+    """Which names count where a rule is limited to names."""
+
+    ALL = "all"
+    OWN = "own"
+    NAMESPACE = "namespace"
+    API = "api"
+    SIGNER = "signer"
+    ROLE = "role"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """One row. `words` say what its holder can do; `{place}` is where Pratique lives. A verb that ends with `:` stands
+    for all that begin with it."""
+
+    means: Means
+    words: str
+    verbs: tuple[str, ...]
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    reach: Reach = Reach.CLUSTER
+    named: Named = Named.ALL
+
+
+_WORKLOADS = ("deployments", "daemonsets", "statefulsets", "replicasets")
+_JOBS = ("jobs", "cronjobs")
+_INTO_PODS = ("pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "services/proxy")
+_CHANGE = ("create", "update", "patch")
+_REMOVE = ("delete", "deletecollection")
+_ANY_ACCESS = ("get", *ANY_WRITE)
+_RUN = "run programs in the namespace {place} as its accounts"
+_ENTER = "get into the pods of the namespace {place}"
+_STOP = "stop what runs in the namespace {place}"
+_SETUP = "change Secrets, services and settings in the namespace {place}"
+_IMPERSONATE = "act as other users or groups (impersonate)"
+_RIGHTS = "change who may do what (roles and bindings)"
+_API = "replace or delete the API of Pratique (definitions, API services)"
+
+GUARDED: tuple[Guarded, ...] = (
+    Guarded(Means.BE_ANOTHER, _IMPERSONATE, ("impersonate",), (CORE,), ("users", "groups")),
+    Guarded(
+        Means.BE_ANOTHER,
+        _IMPERSONATE,
+        ("impersonate", IMPERSONATE_AS),
+        (AUTHENTICATION,),
+        ("users", "groups", "uids", "userextras", "nodes"),
+    ),
+    Guarded(
+        Means.BE_ANOTHER,
+        "act as accounts of Pratique or as installers (impersonate)",
+        ("impersonate", IMPERSONATE_AS),
+        (CORE, AUTHENTICATION),
+        ("serviceaccounts",),
+        Reach.ACCOUNTS,
+    ),
+    Guarded(
+        Means.BE_ANOTHER,
+        "get tokens of accounts of Pratique or of installers",
+        ("create",),
+        (CORE,),
+        ("serviceaccounts/token",),
+        Reach.ACCOUNTS,
+    ),
+    Guarded(
+        Means.BE_ANOTHER,
+        "read the Secrets in the namespace {place}",
+        tuple(sorted(READING)),
+        (CORE,),
+        ("secrets",),
+        Reach.OWN,
+    ),
+    Guarded(
+        Means.BE_ANOTHER,
+        _RUN,
+        _CHANGE,
+        (CORE,),
+        ("pods", "pods/ephemeralcontainers", "podtemplates", "replicationcontrollers"),
+        Reach.OWN,
+    ),
+    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (APPS,), (*_WORKLOADS, "controllerrevisions"), Reach.OWN),
+    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (BATCH,), _JOBS, Reach.OWN),
+    Guarded(Means.BE_ANOTHER, _ENTER, _ANY_ACCESS, (CORE,), _INTO_PODS, Reach.OWN),
+    Guarded(Means.BE_ANOTHER, "run commands in any pod through its node", _ANY_ACCESS, (CORE,), ("nodes/proxy",)),
+    Guarded(
+        Means.BE_ANOTHER,
+        "have certificates signed for any user",
+        ("approve", "sign"),
+        (CERTIFICATES,),
+        ("signers",),
+        named=Named.SIGNER,
+    ),
+    Guarded(
+        Means.CHANGE_RIGHTS,
+        _RIGHTS,
+        ANY_WRITE,
+        (RBAC,),
+        ("clusterroles", "clusterrolebindings"),
+        named=Named.OWN,
+    ),
+    Guarded(Means.CHANGE_RIGHTS, _RIGHTS, ANY_WRITE, (RBAC,), ("roles", "rolebindings"), Reach.OWN, Named.OWN),
+    Guarded(
+        Means.CHANGE_RIGHTS,
+        "give rights that it does not hold (bind)",
+        ("bind",),
+        (RBAC,),
+        ROLES,
+        Reach.HOMES,
+        Named.ROLE,
+    ),
+    Guarded(
+        Means.CHANGE_RIGHTS,
+        "put rights into roles that it does not hold (escalate)",
+        ("escalate",),
+        (RBAC,),
+        ROLES,
+        Reach.HOMES,
+    ),
+    Guarded(
+        Means.FORGE,
+        "alter or refuse every object on its way into the cluster (admission)",
+        ANY_WRITE,
+        (ADMISSION,),
+        (
+            "mutatingwebhookconfigurations",
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+            "validatingwebhookconfigurations",
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+        ),
+    ),
+    Guarded(
+        Means.FORGE,
+        _API,
+        ANY_WRITE,
+        ("apiextensions.k8s.io",),
+        ("customresourcedefinitions", "customresourcedefinitions/status"),
+        named=Named.API,
+    ),
+    Guarded(
+        Means.FORGE,
+        _API,
+        ANY_WRITE,
+        ("apiregistration.k8s.io",),
+        ("apiservices", "apiservices/status"),
+        named=Named.API,
+    ),
+    Guarded(
+        Means.FORGE,
+        "change the labels that protect the namespace {place}, or delete it",
+        ("update", "patch", *_REMOVE),
+        (CORE,),
+        ("namespaces", "namespaces/finalize"),
+        Reach.OWN,
+        Named.NAMESPACE,
+    ),
+    Guarded(Means.FORGE, _SETUP, ANY_WRITE, (CORE,), ("secrets", "services", "services/status"), Reach.OWN),
+    Guarded(
+        Means.FORGE, _SETUP, ANY_WRITE, (CORE,), ("configmaps", "serviceaccounts", "persistentvolumeclaims"), Reach.OWN
+    ),
+    Guarded(Means.FORGE, _SETUP, ANY_WRITE, (CORE,), ("endpoints", "pods/status"), Reach.OWN),
+    Guarded(Means.FORGE, _SETUP, ANY_WRITE, ("discovery.k8s.io",), ("endpointslices",), Reach.OWN),
+    Guarded(Means.FORGE, _SETUP, ANY_WRITE, ("networking.k8s.io",), ("ingresses", "networkpolicies"), Reach.OWN),
+    Guarded(Means.DESTROY, _STOP, _REMOVE, (CORE,), ("pods", "replicationcontrollers"), Reach.OWN),
+    Guarded(Means.DESTROY, _STOP, ("create",), (CORE,), ("pods/eviction",), Reach.OWN),
+    Guarded(Means.DESTROY, _STOP, _REMOVE, (APPS,), _WORKLOADS, Reach.OWN),
+    Guarded(Means.DESTROY, _STOP, ("update", "patch"), (APPS,), tuple(f"{it}/scale" for it in _WORKLOADS), Reach.OWN),
+)
+STRONG_NAMES = frozenset({"admin", "cluster-admin", "edit"})

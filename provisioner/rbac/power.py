@@ -1,0 +1,236 @@
+"""Whether rights are power over Pratique: judged of what somebody really holds, by name, wildcard or aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from provisioner.errors import InvalidManifest
+from provisioner.rbac.catalogue import IMPERSONATE_ON
+from provisioner.rbac.effective import CLUSTER, Grant, RbacObjects, role_rules
+from provisioner.rbac.guarded import (
+    CONTROL_PLANE,
+    GUARDED,
+    OWN_GROUP,
+    OWN_RESOURCES,
+    OWN_SUBRESOURCES,
+    READING,
+    STRONG_NAMES,
+    Guarded,
+    Means,
+    Named,
+    Reach,
+)
+from provisioner.rbac.policy import ANY, PolicyRule
+from provisioner.rbac.resources import BUILT_IN_RESOURCES
+from provisioner.values import JsonObject
+
+OWN_NAME = "pratique"
+MAX_NAMES = 3
+_ORDER = tuple(Means)
+_DECISIONS = frozenset({"approve", "override", "break-glass", "decide", "submit-review-for"})
+_NO_NAME = frozenset({"create", "deletecollection"})
+_SUPPLIED_BY_KUBERNETES = "system:"
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What of a cluster is Pratique's: the namespace it runs in, and the installers, each (namespace, name).
+
+    An installer is a ServiceAccount by which bundles are applied. Who can be one applies without a review.
+    """
+
+    namespace: str
+    installers: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def places(self) -> frozenset[str]:
+        """The namespaces whose accounts can get round every approval."""
+        return frozenset({self.namespace, CONTROL_PLANE})
+
+    @property
+    def homes(self) -> frozenset[str]:
+        return frozenset(namespace for namespace, _ in self.installers)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """A means to get round Pratique; `words` complete "can …"."""
+
+    means: Means
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """Where a rule counts, and what else is known: `seen` are the roles whose binding is being judged."""
+
+    scope: str
+    ours: Ours
+    known: RbacObjects
+    seen: frozenset[tuple[str, str]] = frozenset()
+
+
+def powers(
+    held: Iterable[tuple[PolicyRule, str]], ours: Ours, known: RbacObjects | Iterable[JsonObject] = ()
+) -> list[Power]:
+    """The powers over Pratique in rules, each with its scope ("" is the whole cluster); the worst means first.
+
+    `known` are all roles, so that a right to bind a role by name is judged by what that role grants.
+    """
+    objects = RbacObjects.of(known)
+    found = {power for rule, scope in held for power in _of_rule(rule, _At(scope, ours, objects))}
+    return sorted(found, key=lambda it: (_ORDER.index(it.means), it.words))
+
+
+def powers_of(grants: Iterable[Grant], ours: Ours, known: RbacObjects | Iterable[JsonObject] = ()) -> list[Power]:
+    """`powers` of grants."""
+    return powers(((grant.rule, grant.scope) for grant in grants), ours, known)
+
+
+def _of_rule(rule: PolicyRule, at: _At) -> Iterator[Power]:
+    if not rule.verbs or not rule.api_groups or not rule.resources:
+        return
+    if _is_everything(rule, at.scope):
+        yield Power(Means.EVERYTHING, "do everything in the cluster")
+    yield from _over_own_objects(rule, at.scope)
+    if any(verb.startswith(IMPERSONATE_ON) for verb in rule.verbs):
+        yield Power(Means.BE_ANOTHER, "do something as somebody else (impersonate-on)")
+    for row in GUARDED:
+        if _matches(rule, row, at):
+            yield Power(row.means, _words(row, rule, at))
+
+
+def _is_everything(rule: PolicyRule, scope: str) -> bool:
+    return (
+        scope == CLUSTER
+        and all(ANY in one for one in (rule.verbs, rule.api_groups, rule.resources))
+        and not (rule.resource_names)
+    )
+
+
+def _words(row: Guarded, rule: PolicyRule, at: _At) -> str:
+    is_home = at.scope != CLUSTER and at.scope not in at.ours.places
+    words = row.words.replace("{place}", at.scope if at.scope in at.ours.places else at.ours.namespace)
+    if is_home:
+        words = f"{words} in the namespace {at.scope}, where an installer lives"
+    names = sorted(rule.resource_names)
+    if not names:
+        return words
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"{words}, limited to {', '.join(names[:MAX_NAMES])}{more}"
+
+
+def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[Power]:
+    """Any verb but reading, on our API group: whatever our objects' verbs are called later, they count."""
+    verbs = set(rule.verbs) - READING
+    if scope != CLUSTER or not verbs or not _is_of_own_group(rule):
+        return
+    if ANY in verbs or verbs & _DECISIONS or ("create" in verbs and _has_reviews(rule)):
+        yield Power(Means.DECIDE, "approve and decide requests")
+    if ANY in verbs or verbs - _DECISIONS:
+        yield Power(Means.FORGE, "write the objects of Pratique (deployments, requests, reviews or their status)")
+
+
+def _is_of_own_group(rule: PolicyRule) -> bool:
+    if OWN_GROUP in rule.api_groups:
+        return True
+    return ANY in rule.api_groups and any(_is_own_resource(one) for one in rule.resources)
+
+
+def _is_own_resource(resource: str) -> bool:
+    name, _, subresource = resource.partition("/")
+    return name in OWN_RESOURCES or resource == ANY or (name == ANY and subresource in OWN_SUBRESOURCES)
+
+
+def _has_reviews(rule: PolicyRule) -> bool:
+    return bool({ANY, "bundledeploymentreviews"} & set(rule.resources))
+
+
+def _matches(rule: PolicyRule, row: Guarded, at: _At) -> bool:
+    if ANY not in rule.api_groups and not set(row.groups) & set(rule.api_groups):
+        return False
+    resources = [one for one in row.resources if _has_resource(rule, one)]
+    verbs = _verbs(rule, row)
+    if not resources or not verbs or not _reaches(row.reach, at):
+        return False
+    if not rule.resource_names:
+        return True
+    carries_a_name = bool(verbs - _NO_NAME) or any("/" in one for one in resources)
+    return carries_a_name and any(_counts(name, row, at) for name in rule.resource_names)
+
+
+def _has_resource(rule: PolicyRule, wanted: str) -> bool:
+    if ANY in rule.resources or wanted in rule.resources:
+        return True
+    _, slash, subresource = wanted.partition("/")
+    if slash:
+        return f"{ANY}/{subresource}" in rule.resources
+    # The key of an extra is its subresource: userextras/scopes, or any key by userextras/* or */scopes.
+    return wanted == "userextras" and any(one.startswith(("userextras/", f"{ANY}/")) for one in rule.resources)
+
+
+def _verbs(rule: PolicyRule, row: Guarded) -> set[str]:
+    """The verbs of the rule that the row is about; all of the row for `*`."""
+    if ANY in rule.verbs:
+        return set(row.verbs)
+    prefixes = tuple(verb for verb in row.verbs if verb.endswith(":"))
+    return {verb for verb in rule.verbs if verb in row.verbs or verb.startswith(prefixes)}
+
+
+def _reaches(reach: Reach, at: _At) -> bool:
+    if at.scope == CLUSTER:
+        return True
+    if reach is Reach.CLUSTER:
+        return False
+    has_installers = at.scope in at.ours.homes and reach in (Reach.ACCOUNTS, Reach.HOMES)
+    return at.scope in at.ours.places or has_installers
+
+
+def _counts(name: str, row: Guarded, at: _At) -> bool:
+    if row.reach is Reach.ACCOUNTS and at.scope not in (CLUSTER, *at.ours.places):
+        return (at.scope, name) in at.ours.installers
+    if row.named is Named.ROLE:
+        return _is_strong_role(name, at)
+    return _NAMES[row.named](name, at.ours)
+
+
+def _is_strong_role(name: str, at: _At) -> bool:
+    """Whether a role of this name gives power over Pratique where it is bound; one that nobody knows by its name."""
+    roles = [(key, role) for key, role in at.known.roles.items() if key[1] == name and key not in at.seen]
+    if not roles:
+        return _is_own_name(name, at.ours)
+    for key, role in roles:
+        inside = _At(at.scope, at.ours, at.known, at.seen | {key})
+        try:
+            rules = role_rules(at.known, role)
+        except InvalidManifest:
+            return True
+        if any(True for rule in rules for _ in _of_rule(rule, inside)):
+            return True
+    return False
+
+
+def is_strong_name(name: str) -> bool:
+    """Whether a ClusterRole of this name is one of Pratique's, or one by which Kubernetes gives away everything."""
+    is_own = name == OWN_NAME or name.startswith((f"{OWN_NAME}-", f"{OWN_NAME}.", f"{OWN_NAME}:"))
+    return is_own or name in STRONG_NAMES
+
+
+def _is_own_name(name: str, _: Ours) -> bool:
+    return is_strong_name(name) or name.startswith(_SUPPLIED_BY_KUBERNETES)
+
+
+def _is_guarded_api(name: str, _: Ours) -> bool:
+    """`plural.group` of a definition or `version.group` of an API service: ours, or of Kubernetes itself."""
+    group = name.partition(".")[2]
+    return group == OWN_GROUP or group in BUILT_IN_RESOURCES
+
+
+_NAMES: Mapping[Named, Callable[[str, Ours], bool]] = {
+    Named.ALL: lambda _name, _ours: True,
+    Named.OWN: _is_own_name,
+    Named.NAMESPACE: lambda name, ours: name in ours.places,
+    Named.API: _is_guarded_api,
+    Named.SIGNER: lambda name, _ours: name.startswith("kubernetes.io/"),
+}

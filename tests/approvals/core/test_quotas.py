@@ -1,0 +1,236 @@
+"""Quotas of open requests hold whichever way a request is made, and nothing that is asked for is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from approvals import services, tasks
+from approvals.errors import TooMany
+from approvals.ledger import pivots, quotas
+from approvals.lifecycle import OPEN
+from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request
+from approvals.steps import conditions
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World
+from tests.approvals.core.test_databases import database_url, manage
+
+__all__ = ["database_url"]
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def few(settings: Settings) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS": 4, "MAX_OPEN_REQUESTS_OF_ONE": 2}
+
+
+def wish(here: World, name: str, by: User | None = None) -> BundleDeployment:
+    """What kubectl does, and the watch sees; `by` is known where a door of ours wrote it."""
+    return world.wish(here.cluster, world.seen(name, world.spec()), by)
+
+
+def open_ones() -> list[str]:
+    return sorted(Request.objects.filter(state__in=OPEN).values_list("deployment__name", flat=True))
+
+
+def settle(name: str) -> None:
+    Request.objects.filter(deployment__name=name, state__in=OPEN).update(state="withdrawn")
+
+
+def sweep() -> None:
+    for pk in quotas.waiting().values_list("pk", flat=True):
+        pivots.take_up(pk)
+
+
+def test_S25_what_kubectl_asks_for_beyond_the_quota_waits_and_is_taken_up_in_order(here: World) -> None:
+    for number in range(1, 6):
+        wish(here, f"d{number}")
+    assert open_ones() == ["d1", "d2"]
+    sweep()
+    assert open_ones() == ["d1", "d2"]
+    settle("d1")
+    sweep()
+    assert open_ones() == ["d2", "d3"]
+    settle("d2")
+    settle("d3")
+    sweep()
+    assert open_ones() == ["d4", "d5"]
+    assert not quotas.waiting().exists()
+    assert AuditEntry.objects.filter(verb="request.waits").count() == 3
+
+
+def test_S25_the_sweep_takes_up_what_waits(here: World) -> None:
+    for number in range(1, 4):
+        wish(here, f"d{number}")
+    settle("d1")
+    tasks.sweep()
+    assert open_ones() == ["d2", "d3"]
+
+
+def test_S25_a_condition_says_who_holds_how_many_and_what_to_do(here: World) -> None:
+    for number in range(1, 4):
+        waits = wish(here, f"d{number}", here.rita)
+    words = BundleDeployment.objects.get(name="d3").waiting_words
+    assert "rita has 2 open requests on cluster prod, and 2 is the limit of one requester" in words
+    assert "withdraw some" in words
+    assert "by itself" in words
+    shown = {one.type: one for one in conditions.of_deployment(waits, None, words, "")}
+    assert (shown["UpToDate"].is_true, shown["UpToDate"].reason) == (False, "QuotaExceeded")
+
+
+def test_S25_one_requester_does_not_use_up_the_quota_of_others(here: World) -> None:
+    for number in range(10):
+        wish(here, f"u{number}")
+    wish(here, "ritas", here.rita)
+    wish(here, "berts", here.bert)
+    assert open_ones() == ["berts", "ritas", "u0", "u1"]
+    wish(here, "adas", here.ada)
+    assert (
+        "cluster prod has 4 open requests, and 4 is the limit"
+        in BundleDeployment.objects.get(name="adas").waiting_words
+    )
+
+
+def test_S25_who_waits_for_nothing_but_room_is_not_held_up_by_who_has_too_many(here: World) -> None:
+    for number in range(4):
+        wish(here, f"r{number}", here.rita)
+    for number in range(3):
+        wish(here, f"b{number}", here.bert)
+    settle("b0")
+    sweep()
+    assert open_ones() == ["b1", "b2", "r0", "r1"]
+
+
+def test_S25_a_newer_wish_takes_the_place_of_the_older_one_also_when_the_quota_is_used_up(here: World) -> None:
+    first = wish(here, "d1", here.rita)
+    wish(here, "d2", here.rita)
+    world.wish(here.cluster, world.seen("d1", world.spec("2"), uid=first.uid, generation=2), here.rita)
+    assert open_ones() == ["d1", "d2"]
+    assert Request.objects.filter(state="superseded").count() == 1
+
+
+def test_S25_what_waits_is_the_last_that_was_wished_for(here: World) -> None:
+    for name in ("d1", "d2"):
+        wish(here, name)
+    late = wish(here, "d3")
+    world.wish(here.cluster, world.seen("d3", world.spec("9"), uid=late.uid, generation=2))
+    settle("d1")
+    sweep()
+    assert Request.objects.get(deployment=late).spec == world.spec("9")
+
+
+def test_S25_what_is_gone_waits_no_more(here: World) -> None:
+    for number in range(1, 4):
+        late = wish(here, f"d{number}")
+    pivots.forget(cluster=here.cluster, uid=late.uid)
+    settle("d1")
+    sweep()
+    assert open_ones() == ["d2"]
+
+
+def annotated(deployment: BundleDeployment, **annotations: str) -> dict[str, Any]:
+    named = {f"core.rukpak.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    return world.seen(deployment.name, world.spec(), uid=deployment.uid, annotations=named)
+
+
+def test_S25_asking_again_by_an_annotation_waits_as_well_and_stays_who_asked(here: World) -> None:
+    asked = wish(here, "d0")
+    settle("d0")
+    for number in range(1, 3):
+        wish(here, f"d{number}", here.rita)
+    pivots.see(cluster=here.cluster, obj=annotated(asked, ask_again="1"), writer=None, asker=world.writer(here.rita))
+    # Nobody can tell who wrote the spec, so it counts as unknown, of whom there is none.
+    assert open_ones() == ["d0", "d1", "d2"]
+    settle("d0")
+    wish(here, "u1")
+    wish(here, "u2")
+    pivots.see(cluster=here.cluster, obj=annotated(asked, ask_again="2"), writer=None, asker=world.writer(here.rita))
+    world.wish(here.cluster, annotated(asked, ask_again="2"))
+    assert "d0" not in open_ones()
+    settle("u1")
+    sweep()
+    made = Request.objects.filter(deployment=asked, state__in=OPEN).get()
+    assert [person["username"] for person in made.requesters] == ["rita"]
+
+
+def test_S25_a_deletion_waits_and_nothing_is_deleted_meanwhile(here: World) -> None:
+    doomed = wish(here, "d0")
+    settle("d0")
+    InventoryItem.objects.create(deployment=doomed, version="v1", kind="ConfigMap", name="c", nonce="n")
+    for number in range(1, 3):
+        wish(here, f"d{number}")
+    obj = world.seen("d0", world.spec(), uid=doomed.uid, generation=2, deletionTimestamp="2026-01-01T00:00:00Z")
+    world.wish(here.cluster, obj)
+    world.wish(here.cluster, obj)
+    assert open_ones() == ["d1", "d2"]
+    settle("d1")
+    sweep()
+    assert Request.objects.filter(deployment=doomed, state__in=OPEN).get().purpose == "delete"
+
+
+def test_S25_asking_once_more_for_what_was_left_out_waits_and_keeps_its_requesters(here: World) -> None:
+    asked = wish(here, "d0", here.rita)
+    settle("d0")
+    for number in range(1, 3):
+        wish(here, f"d{number}", here.rita)
+    assert pivots.ask_once_more(of=asked.requests.get()) is None
+    assert "rita has 2 open" in BundleDeployment.objects.get(name="d0").waiting_words
+    settle("d1")
+    sweep()
+    made = Request.objects.filter(deployment=asked, state__in=OPEN).get()
+    assert ([person["username"] for person in made.requesters], made.is_requester_known) == (["rita"], True)
+
+
+def test_S25_our_own_doors_refuse_before_they_write(here: World) -> None:
+    made = {}
+    for name in ("d1", "d2", "d3"):
+        here.kubernetes.objects[name] = obj = world.seen(name, world.spec())
+        made[name] = world.wish(here.cluster, obj, here.rita)
+        if name == "d1":
+            settle("d1")
+    new = {"by": here.rita, "cluster": here.cluster, "spec": world.spec(), "labels": {}, "via": "browser"}
+    before = {name: dict(obj) for name, obj in here.kubernetes.objects.items()}
+    with pytest.raises(TooMany, match="rita has 2 open requests"):
+        services.create_deployment(name="new", **new)
+    with pytest.raises(TooMany):
+        services.ask_again(by=here.rita, deployment=made["d1"], via="browser")
+    with pytest.raises(TooMany):
+        services.change_deployment(
+            by=here.rita, deployment=made["d1"], spec=world.spec("2"), generation=1, via="browser"
+        )
+    assert here.kubernetes.objects == before
+    services.change_deployment(by=here.rita, deployment=made["d2"], spec=world.spec("2"), generation=1, via="browser")
+    assert open_ones() == ["d2", "d3"]
+
+
+AT_ONCE = """
+from concurrent.futures import ThreadPoolExecutor
+from django.conf import settings
+from django.db import connections
+from django.utils import timezone
+from approvals.ledger import pivots, quotas
+from approvals.models import Cluster, Request
+settings.PRATIQUE["MAX_OPEN_REQUESTS_OF_ONE"] = 2
+cluster = Cluster.objects.create(name="c", uid="u", created_at=timezone.now())
+def see(number):
+    meta = {"name": f"d{number}", "uid": f"d{number}", "generation": 1, "resourceVersion": "1"}
+    spec = {"installNamespace": "n", "serviceAccountName": "s", "sources": []}
+    try:
+        pivots.see(cluster=cluster, obj={"metadata": meta, "spec": spec}, writer=None)
+    finally:
+        connections.close_all()
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(see, range(24)))
+print("made", Request.objects.count(), "waiting", quotas.waiting().count())
+"""
+
+
+@pytest.mark.thorough
+def test_S25_many_at_once_do_not_slip_past_the_quota(database_url: str, tmp_path: Path) -> None:
+    manage(database_url, "migrate")
+    assert "made 2 waiting 22" in manage(database_url, "shell", "-c", AT_ONCE)

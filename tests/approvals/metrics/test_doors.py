@@ -1,0 +1,135 @@
+"""Who may read the metrics: whoever has the token, or reaches the address that only the operator's network does."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from approvals.metrics.listener import PATIENCE_SECONDS, Listener, serve
+from approvals.project import configuration
+from tests.approvals.metrics.conftest import TOKEN, Scrape, key
+from tests.services.process import free_port
+
+
+def test_metrics_are_read_with_the_token(db: None, token: str) -> None:
+    answer = Client().get("/metrics", headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, answer["Content-Type"].partition(";")[0]) == (200, "text/plain")
+    assert "pratique_requests" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("Bearer", id="no token"),
+        pytest.param("Bearer ", id="an empty one"),
+        pytest.param("Bearer wrong-token-0123456789-0123456789", id="a wrong one"),
+        pytest.param(f"Bearer {TOKEN}x", id="more than it"),
+        pytest.param(f"Bearer {TOKEN[:-1]}", id="less than it"),
+        pytest.param(f"Basic {TOKEN}", id="another scheme"),
+        pytest.param("Bearer \udce4\xff", id="no ASCII"),
+    ],
+)
+@pytest.mark.parametrize("is_set", [True, False])
+def test_S29_without_the_token_there_is_no_such_page(
+    authorization: str, is_set: bool, db: None, settings: Any, token: str
+) -> None:
+    if not is_set:
+        settings.PRATIQUE = {**settings.PRATIQUE, "METRICS_TOKEN": ""}
+    for method in ("GET", "POST", "HEAD", "INVENTED"):
+        browser = Client(enforce_csrf_checks=True)
+        refused = browser.generic(method, "/metrics", HTTP_AUTHORIZATION=authorization)
+        nowhere = browser.generic(method, "/nothing", HTTP_AUTHORIZATION=authorization)
+        assert (refused.status_code, nowhere.status_code) == (404, 404)
+        assert refused.headers.keys() == nowhere.headers.keys()
+        assert without_ids(refused.content) == without_ids(nowhere.content)
+
+
+def without_ids(content: bytes) -> str:
+    """The page without what is another one in every answer: the id, the proof of the form, the address asked for."""
+    return re.sub(r'<code>[^<]*</code>|value="[^"]*"', "", content.decode())
+
+
+def test_a_refused_token_is_counted(db: None, token: str, scrape: Scrape) -> None:
+    name = key("pratique_refused_sign_ins_total", door="metrics_token")
+    before = scrape()[name]
+    Client().get("/metrics", headers={"Authorization": "Bearer wrong-token-0123456789-0123456789"})
+    assert scrape()[name] == before + 1
+
+
+@pytest.mark.parametrize("text", ["short", "x" * 31, "with a blank in it, but long enough for a token", "ä" * 40])
+def test_a_token_that_somebody_may_guess_is_refused_without_being_quoted(text: str) -> None:
+    with pytest.raises(ValueError, match="PRATIQUE_METRICS_TOKEN") as refused:
+        configuration.read({"PRATIQUE_METRICS_TOKEN": text})
+    assert text not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["9090", ":9090", "host:", "host:0", "host:65536", "host:port"])
+def test_an_address_that_cannot_be_listened_on_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="PRATIQUE_METRICS_ADDRESS"):
+        configuration.read({"PRATIQUE_METRICS_ADDRESS": text})
+
+
+@pytest.fixture
+def listening(transactional_db: None, settings: Any) -> Iterator[int]:
+    port = free_port()
+    settings.PRATIQUE = {**settings.PRATIQUE, "METRICS_ADDRESS": ("127.0.0.1", port)}
+    server = serve("worker")
+    assert isinstance(server, Listener)
+    yield port
+    server.shutdown()
+    server.server_close()
+
+
+def get(port: int, path: str, **headers: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def test_a_worker_tells_of_itself_on_its_own_address(listening: int) -> None:
+    status, body = get(listening, "/metrics")
+    assert (status, "pratique_steps_total" in body, "pratique_requests{" in body) == (200, True, False)
+    assert get(listening, "/")[0] == 404
+
+
+def test_the_address_asks_for_the_token_where_there_is_one(listening: int, token: str) -> None:
+    assert get(listening, "/metrics")[0] == 404
+    assert get(listening, "/metrics", Authorization=f"Bearer {token}")[0] == 200
+
+
+def test_S29_slow_clients_neither_stop_the_listener_nor_stay(listening: int) -> None:
+    slow = [socket.create_connection(("127.0.0.1", listening)) for _ in range(12)]
+    try:
+        for one in slow:
+            one.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+        deadline = time.monotonic() + PATIENCE_SECONDS + 5
+        while True:
+            try:
+                status, _ = get(listening, "/metrics")
+                break
+            except (OSError, http.client.HTTPException):
+                assert time.monotonic() < deadline, "slow clients hold the listener"
+                for one in slow:  # a byte now and then
+                    try:
+                        one.sendall(b"x")
+                    except OSError:
+                        continue
+                time.sleep(0.2)
+        assert status == 200
+    finally:
+        for one in slow:
+            one.close()
+
+
+def test_a_port_that_is_taken_is_told_and_stops_nothing(listening: int, caplog: pytest.LogCaptureFixture) -> None:
+    assert serve("watch") is None
+    assert [one.message for one in caplog.records if one.levelname == "ERROR"] == ["cannot serve metrics"]

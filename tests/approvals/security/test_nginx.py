@@ -1,0 +1,105 @@
+"""The shipped nginx configuration before the shipped gunicorn: slow clients, floods and made-up addresses."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.approvals.security.test_slow_clients import HALVES, HEAD, holding
+from tests.services.nginx import Nginx
+from tests.services.site import Site, status_of
+
+pytestmark = pytest.mark.thorough
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Site]:
+    running = Site(tmp_path_factory.mktemp("site"), redis, PRATIQUE_TRUSTED_PROXIES="127.0.0.1/32")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def nginx(site: Site) -> Iterator[Nginx]:
+    # One a test: what one test used up of its limits does not count in the next.
+    running = Nginx(site.port)
+    yield running
+    running.stop()
+
+
+def get(port: int, path: str, *, source: str = "127.0.0.1", **headers: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10, source_address=(source, 0))
+    connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status
+
+
+@pytest.mark.parametrize("said", HALVES.values(), ids=HALVES)
+def test_S29_slow_clients_of_nginx_stop_nobody(nginx: Nginx, site: Site, said: bytes) -> None:
+    with holding(nginx.port, 300, said):
+        begin = time.monotonic()
+        assert get(nginx.port, "/sign-in", source="127.0.0.2") == 200
+        assert (site.page(), site.probe("/healthz")) == (200, 200)
+        assert time.monotonic() - begin < 8
+
+
+def test_S29_a_drip_that_never_ends_does_not_reach_the_service(nginx: Nginx, site: Site) -> None:
+    length = 30
+    with holding(nginx.port, 50, HEAD + b"Content-Length: %d\r\n\r\n" % length) as held:
+        for _ in range(6):
+            time.sleep(0.3)
+            for sock in held:
+                sock.sendall(b"x")
+            assert site.page("/healthz") == 200
+
+
+def test_S29_one_address_has_so_many_connections_at_nginx(nginx: Nginx) -> None:
+    with holding(nginx.port, 70, b"POST /theme HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n"):
+        time.sleep(0.5)
+        assert get(nginx.port, "/healthz") == 429
+        assert get(nginx.port, "/healthz", source="127.0.0.2") == 200
+
+
+def test_S29_a_flood_of_sign_ins_is_stopped_before_the_service(nginx: Nginx) -> None:
+    found = Counter(get(nginx.port, "/sign-in") for _ in range(60))
+    assert found[429] > 20
+    assert found[200] + found[429] == 60
+    assert get(nginx.port, "/sign-in", source="127.0.0.2") == 200
+
+
+def test_S29_an_address_that_the_client_made_up_is_overwritten(nginx: Nginx, site: Site) -> None:
+    made_up = {"X_Forwarded_For": "203.0.113.66", "X_Real_IP": "203.0.113.67", "Forwarded": "for=203.0.113.68"}
+    assert get(nginx.port, "/sign-in?mark=proxy", source="127.0.0.9", **made_up) == 200
+    time.sleep(0.5)
+    log = site.server.log.read_text()
+    assert "203.0.113" not in log
+    assert '"client": "127.0.0.9"' in log
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 40_000 + b"\r\n\r\n", b"400"),
+        (b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"414"),
+        (HEAD + b"Content-Length: 5000000\r\n\r\n", b"413"),
+    ],
+    ids=["head", "line", "body"],
+)
+def test_S29_what_is_too_long_is_refused_by_nginx(nginx: Nginx, head: bytes, status: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", nginx.port), timeout=5) as sock:
+        sock.sendall(head)
+        assert sock.recv(100).startswith(b"HTTP/1.1 " + status)
+
+
+def test_a_form_and_a_page_go_through(nginx: Nginx) -> None:
+    assert status_of(nginx.port, "/sign-in") == 200
+    connection = http.client.HTTPConnection("127.0.0.1", nginx.port, timeout=10)
+    connection.request("POST", "/sign-in", body=b"a=" + b"x" * 200_000, headers={"Content-Type": "text/plain"})
+    assert connection.getresponse().status == 403

@@ -1,0 +1,153 @@
+"""Channels that do not show the report: one limit holds in all of them, and the answer is a link to the page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from approvals import services
+from approvals.chat import inbox
+from approvals.errors import TooSerious
+from approvals.models import ChatDelivery, Report, Request, Review
+from approvals.project import configuration
+from tests.approvals.chat.conftest import asked, configured, listener, robot
+from tests.approvals.chat.senders import decision_body, post_webhook, webhook_headers
+from tests.approvals.core.conftest import World
+
+__all__ = ["asked", "configured", "listener", "robot"]
+
+UNSEEN = [channel for channel in Review.Channel if not channel.shows_report]
+SEEN = [Review.Channel.BROWSER, Review.Channel.REST]
+
+
+def decide(request: Request, by: User, channel: str, decision: str = "Approve") -> Review:
+    return services.review(
+        by=by,
+        request_id=request.pk,
+        decision=decision,
+        subject_digest=request.subject_digest,
+        reason="",
+        channel=channel,
+    )
+
+
+def limit(settings: Settings, severity: str) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_SEVERITY": severity}
+
+
+def test_S32_every_channel_says_whether_it_shows_the_report() -> None:
+    assert {channel.value: channel.shows_report for channel in Review.Channel} == {
+        "browser": True,
+        "rest": True,
+        "chat": False,
+        "webhook": False,
+        "kubectl": False,
+        "policy": True,
+    }
+
+
+@pytest.mark.parametrize("worst", ["dangerous", "unknown", "breaking", "critical"])
+def test_S32_the_generic_webhook_approves_nothing_serious_and_answers_with_the_page(
+    asked: Request, robot: User, worst: str
+) -> None:
+    Report.objects.update(worst=worst)
+    body = decision_body(asked)
+    assert post_webhook(body, webhook_headers(body)).status_code == 202
+    row = ChatDelivery.objects.get()
+    inbox.act(row.pk)
+    row.refresh_from_db()
+    assert f"open https://pratique.example/requests/{asked.uid}" in row.words
+    assert not Review.objects.exists()
+    body = decision_body(asked, decision="Deny")
+    assert json.loads(post_webhook(body, webhook_headers(body, key="msg_2")).content)["duplicate"] is False
+    inbox.act(ChatDelivery.objects.get(key="msg_2").pk)
+    assert Review.objects.get().decision == "Deny"
+
+
+@pytest.mark.parametrize("channel", UNSEEN)
+def test_S32_the_limit_holds_in_the_service_for_every_channel(
+    here: World, asked: Request, channel: Review.Channel
+) -> None:
+    Report.objects.update(worst="critical")
+    with pytest.raises(TooSerious, match="its worst new finding is critical") as refused:
+        decide(asked, here.ada, channel)
+    assert refused.value.facts == {"page": f"https://pratique.example/requests/{asked.uid}"}
+    assert decide(asked, here.ada, channel, "Deny").decision == "Deny"
+
+
+@pytest.mark.parametrize("channel", SEEN)
+def test_where_the_report_is_shown_no_limit_holds(here: World, asked: Request, channel: Review.Channel) -> None:
+    Report.objects.update(worst="critical")
+    assert decide(asked, here.ada, channel).decision == "Approve"
+
+
+@pytest.mark.parametrize(
+    ("limited_to", "worst", "is_refused"),
+    [
+        ("notable", "notable", False),
+        ("safe", "notable", True),
+        ("safe", "safe", False),
+        ("dangerous", "dangerous", False),
+        ("dangerous", "breaking", True),
+        ("critical", "critical", False),
+        ("critical", "unknown", True),
+    ],
+)
+def test_S32_the_operator_sets_the_limit_and_unknown_is_above_every_one(
+    here: World, asked: Request, settings: Settings, limited_to: str, worst: str, is_refused: bool
+) -> None:
+    limit(settings, limited_to)
+    Report.objects.update(worst=worst)
+    if is_refused:
+        with pytest.raises(TooSerious):
+            decide(asked, here.ada, "webhook")
+    else:
+        assert decide(asked, here.ada, "webhook").decision == "Approve"
+
+
+def finding(request: Request, **columns: Any) -> None:
+    told = {"section": "content", "message": "m", "fingerprint": "f", "position": 0, **columns}
+    request.reports.get().findings.create(**told)
+
+
+def test_S32_something_unknown_below_something_worse_counts_as_unknown(
+    here: World, asked: Request, settings: Settings
+) -> None:
+    limit(settings, "critical")
+    Report.objects.update(worst="critical")
+    finding(asked, rule="SCH-60", severity="unknown")
+    with pytest.raises(TooSerious, match="part of it is unknown"):
+        decide(asked, here.ada, "webhook")
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"rule": "OWN-PRATIQUE-03", "severity": "critical"}, "it touches Pratique itself"),
+        ({"rule": "RB-02", "severity": "critical"}, "its worst new finding is critical"),
+        ({"rule": "RB-00", "severity": "unknown"}, "part of it is unknown"),
+    ],
+)
+def test_S32_what_the_report_keeps_from_some_readers_counts_as_well(
+    here: World, asked: Request, found: dict[str, str], words: str
+) -> None:
+    report = Report.objects.get()
+    report.body = {**report.body, "private": [found]}
+    report.save()
+    with pytest.raises(TooSerious, match=words):
+        decide(asked, here.ada, "webhook")
+
+
+def test_S32_without_a_report_nothing_is_approved_unseen(here: World, asked: Request) -> None:
+    Report.objects.all().delete()
+    with pytest.raises(TooSerious, match="there is no report yet"):
+        decide(asked, here.ada, "chat")
+
+
+def test_unknown_is_no_limit_that_can_be_set() -> None:
+    with pytest.raises(ValueError, match="PRATIQUE_UNSEEN_SEVERITY"):
+        configuration.read({"PRATIQUE_UNSEEN_SEVERITY": "unknown"})

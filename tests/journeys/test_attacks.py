@@ -1,0 +1,319 @@
+"""Attacks by people who may write a BundleDeployment, or objects of the cluster, but may not approve anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+
+from approvals import services, store
+from approvals.encryption.envelope import decrypt, encrypt
+from approvals.ledger import pivots
+from approvals.models import BundleDeployment, Policy, Request, Revision
+from approvals.watch import optional as watch
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.journeys.test_apply_ends import after_the_first
+from tests.journeys.test_optional import LeftOut
+from tests.journeys.test_restore import RESTORE
+from tests.live import until_served
+from tests.services.registry import Registry
+
+ATTACKER = "kubectl-mallory"
+REVIEW = "BundleDeploymentReview"
+OURS = ("core.rukpak.io", "v1alpha2")
+
+
+def deployment_ref(name: str) -> ObjectRef:
+    return ObjectRef(*OURS, "BundleDeployment", "", name)
+
+
+def mirror_ref(name: str) -> ObjectRef:
+    return ObjectRef(*OURS, "BundleDeploymentRequest", "", name)
+
+
+def seen(here: Station, name: str) -> None:
+    """What the watch does when somebody has written the BundleDeployment with kubectl."""
+    pivots.see(cluster=here.cluster, obj=here.api.get(deployment_ref(name)), writer=None)
+
+
+def label(here: Station, name: str, labels: dict[str, str]) -> None:
+    here.edit(deployment_ref(name), lambda live: live["metadata"].update(labels=labels), manager=ATTACKER)
+    seen(here, name)
+
+
+def policy(here: Station, kind: str, expression: str, **selects: Any) -> Policy:
+    chosen = {"names": [], "labels": {}, **selects}
+    return services.save_policy(
+        by=here.people["alice"],
+        name=f"{kind}-{here.namespace}",
+        kind=kind,
+        mode="enforce",
+        cluster=here.cluster,
+        expression=expression,
+        message="frozen",
+        is_active=True,
+        via="browser",
+        **chosen,
+    )
+
+
+def running(here: Station, registry: Registry, name: str, **options: Any) -> BundleDeployment:
+    deployment = here.wish(name, bundles.image(registry, name, bundles.app(name, "1"), "1"), **options)
+    here.work()
+    assert here.approve(deployment).state == "applied", here.latest(deployment).problem
+    deployment.refresh_from_db()
+    return deployment
+
+
+def next_version(here: Station, registry: Registry, name: str, **options: Any) -> None:
+    here.wish(name, bundles.image(registry, name, bundles.app(name, "2"), "2"), **options)
+    here.work()
+
+
+@pytest.fixture
+def reviews_are_served(any_station: Station) -> Iterator[None]:
+    """Somebody has brought a CRD for reviews along, and may write them."""
+    names = {"plural": "bundledeploymentreviews", "singular": "bundledeploymentreview", "kind": REVIEW}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": OURS[1], "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names['plural']}.{OURS[0]}"},
+        "spec": {"group": OURS[0], "scope": "Cluster", "names": names, "versions": [version]},
+    }
+    any_station.api.apply(definition, field_manager=ATTACKER)
+    until_served(any_station.api, *OURS, REVIEW)
+    yield
+    any_station.api.delete(ObjectRef.of(definition))
+    until_served(any_station.api, *OURS, REVIEW, is_served=False)
+
+
+@pytest.fixture
+def name(any_station: Station) -> str:
+    return f"{any_station.namespace}-attack"
+
+
+def test_S14_a_label_taken_off_after_the_approval_does_not_shake_off_the_guard(
+    any_station: Station, registry: Registry, name: str
+) -> None:
+    policy(any_station, "guard", "false", names=[name], labels={"tier": "prod"})
+    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    label(any_station, name, {"tier": "prod"})
+    any_station.work()
+    assert any_station.approve(deployment).state == "in_review"
+    label(any_station, name, {})
+    any_station.work()
+    request = any_station.approve(deployment)
+    assert request.state == "in_review", "approved twice, without and with the label: the guard holds all the same"
+    assert any_station.api.get(ObjectRef("", "v1", "ConfigMap", any_station.namespace, name)) is None
+
+
+def test_S14_a_label_borrowed_from_another_team_gets_no_grant(
+    any_station: Station, registry: Registry, name: str
+) -> None:
+    policy(any_station, "grant", "true", names=[name], labels={"team": "trusted"})
+    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    any_station.work()
+    for labels in ({"team": "trusted"}, {}, {"team": "trusted"}):
+        label(any_station, name, labels)
+        any_station.work()
+    request = any_station.latest(deployment)
+    assert request.state == "in_review"
+    assert not request.reviews.filter(channel="policy").exists()
+
+
+def test_S16_who_may_write_the_wish_cannot_have_an_old_version_put_back(
+    any_station: Station, registry: Registry, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The approved spec says Stop; somebody writes RestorePrevious while it is applied and makes the apply fail."""
+    deployment = running(any_station, registry, name)
+    next_version(any_station, registry, name)
+
+    def meddle() -> None:
+        any_station.edit(deployment_ref(name), lambda live: live["spec"].update(RESTORE), manager=ATTACKER)
+
+    with monkeypatch.context() as patch:
+        after_the_first(patch, meddle)
+        any_station.approve(deployment)
+    request = deployment.requests.get(number=2)
+    assert (request.state, request.problem_code) == ("failed", "no-longer-wished")
+    assert not request.outcomes.filter(step="restore").exists()
+    seen(any_station, name)
+    any_station.work()
+    asked = any_station.latest(deployment)
+    assert (asked.number, asked.state, asked.spec["onFailure"]) == (3, "in_review", "RestorePrevious")
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("the folder", "cannot be decrypted: it was changed"),
+        ("the folder and the key", "was changed in the content store"),
+    ],
+)
+def test_S16_content_that_was_changed_in_the_store_is_not_put_back(
+    any_station: Station, registry: Registry, name: str, monkeypatch: pytest.MonkeyPatch, by: str, words: str
+) -> None:
+    deployment = running(any_station, registry, name, **RESTORE)
+    next_version(any_station, registry, name, **RESTORE)
+    before = Revision.objects.get(request__deployment=deployment, number=1).content.digest
+
+    def meddle() -> None:
+        storage, path, place = storages["content"], store.path_of(before), store.place_of(before)
+        with storage.open(path, "rb") as file:
+            stored = file.read()
+        plain = decrypt(stored, place=place)
+        changed = plain.replace(b'"version":"1"', b'"version":"mallory"')
+        assert changed != plain
+        storage.delete(path)
+        meddled = stored[:-20] + bytes(20) if by == "the folder" else encrypt(changed, place=place)
+        storage.save(path, ContentFile(meddled))
+        app = ObjectRef("apps", "v1", "Deployment", any_station.namespace, name)
+        any_station.api.delete(app)
+
+    with monkeypatch.context() as patch:
+        after_the_first(patch, meddle)
+        any_station.approve(deployment)
+    request = deployment.requests.get(number=2)
+    assert request.state == "failed"
+    assert "could not be put back" in request.problem
+    assert words in request.problem
+    assert not request.outcomes.filter(step="restore", state="done").exists()
+
+
+def test_S17_an_api_that_appears_with_another_scope_gets_nothing(any_station: Station, registry: Registry) -> None:
+    """The approved object lies in a namespace; whoever writes the CRD makes its kind one of the whole cluster."""
+    it = LeftOut(any_station, registry)
+    apply = any_station.api.apply
+
+    def cluster_wide(definition: Any, **named: Any) -> Any:
+        definition["spec"]["scope"] = "Cluster"
+        return apply(definition, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(any_station.api, "apply", cluster_wide)
+        it.serve()
+    it.notice()
+    assert any_station.api.get(ObjectRef(it.group, "v1", "Widget", "", it.name)) is None
+    assert it.row.state in ("waiting", "asked")
+    assert it.row.problem
+    assert not it.request.outcomes.filter(step="optional", state="done").exists()
+
+
+def test_S17_a_spec_that_names_its_own_objects_optional_later_gets_nothing_more(
+    any_station: Station, registry: Registry
+) -> None:
+    """`optionalKinds` written after the approval is another wish: what was left out waits for its request."""
+    it = LeftOut(any_station, registry)
+    kinds = {"optionalKinds": [{"group": it.group, "kind": "Widget"}, {"group": "", "kind": "Secret"}]}
+    any_station.edit(deployment_ref(it.name), lambda live: live["spec"].update(kinds), manager=ATTACKER)
+    it.serve()
+    watch.Appearances(any_station.cluster).look(0.0)
+    it.notice()
+    assert it.live() is None
+    assert it.row.state == "waiting"
+
+
+def test_S23_a_mirror_that_says_approved_approves_nothing(any_station: Station, registry: Registry, name: str) -> None:
+    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    any_station.work()
+    any_station.look_after(deployment)
+    request = any_station.latest(deployment)
+    ref = mirror_ref(f"{name}-{request.number}")
+    mirror: Any = any_station.api.get(ref)
+    forged = {"type": "Approved", "status": "True", "reason": "Approved", "message": "all approved"}
+    forged["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    conditions = [one for one in mirror["status"]["conditions"] if one["type"] != "Approved"]
+    status = {**mirror["status"], "conditions": [*conditions, forged], "reviewsSummary": {"approvals": 9}}
+    any_station.api.apply(
+        {"apiVersion": "/".join(OURS), "kind": ref.kind, "metadata": {"name": ref.name}, "status": status},
+        field_manager=ATTACKER,
+        force=True,
+        subresource="status",
+    )
+    any_station.work()
+    any_station.look_after(deployment)
+    any_station.work()
+    request.refresh_from_db()
+    assert request.state == "in_review"
+    assert any_station.api.get(ObjectRef("", "v1", "ConfigMap", any_station.namespace, name)) is None
+    Request.objects.filter(pk=request.pk).update(mirrored_at=None)
+    any_station.look_after(deployment)
+    shown: Any = any_station.api.get(ref)
+    assert "Approved" not in [one["type"] for one in shown["status"]["conditions"]]
+    assert shown["status"]["reviewsSummary"] == {"approvals": 0, "waivers": 0}
+
+
+def test_S23_a_request_written_with_kubectl_is_no_request(any_station: Station, registry: Registry, name: str) -> None:
+    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    any_station.work()
+    any_station.look_after(deployment)
+    mirror: Any = any_station.api.get(mirror_ref(f"{name}-1"))
+    meta = {"name": f"{name}-99", "labels": mirror["metadata"].get("labels") or {}}
+    any_station.api.create(
+        {"apiVersion": mirror["apiVersion"], "kind": mirror["kind"], "metadata": meta, "spec": mirror["spec"]}
+    )
+    any_station.look_after(deployment)
+    any_station.work()
+    assert deployment.requests.count() == 1
+    assert any_station.latest(deployment).state == "in_review"
+
+
+@pytest.mark.usefixtures("reviews_are_served")
+def test_S06_a_review_object_in_somebody_elses_name_is_no_review(
+    any_station: Station, registry: Registry, name: str
+) -> None:
+    """Nothing reads reviews from the cluster: who brings the kind along and writes one as alice has reviewed nothing."""
+    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    any_station.work()
+    request = any_station.latest(deployment)
+    review = {
+        "requestRef": {"name": f"{name}-{request.number}"},
+        "bundleDeploymentName": name,
+        "decision": "Approve",
+        "subjectDigest": request.subject_digest,
+        "contentDigest": request.content_id,
+        "reviewer": {"username": "alice", "uid": "uid-alice", "groups": ["platform"]},
+    }
+    any_station.api.create({"apiVersion": "/".join(OURS), "kind": REVIEW, "metadata": {"name": name}, "spec": review})
+    any_station.look_after(deployment)
+    any_station.work()
+    request.refresh_from_db()
+    assert (request.state, request.reviews.count()) == ("in_review", 0)
+
+
+def test_S23_a_forged_status_of_the_deployment_does_not_stop_ours(
+    any_station: Station, registry: Registry, name: str
+) -> None:
+    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    any_station.work()
+    any_station.look_after(deployment)
+    forged = {"activeRevision": 7, "contentDigest": "sha256:" + "0" * 64, "activeRequest": "mine"}
+    any_station.api.apply(
+        {"apiVersion": "/".join(OURS), "kind": "BundleDeployment", "metadata": {"name": name}, "status": forged},
+        field_manager=ATTACKER,
+        force=True,
+        subresource="status",
+    )
+    any_station.look_after(deployment)
+    status: Any = any_station.api.get(deployment_ref(name))
+    assert (status["status"]["activeRevision"], status["status"]["activeRequest"]) == (0, f"{name}-1")
+
+
+def test_a_status_that_nobody_meddled_with_is_applied_and_never_replaced(
+    any_station: Station, registry: Registry, name: str
+) -> None:
+    deployment = running(any_station, registry, name)
+    for _ in range(2):
+        any_station.look_after(deployment)
+    for ref in (deployment_ref(name), mirror_ref(f"{name}-1")):
+        live: Any = any_station.api.get(ref)
+        written = {(one["manager"], one["operation"]) for one in live["metadata"]["managedFields"]}
+        assert ("pratique-mirror", "Update") not in written
+        assert ("pratique-mirror", "Apply") in written

@@ -1,0 +1,80 @@
+"""Expressions that would take all memory or time: their own requests say so, and everybody else's go on."""
+
+from __future__ import annotations
+
+from approvals.models import BundleDeployment
+from provisioner.values import ObjectRef
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.live import until_current
+from tests.memory import resident_bytes
+from tests.services.registry import Registry
+
+SHARED = "[kubernetes_version]" + ".map(a, [a, a])" * 26
+MEMORY = "could not be evaluated: it needs more memory than 256 MiB"
+TIME = "could not be evaluated: it took longer than "
+# Each with what its request says.
+HOSTILE = {
+    "doubling": ("[kubernetes_version]" + ".map(a, a + a)" * 26 + ".size() > 0", MEMORY),
+    "comparing": (f"{SHARED} == {SHARED}", TIME),
+    "listing": ("[apis]" + ".map(a, a + a)" * 26 + ".size() > 0", MEMORY),
+    "nesting": ("[" * 1900 + "]" * 1900 + " == []", "cannot be asked: "),
+}
+MOST_BYTES = 64 * 2**20
+
+
+def wished(here: Station, registry: Registry, name: str, expression: str) -> BundleDeployment:
+    constraints = {"cel": [{"expression": expression, "message": "has to be so"}]}
+    return here.wish(name, bundles.image(registry, name, bundles.app(name, "1")), constraints=constraints)
+
+
+def test_S26_four_hostile_constraints_fail_alone_and_an_innocent_request_becomes_ready(
+    any_station: Station, registry: Registry
+) -> None:
+    here = any_station
+    hostile = {name: wished(here, registry, name, text) for name, (text, _) in HOSTILE.items()}
+    innocent = wished(here, registry, "innocent", "kubernetes_version.startsWith('v1.')")
+    before = resident_bytes()
+    here.work()
+    assert resident_bytes() - before < MOST_BYTES, "this process is the worker"
+
+    for name, (_, words) in HOSTILE.items():
+        request = here.latest(hostile[name])
+        assert words in request.problem, name
+        assert len(request.problem) < 6000
+    assert here.latest(hostile["nesting"]).state == "failed"
+
+    request = here.approve(innocent)
+    assert (request.state, request.problem) == ("applied", "")
+    until_current(here.api, ObjectRef("apps", "v1", "Deployment", here.namespace, "innocent"))
+    assert here.look_after(innocent).health == "Current"
+
+
+def test_S26_an_approved_request_with_a_hostile_constraint_is_never_applied(
+    any_station: Station, registry: Registry
+) -> None:
+    here = any_station
+    name, (text, words) = "held", HOSTILE["doubling"]
+    deployment = wished(here, registry, name, text)
+    here.work()
+    request = here.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "unmet-constraints")
+    assert words in request.problem
+    assert here.api.get(ObjectRef("", "v1", "ConfigMap", here.namespace, name)) is None
+
+
+def test_S26_a_hostile_health_check_is_never_healthy_and_says_why(any_station: Station, registry: Registry) -> None:
+    here = any_station
+    text = "[metadata.name]" + ".map(a, a + a)" * 27 + ".size() > 0"
+    check = {"apiVersion": "apps/v1", "kind": "Deployment", "cel": {"current": text}}
+    deployment = here.wish(
+        "untold", bundles.image(registry, "untold", bundles.app("untold", "1")), healthChecks=[check]
+    )
+    here.work()
+    before = resident_bytes()
+    assert here.approve(deployment).state == "applied"
+    until_current(here.api, ObjectRef("apps", "v1", "Deployment", here.namespace, "untold"))
+    found = here.look_after(deployment)
+    assert resident_bytes() - before < MOST_BYTES
+    assert found.health == "Unknown"
+    assert "its CEL check current could not be evaluated: it needs more memory than 256 MiB" in found.health_message

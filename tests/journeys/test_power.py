@@ -1,0 +1,183 @@
+"""Content that hands out power over Pratique: a policy that says `true` leaves it to people, however it is granted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from django.utils import timezone
+
+from approvals import services
+from approvals.chat import inbox
+from approvals.models import BundleDeployment, ChatAccount, ChatDelivery, Policy, PolicyEvaluation, Request
+from provisioner.values import AccessRequest, Identity
+from tests import live
+from tests.journeys import bundles
+from tests.journeys.station import SEEDER, Station, binding, prepare_namespace
+from tests.provisioner.rbac.roles import API, rule
+from tests.services.registry import Registry
+
+OWN, IDENTITY = "core.rukpak.io", "authentication.k8s.io"
+ATTACKS = {
+    "impersonates a user by name": [rule("impersonate", "users", names="alice")],
+    "impersonates a group by name": [rule("impersonate", "groups", names="platform")],
+    "impersonates uids": [rule("impersonate", "uids", group=IDENTITY)],
+    "impersonates userextras": [rule("impersonate", "userextras/scopes", group=IDENTITY)],
+    "impersonates a user, constrained": [
+        rule("impersonate:user-info", "users", group=IDENTITY, names="alice"),
+        rule("impersonate-on:user-info:create", "bundledeployments", group=OWN),
+    ],
+    "impersonates accounts, constrained": [rule("impersonate:serviceaccount", "serviceaccounts", group=IDENTITY)],
+    "the request half alone, on our objects": [rule("impersonate-on:user-info:patch", "bundledeployments", group=OWN)],
+    "tokens of accounts": [rule("create", "serviceaccounts/token", names="pratique")],
+    "tokens by a wildcard": [rule("create", "*/token")],
+    "writes cluster role bindings": [rule("create", "clusterrolebindings", group=API)],
+    "writes roles": [rule("patch", "roles", group=API)],
+    "forges the status of requests": [rule("patch", "bundledeploymentrequests/status", group=OWN)],
+    "forges every status": [rule("patch", "*/status", group="*")],
+    "reads every Secret": [rule("get", "secrets")],
+    "runs pods everywhere": [rule("create", "pods")],
+}
+Rules = list[dict[str, Any]]
+
+
+def objects(here: Station, rules: Rules, *, namespace: str = "") -> list[dict[str, Any]]:
+    """A role with these rules and its binding to an account of the bundle: for the cluster, or for one namespace."""
+    name = f"{here.namespace}-robot"
+    meta = {"name": name, **({"namespace": namespace} if namespace else {})}
+    kind = "Role" if namespace else "ClusterRole"
+    return [
+        {"apiVersion": f"{API}/v1", "kind": kind, "metadata": meta, "rules": rules},
+        bound(here, kind, name, namespace=namespace),
+    ]
+
+
+def bound(here: Station, kind: str, role: str, *, namespace: str = "") -> dict[str, Any]:
+    meta = {"name": f"{here.namespace}-robot", **({"namespace": namespace} if namespace else {})}
+    return {
+        "apiVersion": f"{API}/v1",
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": API, "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": here.namespace}],
+    }
+
+
+def asked(here: Station, registry: Registry, *made: dict[str, Any]) -> BundleDeployment:
+    """A deployment of these objects on the desk of a policy that approves everything it may."""
+    policy = services.save_policy(
+        by=here.people["alice"],
+        name="always",
+        kind="grant",
+        mode="enforce",
+        cluster=here.cluster,
+        names=[],
+        labels={},
+        expression="true",
+        message="",
+        is_active=True,
+        via="browser",
+    )
+    user = {"apiGroup": API, "kind": "User", "name": f"pratique:policy:{policy.pk}"}
+    here.api.apply(binding(f"{here.namespace}-policy", "pratique-approver", user), field_manager=SEEDER)
+    live.until_may(here.api, Identity(user["name"]), AccessRequest("approve", OWN, "bundledeployments"))
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+    files = {"manifests/all.yaml": yaml.safe_dump_all([account, *made]).encode()}
+    name = f"{here.namespace}-robot"
+    deployment = here.wish(name, bundles.image(registry, name, files))
+    here.work()
+    return deployment
+
+
+def words(request: Request) -> str:
+    found = PolicyEvaluation.objects.get(request=request, policy=Policy.objects.get(name="always"))
+    return str(found.words)
+
+
+def press(here: Station, request: Request) -> str:
+    """Alice presses Approve in a chat; what she is told."""
+    account = ChatAccount.objects.create(
+        tool="slack", tenant="T", account="UALICE", user=here.people["alice"], linked_at=timezone.now()
+    )
+    wish = {
+        "tool": "slack",
+        "tenant": account.tenant,
+        "account": account.account,
+        "name": "alice",
+        "request_uid": str(request.uid),
+        "decision": "Approve",
+        "subject_digest": request.subject_digest,
+        "reason": "",
+    }
+    row = ChatDelivery.objects.create(tool="slack", key="k", wish=wish, received_at=timezone.now())
+    inbox.act(row.pk)
+    row.refresh_from_db()
+    return str(row.words)
+
+
+def stays_for_people(here: Station, deployment: BundleDeployment) -> Request:
+    request = here.latest(deployment)
+    assert request.state == "in_review", request.problem
+    assert "touches Pratique" in words(request)
+    assert "too serious to approve without its report" in press(here, request)
+    assert not request.reviews.exists()
+    return request
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_S28_neither_a_policy_nor_a_chat_approves_power_over_pratique(
+    any_station: Station, registry: Registry, attack: str
+) -> None:
+    stays_for_people(any_station, asked(any_station, registry, *objects(any_station, ATTACKS[attack])))
+
+
+def test_S28_neither_a_policy_nor_a_chat_approves_a_binding_of_edit_over_everything(
+    any_station: Station, registry: Registry
+) -> None:
+    here = any_station
+    stays_for_people(here, asked(here, registry, bound(here, "ClusterRole", "edit")))
+
+
+def test_S28_nor_a_label_that_puts_a_right_into_a_role_that_others_hold(
+    any_station: Station, registry: Registry
+) -> None:
+    here = any_station
+    role = objects(here, [rule("approve", "bundledeployments", group=OWN)])[0]
+    role["metadata"]["labels"] = {f"{API}/aggregate-to-edit": "true"}
+    stays_for_people(here, asked(here, registry, role))
+
+
+def test_S28_nor_tokens_of_the_installer_where_it_lives(any_station: Station, registry: Registry) -> None:
+    here = any_station
+    tokens = [rule("create", "serviceaccounts/token", names="installer")]
+    stays_for_people(here, asked(here, registry, *objects(here, tokens, namespace=here.namespace)))
+
+
+def test_S28_nor_tokens_of_the_installer_of_another_deployment(any_station: Station, registry: Registry) -> None:
+    here, other = any_station, f"{any_station.namespace}-other"
+    prepare_namespace(here.api, other)
+    here.wish(f"{here.namespace}-first", {"kind": "http", "http": {"url": "https://x.example"}}, installNamespace=other)
+    tokens = [rule("create", "serviceaccounts/token", names="installer")]
+    stays_for_people(here, asked(here, registry, *objects(here, tokens, namespace=other)))
+
+
+def test_S22_the_operator_says_where_pratique_runs(any_station: Station, registry: Registry, settings: Any) -> None:
+    here = any_station
+    settings.PRATIQUE = {**settings.PRATIQUE, "NAMESPACE": here.namespace}
+    stays_for_people(here, asked(here, registry))
+
+
+def test_S22_a_person_approves_what_a_policy_may_not(any_station: Station, registry: Registry) -> None:
+    here = any_station
+    deployment = asked(here, registry, *objects(here, ATTACKS["impersonates a user by name"]))
+    stays_for_people(here, deployment)
+    assert here.approve(deployment).state == "applied"
+
+
+def test_S22_a_policy_approves_rights_that_reach_nothing_of_pratique(any_station: Station, registry: Registry) -> None:
+    here = any_station
+    ordinary = [rule("create update", "roles rolebindings", group=API), rule("get create", "secrets pods")]
+    deployment = asked(here, registry, *objects(here, ordinary, namespace=here.namespace))
+    request = here.latest(deployment)
+    assert (request.state, words(request)) == ("applied", "`true` is true")

@@ -1,0 +1,64 @@
+"""What kubectl asks for beyond a quota: a condition says so in the cluster, and it is taken up when there is room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from approvals import services, tasks
+from approvals.ledger import pivots
+from approvals.models import BundleDeployment
+from provisioner.values import ObjectRef
+from tests.journeys.station import Station
+
+EDITOR = "kubectl-client-side-apply"
+
+
+@pytest.fixture(autouse=True)
+def few(settings: Settings) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS_OF_ONE": 2}
+
+
+def apply(station: Station, name: str) -> BundleDeployment:
+    """As kubectl does, past every door of ours; then what the watch does with it."""
+    http = {"url": f"https://bundles.example/{name}.tar.gz", "checksum": f"sha256:{'0' * 64}"}
+    spec = {
+        "installNamespace": station.namespace,
+        "serviceAccountName": "installer",
+        "sources": [{"kind": "http", "http": http}],
+    }
+    obj = {
+        "apiVersion": "core.rukpak.io/v1alpha2",
+        "kind": "BundleDeployment",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    made = station.api.apply(obj, field_manager=EDITOR)
+    return pivots.see(cluster=station.cluster, obj=dict(made.object), writer=None)
+
+
+def condition(station: Station, deployment: BundleDeployment) -> Any:
+    station.look_after(deployment)
+    ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name)
+    live: Any = station.api.get(ref)
+    return next(one for one in live["status"]["conditions"] if one["type"] == "UpToDate")
+
+
+def test_S25_kubectl_meets_the_quota_as_every_door_does(any_station: Station) -> None:
+    station = any_station
+    first, _, third = (apply(station, f"{station.namespace}-{number}") for number in range(3))
+    assert not third.requests.exists()
+    told = condition(station, third)
+    assert (told["status"], told["reason"]) == ("False", "QuotaExceeded")
+    assert "requesters whom nobody can name have 2 open requests" in told["message"]
+    assert "withdraw some" in told["message"]
+    request = first.requests.get()
+    request.requesters = [{"username": "rita", "user_id": station.people["rita"].pk}]
+    request.save(update_fields=["requesters"])
+    services.withdraw(by=station.people["rita"], request_id=request.pk, reason="", via="browser")
+    tasks.sweep()
+    assert third.requests.get().state == "preparing"
+    third.refresh_from_db()
+    assert condition(station, third)["reason"] == "Preparing"

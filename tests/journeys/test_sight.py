@@ -1,0 +1,312 @@
+"""What stands in objects of others, and what the API server says of them, reaches nobody who may not get them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+from django.contrib.auth.models import User
+from django.test import Client
+
+from approvals import services
+from approvals.chat.slack import Slack
+from approvals.models import BundleDeployment, Request
+from provisioner.values import AccessRequest, Identity, ObjectRef
+from tests import live as living
+from tests.journeys import bundles
+from tests.journeys.station import Station
+from tests.services.registry import Registry
+
+JsonDict = dict[str, Any]
+# Carol may read requests and nothing else; Alice may view everything but Secrets.
+HIDDEN, SEEING = "carol", "alice"
+GROUP = "sight.example.com"
+KINDS = ("Job", "PersistentVolumeClaim", "ConfigMap", "Secret", "Deployment", "Service", "Boat")
+
+
+def canary(kind: str) -> str:
+    return f"zq{kind.lower()}zq"
+
+
+def _pod(value: str, *, restart: str = "") -> JsonDict:
+    container = {"name": "main", "image": "registry.example.com/x:1", "args": [value]}
+    container["env"] = [{"name": "TOKEN", "value": value}]
+    return {"containers": [container], **({"restartPolicy": restart} if restart else {})}
+
+
+def objects(name: str, value: Callable[[str], str], sidecar: str = "") -> dict[str, JsonDict]:
+    """One object of each kind, with a value of its own in it."""
+    labels = {"app": name}
+    pod = _pod(value("Deployment"))
+    if sidecar:
+        pod["initContainers"] = [{"name": sidecar, "image": f"registry.example.com/{sidecar}:1"}]
+    made = {
+        "Job": {
+            "apiVersion": "batch/v1",
+            "spec": {"template": {"spec": _pod(value("Job"), restart="Never")}},
+        },
+        "PersistentVolumeClaim": {
+            "apiVersion": "v1",
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": value("PersistentVolumeClaim"),
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        },
+        "ConfigMap": {"apiVersion": "v1", "immutable": True, "data": {"value": value("ConfigMap")}},
+        "Secret": {"apiVersion": "v1", "immutable": True, "stringData": {"value": value("Secret")}},
+        "Deployment": {
+            "apiVersion": "apps/v1",
+            "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+        },
+        "Service": {
+            "apiVersion": "v1",
+            "spec": {"selector": {"app": value("Service")}, "ports": [{"name": "http", "port": 80}]},
+        },
+        "Boat": {"apiVersion": f"{GROUP}/v1", "spec": {"keel": value("Boat")}},
+    }
+    return {kind: {"kind": kind, "metadata": {"name": name}, **body} for kind, body in made.items()}
+
+
+def definition() -> JsonDict:
+    keel = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "messageExpression": "oldSelf"}]}
+    spec = {"type": "object", "properties": {"keel": keel}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"kind": "Boat", "plural": "boats", "singular": "boat", "listKind": "BoatList"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"boats.{GROUP}"},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def put(station: Station, obj: JsonDict, *, manager: str = "zqmanagerzq") -> ObjectRef:
+    """Somebody else's object, with their name, their labels and their annotations."""
+    kind = obj["kind"]
+    labels = {**(obj["metadata"].get("labels") or {}), "team": canary(kind)}
+    meta = {**obj["metadata"], "namespace": station.namespace, "labels": labels, "annotations": {"by": canary(kind)}}
+    made = {**obj, "metadata": meta}
+    station.api.create(made, field_manager=manager)
+    return ObjectRef.of(made)
+
+
+def open_sea(station: Station) -> None:
+    station.api.apply(definition(), field_manager="test")
+    living.until_served(station.api, GROUP, "v1", "Boat")
+    # The aggregated role `view` does not cover what it does not know.
+    rule = {"apiGroups": [GROUP], "resources": ["boats"], "verbs": ["get"]}
+    about = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "metadata": {"name": "see-boats", "namespace": station.namespace},
+    }
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "platform"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "see-boats"}
+    station.api.apply({**about, "kind": "Role", "rules": [rule]}, field_manager="test")
+    station.api.apply({**about, "kind": "RoleBinding", "roleRef": reference, "subjects": [group]}, field_manager="test")
+    asked = AccessRequest("get", GROUP, "boats", namespace=station.namespace)
+    living.until_may(station.api, Identity("alice", ("platform",)), asked)
+
+
+def wished(station: Station, registry: Registry, name: str, bundle: list[JsonDict], **options: Any) -> Request:
+    files = {"manifests/all.yaml": yaml.safe_dump_all(bundle).encode()}
+    deployment = station.wish(name, bundles.image(registry, name, files), **options)
+    station.work()
+    station.look_after(deployment)
+    return station.latest(deployment)
+
+
+def channels(station: Station, request: Request, person: str, log: pytest.LogCaptureFixture) -> dict[str, str]:
+    """Everything that this person can read of a request, by where it comes out."""
+    user = station.people[person]
+    told = {f"page {path}": text for path, text in pages(user, request)}
+    told |= {f"REST {path}": text for path, text in answers(user, request)}
+    told["chat"] = json.dumps([Slack().message(request, occasion) for occasion in ("needs_you", "decided")])
+    told["log"] = "\n".join(f"{one.getMessage()} {one.__dict__}" for one in log.records)
+    told |= {f"cluster {kind}": text for kind, text in in_cluster(station, request)}
+    return told
+
+
+def pages(user: User, request: Request) -> Iterator[tuple[str, str]]:
+    client = Client()
+    client.force_login(user)
+    here, deployment = f"/requests/{request.uid}", request.deployment
+    count = len(request.reports.get(round=request.round).body["plan"]["actions"])
+    paths = ["/", "/?tab=all", "/audit", "/deployments", "/clusters", here]
+    paths += [f"{here}/{part}" for part in ("progress", "findings", "objects", "report.html", "rights", "schemas")]
+    paths += [f"{here}/objects/{position}" for position in range(count)]
+    paths += [f"/deployments/{deployment.cluster.name}/{deployment.name}"]
+    for path in paths:
+        answer = client.get(path)
+        assert answer.status_code == 200, (path, answer.status_code)
+        yield path.replace(str(request.uid), "UID"), answer.content.decode()
+    user.is_staff = user.is_superuser = True
+    user.save()
+    for model in ("request", "report", "finding", "outcome", "auditentry", "inventoryitem", "drift", "revision"):
+        listed = client.get(f"/admin/approvals/{model}/").content.decode()
+        links = re.findall(rf'href="(/admin/approvals/{model}/\d+/change/[^"]*)"', listed)
+        yield f"admin {model}", listed + "".join(client.get(link).content.decode() for link in links)
+    user.is_staff = user.is_superuser = False
+    user.save()
+
+
+def answers(user: User, request: Request) -> Iterator[tuple[str, str]]:
+    _, token = services.create_api_token(user=user, name="test", days=1)
+    count = len(request.reports.get(round=request.round).body["plan"]["actions"])
+    here, deployment = f"requests/{request.uid}", f"deployments/{request.deployment.uid}"
+    paths = ["requests", here, f"{here}/report", f"{here}/outcomes", "audit", "deployments", deployment]
+    paths += [f"{deployment}/drift", f"{deployment}/revisions"]
+    paths += [f"{here}/report/objects/{position}" for position in range(count)]
+    for path in paths:
+        answer = Client().get(f"/api/v1/{path}", headers={"authorization": f"Bearer {token}"})
+        assert answer.status_code == 200, (path, answer.status_code, answer.content[:300])
+        yield path.replace(str(request.uid), "UID"), answer.content.decode()
+
+
+def in_cluster(station: Station, request: Request) -> Iterator[tuple[str, str]]:
+    """What everybody sees who may get our own kinds, and events."""
+    deployment = request.deployment
+    names = {"BundleDeployment": deployment.name, "BundleDeploymentRequest": f"{deployment.name}-{request.number}"}
+    for kind, name in names.items():
+        yield kind, json.dumps(station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", kind, "", name)))
+    resource = station.api.resource_of("", "v1", "Event")
+    if resource is not None:
+        told = [one for one in station.api.list(resource) if "pratique" in json.dumps(one.get("source") or {})]
+        yield "events", json.dumps(told)
+
+
+def leaks(told: dict[str, str], texts: dict[str, str]) -> list[tuple[str, str]]:
+    return [(channel, kind) for channel, said in told.items() for kind, text in texts.items() if text in said]
+
+
+@pytest.mark.parametrize("protection", ["Prevent", "IfNoController"])
+def test_S09_S27_no_channel_tells_what_stands_in_an_object_of_somebody_else(
+    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    station = any_station
+    open_sea(station)
+    for obj in objects("there", canary, sidecar=canary("Deployment")).values():
+        put(station, obj)
+    bundle = list(objects("there", lambda kind: f"ours-{kind.lower()}").values())
+    request = wished(station, registry, f"sight-{protection.lower()}", bundle, collisionProtection=protection)
+    assert request.state == "in_review"
+    texts = {kind: canary(kind) for kind in KINDS} | {"manager": "zqmanagerzq"}
+    assert leaks(channels(station, request, HIDDEN, caplog), texts) == []
+
+    seen = channels(station, request, SEEING, caplog)
+    rest, page = ("".join(text for name, text in seen.items() if name.startswith(door)) for door in ("REST", "page /"))
+    unseen = {"Secret", *(set(KINDS) if protection == "Prevent" else ())}
+    assert {kind for kind in KINDS if texts[kind] not in rest} <= unseen
+    assert {kind for kind in KINDS if texts[kind] not in page} <= unseen
+    assert "zqmanagerzq" in rest
+    assert "zqmanagerzq" in page
+    assert canary("Secret") not in rest + page
+
+
+def test_S09_S27_what_the_api_server_says_of_an_own_object_is_shown_to_who_may_get_it(
+    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An update that is refused quotes what stands there; others put values into our objects, too."""
+    caplog.set_level(logging.DEBUG)
+    station = any_station
+    open_sea(station)
+    first = objects("own", lambda kind: f"first-{kind.lower()}")
+    request = wished(station, registry, "sight-own", list(first.values()))
+    assert station.approve(request.deployment).state in ("applied", "failed")
+    boat = ObjectRef(GROUP, "v1", "Boat", station.namespace, "own")
+    deployment = ObjectRef("apps", "v1", "Deployment", station.namespace, "own")
+    station.api.delete(boat)
+    station.api.create(
+        {**first["Boat"], "metadata": {"name": "own", "namespace": station.namespace}, "spec": {"keel": "zqboatzq"}},
+        field_manager="zqmanagerzq",
+    )
+
+    def meddle(live: Any) -> None:
+        spec = live["spec"]["template"]["spec"]
+        spec["initContainers"] = [{"name": "zqdeploymentzq", "image": "registry.example.com/zqdeploymentzq:1"}]
+
+    station.edit(deployment, meddle, manager="zqmeddlerzq")
+    second = objects("own", lambda kind: f"second-{kind.lower()}")
+    request = wished(station, registry, "sight-own", list(second.values()))
+    texts = {"Boat": "zqboatzq", "Deployment": "zqdeploymentzq"}
+    assert leaks(channels(station, request, HIDDEN, caplog), texts) == []
+    seen = channels(station, request, SEEING, caplog)
+    assert any("zqdeploymentzq" in text for name, text in seen.items() if name.startswith("page"))
+    assert any("zqdeploymentzq" in text for name, text in seen.items() if name.startswith("REST"))
+
+
+MOVING = (
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
+    (r"sha256:[0-9a-f]{64}|\b[0-9a-f]{64}\b", "DIGEST"),
+    (r"(sha256:)?\b[0-9a-f]{12}(…|\b)", "DIGEST"),
+    (r'"value": "[^"]*"', "SIGNED"),
+    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00| UTC)?", "TIME"),
+    (r'(csrfmiddlewaretoken" value|nonce|csrf-token" content)="[^"]*"|"X-CSRFToken": "[^"]*"', "TOKEN"),
+    (r'"(resourceVersion|generation|resource_version)": ?"?\d+"?', "VERSION"),
+    (r"\b\d+ (second|minute)s?\b|just now", "AGO"),
+    (r"\btwin-(same|diff)\b", "TWIN"),
+)
+
+
+def still(text: str) -> str:
+    for pattern, word in MOVING:
+        text = re.sub(pattern, word, text)
+    return text
+
+
+def test_S09_nobody_learns_whether_an_object_of_somebody_else_differs(
+    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    station = any_station
+    open_sea(station)
+    told = []
+    for name, there in (("twin-same", "ours"), ("twin-diff", "theirs")):
+        theirs = objects(name, lambda kind, there=there: f"{there}-{kind.lower()}")  # type: ignore[misc]
+        if there == "theirs":
+            hostile = {"name": "hostile", "image": "x", "securityContext": {"privileged": True}}
+            theirs["Deployment"]["spec"]["template"]["spec"]["initContainers"] = [hostile]
+        for obj in theirs.values():
+            put(station, obj)
+        ours = objects(name, lambda kind: f"ours-{kind.lower()}")
+        request = wished(station, registry, name, list(ours.values()), collisionProtection="IfNoController")
+        everything = channels(station, request, HIDDEN, caplog)
+        about = ("page /requests/UID", "REST requests/UID", "chat", "cluster BundleDeploymentRequest")
+        told.append({still(key): still(text) for key, text in everything.items() if key.startswith(about)})
+    same, different = told
+    assert same.keys() == different.keys()
+    assert [(key, *_apart(same[key], different[key])) for key in same if same[key] != different[key]] == []
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Where two texts part."""
+    place = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+    return one[max(place - 80, 0) : place + 80], other[max(place - 80, 0) : place + 80]
+
+
+def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
+    any_station: Station, registry: Registry
+) -> None:
+    station = any_station
+    name = "unknown"
+    obj = objects(name, canary)["ConfigMap"]
+    put(station, obj)
+    ours = objects(name, lambda kind: f"ours-{kind.lower()}")["ConfigMap"]
+    request = wished(station, registry, name, [ours], collisionProtection="IfNoController")
+    (known,) = request.reports.get().body["plan"]["actions"]
+    assert canary("ConfigMap") in json.dumps(known)
+
+    deployment: BundleDeployment = request.deployment
+    Request.objects.filter(pk=request.pk).update(state="stale", is_requester_known=False)
+    station.work()
+    request.refresh_from_db()
+    (unknown,) = request.reports.get(round=request.round).body["plan"]["actions"]
+    assert (unknown["action"], unknown["isProved"], unknown["problem"]) == ("adopt", False, "")
+    assert unknown["after"]["data"] == {"value": "ours-configmap"}
+    assert deployment.requests.count() == 1

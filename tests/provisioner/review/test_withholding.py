@@ -1,0 +1,192 @@
+"""What live objects decide of a report is told apart from what the bundle says, and nothing of somebody else's (S09)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from provisioner.errors import AlreadyExists
+from provisioner.review.facts import Facts, Rule
+from provisioner.review.withholding import is_private, looked, without_private
+from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
+from tests.provisioner.review.bundles import config_map, content_with, facts, planned
+
+PROBE = Rule("TST-01", Section.OBJECTS, Severity.DANGEROUS)
+LIVE = {**config_map(sidecar="hunter2"), "metadata": {"name": "settings", "namespace": "shop", "uid": "u-1"}}
+BUNDLE = config_map(wished="a")
+MERGED = config_map(wished="a", sidecar="hunter2")
+
+
+def look(facts: Facts) -> list[Finding]:
+    """One finding for each value of each object as it will be: what a check of the merged result is like."""
+    return list(_values(facts.state().objects))
+
+
+def _values(objects: tuple[Any, ...]) -> Iterator[Finding]:
+    for obj in objects:
+        for key, value in obj["data"].items():
+            yield PROBE.at(ObjectRef.of(obj), f"{key} is {value}", path=("data", key), key=value)
+
+
+def seen(*actions: PlannedAction, bundle: tuple[PlannedAction, ...], **rest: Any) -> Facts:
+    wished = content_with(*(one.after for one in bundle if one.after is not None))
+    return facts(*actions, content=wished, bundle=Plan(bundle, "sha256:bundle"), **rest)
+
+
+def updated(uid: str = "u-1", merged: dict[str, Any] = MERGED) -> Facts:
+    return seen(
+        planned(merged, Action.UPDATE, before=LIVE, uid=uid, resource_version="7"),
+        bundle=(planned(BUNDLE, Action.UPDATE, before=config_map()),),
+    )
+
+
+def adopted(value: str = "hunter2", **rest: Any) -> Facts:
+    theirs = planned(config_map(wished="a", sidecar=value), Action.ADOPT, before=config_map(sidecar=value), uid="u-1")
+    return seen(replace(theirs, **rest), bundle=(planned(BUNDLE, Action.CREATE),))
+
+
+def by_privacy(found: list[Finding]) -> tuple[list[Finding], list[Finding]]:
+    return [one for one in found if not one.is_private], [one for one in found if one.is_private]
+
+
+def test_S09_a_finding_that_differs_without_live_values_keeps_rule_and_severity_and_loses_its_words() -> None:
+    of_bundle, of_live = sorted(looked(updated(), look), key=lambda it: it.server_words)
+    assert (of_bundle.message, of_bundle.server_words) == ("wished is a", "")
+    assert (of_live.rule, of_live.severity, of_live.is_private) == ("TST-01", Severity.DANGEROUS, False)
+    assert "hunter2" not in of_live.message
+    assert "sidecar" not in of_live.message
+    assert of_live.server_words == "sidecar is hunter2"
+    assert "ConfigMap shop/settings as it is in the cluster" in of_live.message
+
+
+def test_what_a_check_kept_apart_itself_stays_behind_the_words_that_are_withheld() -> None:
+    def quoting(facts: Facts) -> list[Finding]:
+        return [replace(one, server_words="the server's") for one in look(facts)]
+
+    words = [one.server_words for one in looked(updated(), quoting)]
+    assert words == ["the server's", "sidecar is hunter2; the server's"]
+
+
+def test_S09_a_severity_that_live_values_decide_is_no_finding_of_the_bundle() -> None:
+    def judging(facts: Facts) -> list[Finding]:
+        size = max(len(obj["data"]) for obj in facts.state().objects)
+        severity = Severity.CRITICAL if size > 1 else Severity.SAFE
+        return [replace(PROBE.at(ObjectRef.of(BUNDLE), "it is judged"), severity=severity)]
+
+    (one,) = looked(updated(), judging)
+    assert (one.severity, one.server_words) == (Severity.CRITICAL, "it is judged")
+
+
+def test_nothing_is_withheld_where_no_live_object_is_known() -> None:
+    created = seen(planned(BUNDLE, Action.CREATE), bundle=(planned(BUNDLE, Action.CREATE),))
+    offline = replace(updated(), bundle=None)
+    for each in (created, offline):
+        assert looked(each, look) == look(each)
+
+
+@pytest.mark.parametrize("action", [Action.REPLACE, Action.NONE])
+def test_every_action_on_a_live_object_of_ours_is_looked_at_twice(action: Action) -> None:
+    facts = updated()
+    facts = replace(facts, plan=Plan((replace(facts.plan.actions[0], action=action),), "sha256:plan"))
+    assert [bool(one.server_words) for one in looked(facts, look)] == [False, True]
+
+
+def test_S09_a_fingerprint_made_of_a_live_value_cannot_be_guessed() -> None:
+    """Who guesses the value computes the fingerprint of the finding; the uid of an object that they may not get they do not know."""
+    guessed = PROBE.at(ObjectRef.of(LIVE), "", path=("data", "sidecar"), key="hunter2").fingerprint
+    names = {uid: looked(updated(uid), look)[1].fingerprint for uid in ("u-1", "u-2")}
+    assert guessed not in names.values()
+    assert names["u-1"] != names["u-2"]
+    assert names["u-1"] == looked(updated("u-1"), look)[1].fingerprint
+
+
+def test_S09_a_finding_about_no_single_object_is_salted_as_well() -> None:
+    def about_all(facts: Facts) -> list[Finding]:
+        return [replace(one, ref=None) for one in look(facts)]
+
+    plain = about_all(updated())[1].fingerprint
+    names = {plain, *(looked(updated(uid), about_all)[1].fingerprint for uid in ("u-1", "u-2"))}
+    assert len(names) == 3
+
+
+def test_S09_equal_words_are_named_by_what_the_bundle_alone_gives() -> None:
+    """A check may say the same of both and mean a live value: only the bundle's name of it is told."""
+
+    def mute(facts: Facts) -> list[Finding]:
+        return [replace(one, message="it has values", path=()) for one in look(facts)]
+
+    changed = config_map(wished="hunter2")
+    (one,) = looked(updated(merged=changed), mute)
+    (of_bundle,) = mute(updated(merged=BUNDLE))
+    assert one == of_bundle
+
+
+def test_what_is_found_twice_and_once_in_the_bundle_is_withheld_once() -> None:
+    def mute(facts: Facts) -> list[Finding]:
+        return [replace(one, message="it has values", path=()) for one in look(facts)]
+
+    found = looked(updated(), mute)
+    assert sorted(bool(one.server_words) for one in found) == [False, True]
+    assert len({one.fingerprint for one in found}) == 2
+
+
+def test_S09_what_only_somebody_elses_object_has_is_private() -> None:
+    public, private = by_privacy(looked(adopted(), look))
+    assert [one.message for one in public] == ["wished is a"]
+    assert [(one.rule, one.severity, one.ref) for one in private] == [
+        ("TST-01", Severity.DANGEROUS, ObjectRef.of(BUNDLE))
+    ]
+    assert private[0].server_words == "sidecar is hunter2"
+    assert "hunter2" not in private[0].message
+
+
+def test_S09_the_public_findings_are_the_same_whatever_somebody_elses_object_holds() -> None:
+    nothing = looked(seen(planned(BUNDLE, Action.CREATE), bundle=(planned(BUNDLE, Action.CREATE),)), look)
+    for value in ("hunter2", "a", ""):
+        assert by_privacy(looked(adopted(value), look))[0] == nothing
+
+
+def test_S09_a_finding_about_another_object_that_somebody_elses_decides_is_private_under_that_one() -> None:
+    """Its own reference would show it to people who may get the wrong object."""
+    other = config_map("other", kept="b")
+    both = (planned(BUNDLE, Action.CREATE), planned(other, Action.CREATE))
+
+    def counting(facts: Facts) -> list[Finding]:
+        size = sum(len(obj["data"]) for obj in facts.state().objects)
+        return [PROBE.at(ObjectRef.of(other), f"{size} values", key=size)]
+
+    theirs = adopted().plan.actions[0]
+    public, private = by_privacy(looked(seen(theirs, both[1], bundle=both), counting))
+    assert [one.message for one in public] == ["2 values"]
+    assert [(one.ref, one.server_words) for one in private] == [(theirs.ref, "3 values")]
+
+
+def test_S09_their_live_object_and_role_are_out_of_sight_of_what_is_public() -> None:
+    def counting(facts: Facts) -> list[Finding]:
+        live = sum(obj is not None for obj in facts.live.values())
+        return [PROBE.at(None, f"{live} live, {len(facts.live_rbac or ())} with rights")]
+
+    facts = replace(adopted(), live={ObjectRef.of(LIVE).identity: LIVE}, live_rbac=(LIVE,))
+    public, private = by_privacy(looked(facts, counting))
+    assert [one.message for one in public] == ["0 live, 0 with rights"]
+    assert [one.server_words for one in private] == ["1 live, 1 with rights"]
+
+
+def test_an_object_that_may_not_be_adopted_was_not_read_and_is_nothing_private() -> None:
+    refused = adopted(problem="it exists", problem_code=AlreadyExists.code).plan.actions[0]
+    assert not is_private(refused)
+    assert without_private(refused) == refused
+    assert is_private(adopted().plan.actions[0])
+
+
+def test_S09_a_planned_action_on_somebody_elses_object_is_told_without_anything_of_it() -> None:
+    theirs = adopted(
+        resource_version="7", warnings=("old",), problem="refused", problem_code="x", notes=("n",), server_words="w"
+    ).plan.actions[0]
+    told = without_private(theirs)
+    assert (told.action, told.uid, told.is_proved) == (Action.ADOPT, "u-1", False)
+    assert (told.before, told.resource_version, told.warnings, told.notes) == (None, "", (), ())
+    assert (told.problem, told.problem_code, told.server_words) == ("", "", "")

@@ -1,0 +1,47 @@
+"""Debian's nginx with the configuration that is shipped, but for its ports and folders."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.services.process import Server, answers_on, free_port
+
+SHIPPED = Path(__file__).resolve().parents[2] / "deploy/nginx.conf"
+PLACES = "/usr/sbin:/usr/local/sbin"
+
+
+class Nginx:
+    """In front of what listens on `upstream`; `port` is where it is reached."""
+
+    def __init__(self, upstream: int) -> None:
+        # Its workers are somebody else where we are root, and may not enter pytest's folders.
+        self._folder = tempfile.TemporaryDirectory(prefix="pratique-nginx-")
+        folder = Path(self._folder.name)
+        folder.chmod(0o755)
+        program = shutil.which("nginx") or shutil.which("nginx", path=PLACES)
+        if program is None:
+            pytest.fail("nginx is not installed: run tests/install")
+        self.port = free_port()
+        text = SHIPPED.read_text()
+        changes = {
+            "server web:8000;": f"server 127.0.0.1:{upstream};",
+            "listen 8080 ": f"listen 127.0.0.1:{self.port} ",
+            "/tmp/nginx": f"{folder}/nginx",
+            "worker_rlimit_nofile 16384;": "",
+        }
+        for shipped, here in changes.items():
+            assert shipped in text, f"{shipped} is no longer in {SHIPPED.name}"
+            text = text.replace(shipped, here)
+        config = folder / "nginx.conf"
+        config.write_text(text)
+        command = [program, "-c", config, "-p", folder, "-e", "stderr", "-g", "daemon off;"]
+        self.server = Server("nginx", command, folder / "nginx.log")
+        self.server.wait(lambda: answers_on(self.port))
+
+    def stop(self) -> None:
+        self.server.stop()
+        self._folder.cleanup()

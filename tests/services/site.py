@@ -1,0 +1,66 @@
+"""The service as it is shipped: its gunicorn, with its settings, in processes of its own."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from approvals.encryption.keys import new_key
+from tests.services.process import Options, Server, free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 60
+
+
+class Site:
+    """`port` serves the pages, `probe_port` the probes. Its database is a SQLite file in `folder`."""
+
+    def __init__(self, folder: Path, redis: str, **settings: str) -> None:
+        self.port, self.probe_port = free_port(), free_port()
+        # What the tests' own process has set would be inherited.
+        self._env = {name: "" for name in os.environ if name.startswith("PYTEST")} | {
+            "PRATIQUE_SECRET_KEY": "only-for-tests-" * 4,
+            "PRATIQUE_ENCRYPTION_KEYS": new_key(),
+            "PRATIQUE_DATABASE_URL": f"sqlite:///{folder / 'site.sqlite3'}",
+            "PRATIQUE_CONTENT_DIR": str(folder / "content"),
+            "PRATIQUE_REDIS_URL": redis,
+            "PRATIQUE_PROBE_ADDRESS": f"127.0.0.1:{self.probe_port}",
+            "PYTHONPATH": str(ROOT),
+            **settings,
+        }
+        subprocess.run(
+            [sys.executable, ROOT / "manage.py", "migrate", "--verbosity", "0"],
+            check=True,
+            env={**os.environ, **self._env},
+        )
+        command = [sys.executable, "-m", "gunicorn", "--config", "python:approvals.project.gunicorn"]
+        command += ["approvals.project.wsgi:application", "--bind", f"127.0.0.1:{self.port}", "--access-logfile", "-"]
+        self.server = Server("site", command, folder / "site.log", Options(env=self._env))
+        self.server.wait(lambda: self.probe("/readyz") == 200, START_SECONDS)
+
+    def probe(self, path: str, seconds: float = 5.0) -> int:
+        """The status that the probes' own address answers; 0 where it does not."""
+        return status_of(self.probe_port, path, seconds)
+
+    def page(self, path: str = "/sign-in", seconds: float = 5.0) -> int:
+        """The status of a page; 0 where it does not answer."""
+        return status_of(self.port, path, seconds)
+
+    def stop(self) -> None:
+        self.server.stop()
+
+
+def status_of(port: int, path: str, seconds: float = 5.0) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    except (OSError, http.client.HTTPException):
+        return 0
+    finally:
+        connection.close()
