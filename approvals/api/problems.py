@@ -7,6 +7,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import exceptions
+from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
@@ -26,6 +27,8 @@ class Ambiguous(Refused):
 
 def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
     """Django REST framework's EXCEPTION_HANDLER: None lets what is nobody's fault become a 500."""
+    # Also where the page is a template's (/api/v1/docs): that asks once more who it is, and fails once more.
+    context["request"].accepted_renderer, context["request"].accepted_media_type = JSONRenderer(), CONTENT_TYPE
     if isinstance(exc, Refused):
         return _refusal(exc)
     shaped = _of_framework(exc)

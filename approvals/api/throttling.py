@@ -18,7 +18,9 @@ ACTIONS = {
     "drift": Limit("rest-drift", 120, 60),
 }
 WRITING = Limit("rest-writing", 120, 60)
-WORDS = "too many requests came from you"
+# By the name of the address: the description of the whole API is worked out anew each time.
+ADDRESSES = {"api-schema": Limit("rest-schema", 20, 60)}
+WORDS = "too many requests came from you: try again in {time}"
 
 
 class _Counted(BaseThrottle):
@@ -55,4 +57,5 @@ class ByAction(_Counted):
     def limit(self, request: Request, view: Any) -> Limit | None:
         if request.method not in SAFE_METHODS:
             return WRITING
-        return ACTIONS.get(getattr(view, "action", ""))
+        name = request.resolver_match.url_name if request.resolver_match else ""
+        return ACTIONS.get(getattr(view, "action", "")) or ADDRESSES.get(name or "")

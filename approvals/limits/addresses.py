@@ -1,20 +1,55 @@
-"""Where a request comes from: the peer of the connection, or what a trusted proxy says about it."""
+"""Whose request it is: the address that it comes from, what strangers at it are counted under, and who is believed.
+
+The one place of these rules: gunicorn's main loop, the limits of the pages and the log all ask here.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
 
 from django.conf import settings
 from django.http import HttpRequest
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 UNKNOWN = "unknown"
+# The word in PRATIQUE_TRUSTED_PROXIES for whoever connects over a Unix socket.
+UNIX = "unix"
 # Who has one IPv6 address has usually a /64 of them, and may come from another one each time.
 IPV6_PREFIX = 64
 # More hops than this are made up.
 MAX_HOPS = 20
+# What proxies write. Everything else that says where a request came from is not looked at.
+FOR, PROTO = "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxies:
+    """Who is believed about others (PRATIQUE_TRUSTED_PROXIES)."""
+
+    networks: tuple[Network, ...] = ()
+    is_unix: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.networks) or self.is_unix
+
+    def __contains__(self, peer: str) -> bool:
+        """`peer` is an address, or empty for the other end of a Unix socket."""
+        address = parsed(peer)
+        if address is None:
+            return self.is_unix and not peer
+        return any(address in network for network in self.networks)
+
+    @classmethod
+    def read(cls, text: str) -> Proxies:
+        """From networks (CIDR) and the word "unix", divided by commas. Raises ValueError."""
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        networks = tuple(ipaddress.ip_network(word) for word in words if word != UNIX)
+        return cls(networks, UNIX in words)
 
 
 def client_address(http: HttpRequest) -> str:
@@ -23,45 +58,49 @@ def client_address(http: HttpRequest) -> str:
     X-Forwarded-For counts only where the peer is one of PRATIQUE_TRUSTED_PROXIES: then the rightmost address in it
     that is no trusted proxy, since everything to the left of that may be made up by the client.
     """
-    peer = _parsed(http.META.get("REMOTE_ADDR", ""))
-    if peer is None:
-        return UNKNOWN
-    client = peer
+    client = peer_of(http)
     for hop in _hops(http):
-        if not _is_trusted(client) or hop is None:
+        if client not in trusted() or hop is None:
             break
-        client = hop
-    return str(client)
+        client = str(hop)
+    address = parsed(client)
+    return str(address) if address else UNKNOWN
 
 
-def place_of(http: HttpRequest) -> str | None:
-    """`client_address` as one address that stands for all that are counted together; None where it is unknown."""
-    address = counted_as(client_address(http)).partition("/")[0]
-    return None if address == UNKNOWN else address
+def is_secure(http: HttpRequest) -> bool:
+    """Whether a trusted proxy says that the client spoke TLS. One of several that says otherwise is enough for no."""
+    said = {word.strip() for word in http.META.get(PROTO, "").lower().split(",")}
+    return peer_of(http) in trusted() and said == {"https"}
+
+
+def peer_of(http: HttpRequest) -> str:
+    """The other end of the connection: an address, or empty for a Unix socket."""
+    return str(http.META.get("REMOTE_ADDR", ""))
+
+
+def trusted() -> Proxies:
+    return cast(Proxies, settings.PRATIQUE["TRUSTED_PROXIES"])
 
 
 def counted_as(address: str) -> str:
-    """What attempts from `address` are counted under: itself, or its /64 for IPv6."""
-    parsed = _parsed(address)
-    if isinstance(parsed, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((parsed, IPV6_PREFIX), strict=False))
-    return address
+    """What is counted together with `address`: IPv4 by itself, IPv6 by its /64, all that is no address as one."""
+    found = parsed(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((int(found), IPV6_PREFIX), strict=False))
+    return str(found) if found else UNKNOWN
 
 
-def _hops(http: HttpRequest) -> Iterator[Address | None]:
-    """The addresses of X-Forwarded-For from the right; None for what is none."""
-    hops = http.META.get("HTTP_X_FORWARDED_FOR", "").rsplit(",", MAX_HOPS)
-    return (_parsed(hop.strip()) for hop in reversed(hops[-MAX_HOPS:]))
-
-
-def _is_trusted(address: Address) -> bool:
-    return any(address in network for network in settings.PRATIQUE["TRUSTED_PROXIES"])
-
-
-def _parsed(text: str) -> Address | None:
+def parsed(text: str) -> Address | None:
+    """An address without its zone, an IPv4 address in IPv6 as IPv4; None for what is none."""
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
+
+
+def _hops(http: HttpRequest) -> Iterator[Address | None]:
+    """The addresses of X-Forwarded-For from the right; None for what is none."""
+    hops = http.META.get(FOR, "").rsplit(",", MAX_HOPS)
+    return (parsed(hop.strip()) for hop in reversed(hops[-MAX_HOPS:]))

@@ -58,12 +58,12 @@ class Store(Protocol):
         """Forget the number under `key`."""
 
 
-def take(limit: Limit, *key: str, words: str = "that was too often") -> None:
-    """Count one more of `key`. Raises TooManyAttempts, beginning with `words`, beyond the limit."""
+def take(limit: Limit, *key: str, words: str = "that was too often: try again in {time}") -> None:
+    """Count one more of `key`. Raises TooManyAttempts, with `words` and the time that is left, beyond the limit."""
     count = _store().add(_name(limit, key), 1, limit.seconds)
     if count.total > limit.most:
         seconds = max(1, math.ceil(count.seconds_left))
-        raise TooManyAttempts(f"{words}: try again in {_in_words(seconds)}", retryAfter=seconds)
+        raise TooManyAttempts(words.format(time=_in_words(seconds)), retryAfter=seconds)
 
 
 def give_back(limit: Limit, *key: str) -> None:

@@ -15,7 +15,11 @@ from approvals.limits.counters import Limit
 
 MINUTE, QUARTER, MONTH = 60, 15 * 60, 30 * 86400
 _KNOWN = Limit("known", 1, MONTH)
-_WORDS = "too many attempts failed"
+_WORDS = "too many attempts failed: try again in {time}"
+_PAIR_WORDS = (
+    "Too many attempts with this name failed from your address. Try again in {time}; from elsewhere, or with another"
+    " name, nothing is locked."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +30,17 @@ class Door:
     by_pair: Limit | None
     by_address: Limit | None = None
     by_name: Limit | None = None
+    # What is said where name and address together were tried too often.
+    words: str = _WORDS
 
 
-# By name and address passwords are counted by django-axes, in the database.
-PASSWORD = Door("password", None, Limit("address", 30, QUARTER), Limit("password-name", 100, QUARTER))
+PASSWORD = Door(
+    "password",
+    Limit("password-pair", 4, QUARTER),
+    Limit("address", 30, QUARTER),
+    Limit("password-name", 100, QUARTER),
+    _PAIR_WORDS,
+)
 # The name is the cluster's: each attempt asks it for a TokenReview, so strangers make at most one a second of them.
 CLUSTER_TOKEN = Door(
     "cluster-token", Limit("cluster-pair", 10, QUARTER), Limit("address", 30, QUARTER), Limit("cluster", 60, MINUTE)
@@ -51,7 +62,7 @@ class Attempt:
     def begin(self) -> None:
         """Count it, before the credential is looked at. Raises TooManyAttempts."""
         if self.door.by_pair:
-            counters.take(self.door.by_pair, self._place, self.name, words=_WORDS)
+            counters.take(self.door.by_pair, self._place, self.name, words=self.door.words)
         if self._is_known():
             return
         if self.door.by_address:

@@ -48,7 +48,6 @@ def configuration(style: str) -> dict[str, Any]:
         "handlers": {"console": {"()": Handler, "formatter": "plain"}},
         "root": {"handlers": ["console"], "level": "INFO"},
         "loggers": {
-            "axes": {"level": "ERROR"},
             "urllib3": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             # Handlers of their own would print the same again, in another form.

@@ -5,7 +5,7 @@ the token. The web process and beat also tell of records and queue; a worker and
 """
 
 from approvals.metrics.exposition import exposition
-from approvals.metrics.listener import serve
+from approvals.metrics.listener import answer_on, serve
 from approvals.metrics.views import metrics
 
-__all__ = ["exposition", "metrics", "serve"]
+__all__ = ["answer_on", "exposition", "metrics", "serve"]

@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from approvals.errors import KeyMissing, Undecipherable
+from approvals.limits import crowding
 from approvals.probes.listener import Answer, Answerer
 
 PATIENCE_SECONDS = 2
@@ -30,10 +31,14 @@ def healthz(headers: Mapping[str, str]) -> Answer:
 
 
 def readyz(headers: Mapping[str, str]) -> Answer:
-    """Every check by name; 503 if one of them failed. Messages name what is missing, never an address or a password."""
+    """Every check by name; 503 if one of them failed. Messages name what is missing, never an address or a password.
+
+    `warnings` are what this process noticed of how it is reached; with them it works all the same.
+    """
     answers = _kept.answers()
     status = "ok" if _are_well(answers) else "not ready"
-    return Answer.of({"status": status, "checks": answers}, 200 if status == "ok" else 503)
+    told = {"status": status, "checks": answers, "warnings": crowding.found()}
+    return Answer.of(told, 200 if status == "ok" else 503)
 
 
 def is_ready() -> bool:

@@ -1,7 +1,8 @@
-"""A small HTTP server: GET of a few paths, in one thread, so that nobody who holds the pages' threads can stop it.
+"""A small HTTP server for machines, of probes and of metrics: GET of a few paths, in one thread.
 
-Connections that do not finish their request cost it a socket for two seconds, and the oldest goes when there are too
-many. Each answer is worked out in a thread of its own pool.
+So nobody who holds the pages' threads can stop it. Connections that do not finish their request cost it a socket for
+two seconds. When there are too many, the oldest of whoever has most of them goes. Each answer is worked out in a thread
+of its own pool.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from django.db import close_old_connections
+
+from approvals.limits.addresses import counted_as
 
 logger = logging.getLogger(__name__)
 
@@ -46,25 +50,28 @@ class Answer:
 Answerer = Callable[[Mapping[str, str]], Answer]
 
 
-def open_socket(address: str) -> socket.socket:
-    """A listening socket on `host:port`. Raises OSError, and ValueError for what is no address."""
-    host, _, port = address.rpartition(":")
-    host = host.strip("[]")
+# To whom a path is nothing gets the same, byte for byte, as where there is none.
+NOTHING = Answer.of({"status": "there is nothing here"}, 404)
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, int(port)), family=family, backlog=MAX_OPEN)
+    return socket.create_server((host, port), family=family, backlog=MAX_OPEN)
 
 
 class Listener:
     """Answers on `sock`, which other processes may listen on as well, until `stop()`."""
 
-    def __init__(self, table: Mapping[str, Answerer], sock: socket.socket) -> None:
+    def __init__(self, name: str, table: Mapping[str, Answerer], sock: socket.socket) -> None:
         self._table = table
         self._sock = sock
         self._loop = asyncio.new_event_loop()
         # Of each path its own: what waits for the database stops no other.
-        self._pools = {path: ThreadPoolExecutor(THREADS, thread_name_prefix=f"probe-{path}") for path in table}
-        self._open: dict[asyncio.StreamWriter, None] = {}
-        self._thread = threading.Thread(target=self._run, name="probes", daemon=True)
+        self._pools = {path: ThreadPoolExecutor(THREADS, thread_name_prefix=f"{name}-{path}") for path in table}
+        # By what is counted as one client, the oldest first.
+        self._open: dict[asyncio.StreamWriter, str] = {}
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -77,14 +84,15 @@ class Listener:
     def _run(self) -> None:
         self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._sock, limit=MAX_HEAD_BYTES))
         self._loop.run_forever()
+        self._loop.run_until_complete(_cancelled(asyncio.all_tasks(self._loop)))
         self._sock.close()
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open[writer] = None
+        self._open[writer] = _client_of(writer)
         if len(self._open) > MAX_OPEN:
-            next(iter(self._open)).transport.abort()
+            self._make_room()
         try:
             async with asyncio.timeout(HEAD_SECONDS):
                 head = await reader.readuntil(END_OF_HEAD)
@@ -99,11 +107,15 @@ class Listener:
             with contextlib.suppress(OSError):
                 writer.close()
 
+    def _make_room(self) -> None:
+        greedy = Counter(self._open.values()).most_common(1)[0][0]
+        next(writer for writer, client in self._open.items() if client == greedy).transport.abort()
+
     async def _answer(self, head: bytes) -> Answer:
         method, path, headers = _read(head)
         answerer = self._table.get(path)
         if answerer is None:
-            return Answer.of({"status": "there is nothing here"}, 404)
+            return NOTHING
         if method != "GET":
             return Answer.of({"status": "only GET is answered here"}, 405)
         try:
@@ -113,12 +125,23 @@ class Listener:
             return Answer.of({"status": "took too long"}, 503)
 
 
+async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _client_of(writer: asyncio.StreamWriter) -> str:
+    peer = writer.get_extra_info("peername")
+    return counted_as(peer[0] if isinstance(peer, tuple) else "")
+
+
 def _worked_out(answerer: Answerer, headers: Mapping[str, str]) -> Answer:
     close_old_connections()
     try:
         return answerer(headers)
     except Exception:  # whatever a probe raises, whoever asked gets an answer and the log the rest
-        logger.exception("a probe failed")
+        logger.exception("an answer for a machine failed")
         return Answer.of({"status": "failed; the log tells more"}, 500)
     finally:
         close_old_connections()

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from approvals.encryption.keys import parse_keys
+from approvals.limits.addresses import Proxies
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,6 @@ def switch(text: str) -> bool:
     if lowered in {"", "0", "false", "no", "off"}:
         return False
     raise ValueError(f"{text!r} is neither true nor false")
-
-
-def networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-    return tuple(ipaddress.ip_network(word) for word in words(text))
 
 
 def severity(text: str) -> str:
@@ -87,9 +84,17 @@ SETTINGS = (
     Setting("PUBLIC_URL", "http://127.0.0.1:8000", "where people reach the site; used in chat messages"),
     Setting("HTTPS", "false", "cookies only over TLS, HSTS", switch),
     Setting("TRUSTED_ORIGINS", "", "origins that forms may come from, behind a proxy", words),
-    Setting("TRUSTED_PROXIES", "", "networks of reverse proxies whose X-Forwarded-For is believed (CIDR)", networks),
     Setting(
-        "PROBE_ADDRESS", "127.0.0.1:8001", "where probes are answered apart from the pages: host:port; empty: nowhere"
+        "TRUSTED_PROXIES",
+        "",
+        "networks of reverse proxies whose X-Forwarded-For and -Proto are believed (CIDR), `unix` for a Unix socket",
+        Proxies.read,
+    ),
+    Setting(
+        "PROBE_ADDRESS",
+        "127.0.0.1:8001",
+        "where probes are answered apart from the pages: host:port; empty: nowhere",
+        address,
     ),
     Setting("DATABASE_URL", "sqlite:///pratique.sqlite3", "PostgreSQL in production"),
     Setting("REDIS_URL", "redis://127.0.0.1:6379/0", "the queue and the counters of limits: Redis or Valkey"),
@@ -179,6 +184,12 @@ SETTINGS = (
         "bearer token that /metrics asks for, at least 32 characters; empty: the site has no /metrics",
         long_token,
     ),
+    Setting(
+        "METRICS_OPEN",
+        "false",
+        "whether an address for /metrics that others can reach may be served without a token",
+        switch,
+    ),
     Setting("METRICS_ADDRESS", "", "host:port where each process serves its own /metrics; empty: nowhere", address),
     Setting("LOG_FORMAT", "json", "json or console"),
     Setting("SENTRY_DSN", "", "errors go there (extra: sentry)"),
@@ -196,7 +207,26 @@ def read(environ: dict[str, str] | None = None) -> dict[str, Any]:
             values[setting.name] = setting.parse(text)
         except ValueError as exc:
             raise ValueError(f"{PREFIX}{setting.name}: {exc}") from exc
+    check_metrics(values)
     return values
+
+
+def check_metrics(values: Mapping[str, Any]) -> None:
+    """Raises ValueError where whoever reaches this machine could read the metrics, and nobody said that they may."""
+    where = values["METRICS_ADDRESS"]
+    if where is None or values["METRICS_TOKEN"] or values["METRICS_OPEN"] or is_loopback(where[0]):
+        return
+    raise ValueError(
+        f"{PREFIX}METRICS_ADDRESS: {where[0]} can be reached from elsewhere: set {PREFIX}METRICS_TOKEN, or"
+        f" {PREFIX}METRICS_OPEN=true if a network policy guards it"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def secrets_of(values: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Iterator[str]:

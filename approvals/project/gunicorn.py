@@ -29,7 +29,7 @@ _settings = configuration.read()
 
 logger_class = Logger
 bind = "127.0.0.1:8000"
-worker_class = "approvals.project.web_worker.BufferingWorker"
+worker_class = "approvals.project.serving.worker.BufferingWorker"
 workers = 2
 threads = 8
 # Open connections of one worker; those that wait cost no thread.
@@ -46,22 +46,31 @@ limit_request_fields = 60
 limit_request_field_size = 8190
 # Files go out as everything else does, so that the time of a slow reader is counted.
 sendfile = False
-forwarded_allow_ips = ",".join(str(network) for network in _settings["TRUSTED_PROXIES"])
+# Whom to believe about others is asked in one place, approvals.limits.addresses: gunicorn believes nobody.
+forwarded_allow_ips = ""
+secure_scheme_headers: dict[str, str] = {}
+forwarder_headers = ""
 accesslog = None
+# It would be one more door.
+control_socket_disable = True
 
 _probes: list[socket.socket] = []
+_metrics: list[socket.socket] = []
 
 
 def on_starting(server: Any) -> None:
-    """Open the probes' socket before there are workers: each of them answers on it."""
-    address = _settings["PROBE_ADDRESS"]
-    if not address:
-        return
-    try:
-        _probes.append(open_socket(address))
-    except (OSError, ValueError) as exc:
-        server.log.error("PRATIQUE_PROBE_ADDRESS is %s, and that cannot be listened on: %s", address, exc)
-        sys.exit(1)
+    """Open the sockets of probes and metrics before there are workers: each of them answers on both."""
+    _check_binds(server)
+    if (address := _settings["PROBE_ADDRESS"]) is not None:
+        try:
+            _probes.append(open_socket(*address))
+        except OSError as exc:
+            _refuse(server, f"PRATIQUE_PROBE_ADDRESS is {_named(address)}, and that cannot be listened on: {exc}")
+    if (address := _settings["METRICS_ADDRESS"]) is not None:
+        try:
+            _metrics.append(open_socket(*address))
+        except OSError as exc:
+            server.log.error("PRATIQUE_METRICS_ADDRESS is %s, and that cannot be listened on: %s", _named(address), exc)
 
 
 def post_worker_init(worker: Any) -> None:
@@ -69,8 +78,30 @@ def post_worker_init(worker: Any) -> None:
     from approvals import metrics  # noqa: PLC0415 - needs Django, which only the worker has loaded
 
     for sock in _probes:
-        Listener(PROBES, sock).start()
-    metrics.serve("web")
+        Listener("probes", PROBES, sock).start()
+    for sock in _metrics:
+        metrics.answer_on(sock, "web")
+
+
+def _check_binds(server: Any) -> None:
+    """Who comes over a Unix socket has no address: without a proxy's word for it everybody would be counted as one."""
+    sockets = [where for where in server.address if isinstance(where, str)]
+    if sockets and not _settings["TRUSTED_PROXIES"].is_unix:
+        _refuse(
+            server,
+            f"bound to the Unix socket {sockets[0]}, whose clients have no address: limits would count all as one. Have"
+            " the proxy in front send X-Forwarded-For, and add the word unix to PRATIQUE_TRUSTED_PROXIES",
+        )
+
+
+def _refuse(server: Any, words: str) -> None:
+    server.log.error(words)
+    sys.exit(1)
+
+
+def _named(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def on_exit(server: Any) -> None:

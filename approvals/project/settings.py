@@ -6,7 +6,6 @@ import hashlib
 import os
 import secrets
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import dj_database_url
@@ -58,7 +57,6 @@ CSRF_TRUSTED_ORIGINS = PRATIQUE["TRUSTED_ORIGINS"]
 INSTALLED_APPS = [
     "approvals.apps.ApprovalsConfig",
     "django.contrib.auth",
-    "axes",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
@@ -74,6 +72,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "approvals.project.forwarding.Forwarding",
     "approvals.project.request_log.RequestLog",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -142,21 +141,6 @@ STORAGES = {
     },
 }
 
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
-# By name and address together: a stranger elsewhere locks nobody out. What is counted by address alone, and for all
-# other credentials, stands in approvals.limits. It is kept in the database, so it holds where Redis is away.
-AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_FAILURE_LIMIT = 5
-AXES_COOLOFF_TIME = timedelta(minutes=15)
-AXES_RESET_ON_SUCCESS = True
-AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
-AXES_CLIENT_IP_CALLABLE = "approvals.limits.addresses.place_of"
-AXES_DISABLE_ACCESS_LOG = True
-AXES_ENABLE_ADMIN = False
-# Its middleware would answer in the place of the form (web.accounts), with words that say less.
-SILENCED_SYSTEM_CHECKS = ["axes.W002"]
-AXES_VERBOSE = False
-AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "token", "csrfmiddlewaretoken"]
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "inbox"
 LOGOUT_REDIRECT_URL = "sign-in"
@@ -169,7 +153,8 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRATIQUE["HTTPS"]
 SESSION_COOKIE_AGE = PRATIQUE["GROUPS_HOURS"] * 3600
 SECURE_HSTS_SECONDS = 31_536_000 if PRATIQUE["HTTPS"] else 0
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PRATIQUE["HTTPS"] else None
+# Left by approvals.project.forwarding, where a trusted proxy says so.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024

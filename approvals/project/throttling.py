@@ -1,4 +1,8 @@
-"""How often the pages and callbacks may be asked: strangers by address, people by who they are."""
+"""How often the pages and callbacks may be asked: strangers by address, people by who they are.
+
+docs/doors.md has all limits in one table. Programs with a token, and sessions at the REST API, are counted there
+(approvals.api.throttling), credentials where they are tried (approvals.limits.credentials).
+"""
 
 from __future__ import annotations
 
@@ -21,13 +25,13 @@ WRITING = Limit("writing", 60, 60)
 EXPENSIVE_PAGES = {"request-report", "request-objects", "request-object", "request-rights", "request-schemas"}
 # Answered whatever happens: whoever asks them decides whether this process lives.
 FREE = {"/healthz", "/readyz"}
-WORDS = "too many requests came from you"
+WORDS = "too many requests came from you: try again in {time}"
 
 
 class Throttle:
-    """Middleware, below the session. Programs with a token are counted by the REST API (approvals.api.throttling).
+    """Middleware, below the session.
 
-    Strangers are counted before anything else looks at the request, also where there is no such page.
+    Everybody is counted before anything else looks at the request, also where there is no such page.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -35,31 +39,40 @@ class Throttle:
 
     def __call__(self, http: HttpRequest) -> HttpResponse:
         try:
-            if not _is_counted_elsewhere(http) and not http.user.is_authenticated:
-                take(STRANGER, counted_as(client_address(http)), words=WORDS)
+            _count(http)
         except TooManyAttempts as refusal:
             return _answer(http, refusal)
         return self._get_response(http)
 
     def process_view(self, http: HttpRequest, *_: object) -> HttpResponse | None:
-        if http.path_info.startswith(API) or http.path_info in FREE or not http.user.is_authenticated:
+        if http.path_info.startswith(API) or not http.user.is_authenticated:
             return None
         try:
-            _count(http, str(http.user.pk))
+            _count_dear(http, str(http.user.pk))
         except TooManyAttempts as refusal:
             return _answer(http, refusal)
         return None
 
 
-def _is_counted_elsewhere(http: HttpRequest) -> bool:
+def _count(http: HttpRequest) -> None:
+    """Raises TooManyAttempts."""
+    is_api = http.path_info.startswith(API)
+    if http.path_info in FREE or (is_api and _has_token(http)):
+        return
+    if not http.user.is_authenticated:
+        take(STRANGER, counted_as(client_address(http)), words=WORDS)
+    elif not is_api:
+        take(PERSON, str(http.user.pk), words=WORDS)
+
+
+def _has_token(http: HttpRequest) -> bool:
     """A token that does not hold is counted where it is tried (approvals.api.authentication)."""
-    has_token = http.headers.get("Authorization", "").lower().startswith("bearer ")
-    return http.path_info in FREE or (http.path_info.startswith(API) and has_token)
+    return http.headers.get("Authorization", "").lower().startswith("bearer ")
 
 
-def _count(http: HttpRequest, person: str) -> None:
+def _count_dear(http: HttpRequest, person: str) -> None:
+    """What costs more than a page: raises TooManyAttempts."""
     name = http.resolver_match.url_name or "" if http.resolver_match else ""
-    take(PERSON, person, words=WORDS)
     if name in EXPENSIVE_PAGES:
         take(EXPENSIVE, person, words=WORDS)
     if http.method == "POST":

@@ -12,7 +12,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
 from approvals import services
-from approvals.errors import NotAllowed, Refused, TooManyAttempts
+from approvals.errors import NotAllowed, Refused
 from approvals.limits import PASSWORD, Attempt, client_address
 from approvals.web.doors import only_by_form
 from approvals.web.errors import with_retry
@@ -22,10 +22,6 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 REMEMBER_SECONDS = 365 * 86400
 CLUSTER_COOKIE = "cluster"
 FAILED = "This name and password do not fit."
-LOCKED = (
-    "Too many attempts with this name failed from your address. Try again in {minutes} minutes; from elsewhere, or with"
-    " another name, nothing is locked."
-)
 
 
 class TokenForm(forms.Form):
@@ -97,14 +93,11 @@ def _with_password(http: HttpRequest, form: PasswordForm) -> HttpResponse:
 
 
 def _authenticated(http: HttpRequest, form: PasswordForm) -> User:
-    """Raises NotAllowed, and TooManyAttempts where django-axes has locked this name for this address."""
+    """Raises NotAllowed."""
     user = authenticate(http, **form.cleaned_data)
-    if isinstance(user, User):
-        return user
-    if getattr(http, "axes_locked_out", False):
-        seconds = int(settings.AXES_COOLOFF_TIME.total_seconds())
-        raise TooManyAttempts(LOCKED.format(minutes=seconds // 60), retryAfter=seconds)
-    raise NotAllowed(FAILED)
+    if not isinstance(user, User):
+        raise NotAllowed(FAILED)
+    return user
 
 
 def _enter(http: HttpRequest, user: User) -> HttpResponse:

@@ -11,13 +11,17 @@ import pytest
 from tests.services.process import Server, answers_on, free_port
 
 SHIPPED = Path(__file__).resolve().parents[2] / "deploy/nginx.conf"
+PROXIES = SHIPPED.with_name("nginx-proxies.conf")
 PLACES = "/usr/sbin:/usr/local/sbin"
 
 
 class Nginx:
-    """In front of what listens on `upstream`; `port` is where it is reached."""
+    """In front of what listens on `upstream`; `port` is where it is reached.
 
-    def __init__(self, upstream: int) -> None:
+    `proxies` are networks to write into nginx-proxies.conf, beside what is shipped in it.
+    """
+
+    def __init__(self, upstream: int, *proxies: str) -> None:
         # Its workers are somebody else where we are root, and may not enter pytest's folders.
         self._folder = tempfile.TemporaryDirectory(prefix="pratique-nginx-")
         folder = Path(self._folder.name)
@@ -32,10 +36,14 @@ class Nginx:
             "listen 8080 ": f"listen 127.0.0.1:{self.port} ",
             "/tmp/nginx": f"{folder}/nginx",
             "worker_rlimit_nofile 16384;": "",
+            "/etc/nginx/pratique/": f"{folder}/pratique/",
         }
         for shipped, here in changes.items():
             assert shipped in text, f"{shipped} is no longer in {SHIPPED.name}"
             text = text.replace(shipped, here)
+        (folder / "pratique").mkdir()
+        lines = "".join(f"set_real_ip_from {network};\n" for network in proxies)
+        (folder / "pratique" / PROXIES.name).write_text(PROXIES.read_text() + lines)
         config = folder / "nginx.conf"
         config.write_text(text)
         command = [program, "-c", config, "-p", folder, "-e", "stderr", "-g", "daemon off;"]

@@ -16,9 +16,12 @@ START_SECONDS = 60
 
 
 class Site:
-    """`port` serves the pages, `probe_port` the probes. Its database is a SQLite file in `folder`."""
+    """`port` serves the pages, `probe_port` the probes. Its database is a SQLite file in `folder`.
 
-    def __init__(self, folder: Path, redis: str, **settings: str) -> None:
+    `descriptors` is how many file descriptors each of its processes may have (RLIMIT_NOFILE); 0 leaves it as it is.
+    """
+
+    def __init__(self, folder: Path, redis: str, *, descriptors: int = 0, bind: str = "", **settings: str) -> None:
         self.port, self.probe_port = free_port(), free_port()
         # What the tests' own process has set would be inherited.
         self._env = {name: "" for name in os.environ if name.startswith("PYTEST")} | {
@@ -37,7 +40,10 @@ class Site:
             env={**os.environ, **self._env},
         )
         command = [sys.executable, "-m", "gunicorn", "--config", "python:approvals.project.gunicorn"]
-        command += ["approvals.project.wsgi:application", "--bind", f"127.0.0.1:{self.port}", "--access-logfile", "-"]
+        command += ["approvals.project.wsgi:application", "--access-logfile", "-"]
+        command += ["--bind", bind or f"127.0.0.1:{self.port}"]
+        if descriptors:
+            command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
         self.server = Server("site", command, folder / "site.log", Options(env=self._env))
         self.server.wait(lambda: self.probe("/readyz") == 200, START_SECONDS)
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from approvals.project import configuration
+from tests.approvals.metrics.conftest import TOKEN
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 SERVICES = {"web", "worker", "beat", "watch"}
@@ -24,6 +25,10 @@ def test_a_pod_serves_its_metrics_on_the_port_that_it_announces(workload: dict[s
     pod = workload["spec"]["template"]
     (container,) = [one for one in pod["spec"]["containers"] if one["image"].startswith("pratique")]
     environment = {f"{one['name']}": str(one.get("value", "")) for one in container["env"]}
+    with pytest.raises(ValueError, match="PRATIQUE_METRICS_TOKEN"):
+        configuration.read(environment)
+    assert container["envFrom"] == [{"secretRef": {"name": "pratique"}}], "the token is one of its keys"
+    environment["PRATIQUE_METRICS_TOKEN"] = TOKEN
     _, port = configuration.read(environment)["METRICS_ADDRESS"]
     ports = {one["name"]: one["containerPort"] for one in container["ports"]}
     assert ports["metrics"] == port
@@ -38,4 +43,5 @@ def test_every_process_is_shipped() -> None:
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
     for name in SERVICES:
         assert compose[name]["environment"]["PRATIQUE_METRICS_ADDRESS"] == "0.0.0.0:9090"
+        assert compose[name]["environment"]["PRATIQUE_METRICS_TOKEN"].startswith("${PRATIQUE_METRICS_TOKEN:?")
     assert "python:approvals.project.gunicorn" in (DEPLOY / "Dockerfile").read_text()

@@ -79,3 +79,18 @@ def test_S29_gunicorn_is_started_with_its_shipped_settings() -> None:
     settings = "python:approvals.project.gunicorn"
     assert settings in (DEPLOY / "Dockerfile").read_text()
     assert settings in container(manifest("Deployment", "web"), "web")["command"]
+
+
+def test_S29_proxies_before_nginx_are_a_setting_of_what_is_shipped() -> None:
+    include = "/etc/nginx/pratique"
+    assert f"include {include}/*.conf;" in (DEPLOY / "nginx.conf").read_text()
+    web = manifest("Deployment", "web")
+    mounts = {one["mountPath"]: one["name"] for one in container(web, "nginx")["volumeMounts"]}
+    (volume,) = [one for one in web["spec"]["template"]["spec"]["volumes"] if one["name"] == mounts[include]]
+    assert volume["configMap"] == {"name": "nginx-proxies"}
+    for shipped in (
+        manifest("ConfigMap", "nginx-proxies")["data"]["nginx-proxies.conf"],
+        (DEPLOY / "nginx-proxies.conf").read_text(),
+    ):
+        assert all(line.startswith("#") for line in shipped.splitlines()), "nobody is believed as it is shipped"
+    assert f"./nginx-proxies.conf:{include}/nginx-proxies.conf:ro" in COMPOSE["nginx"]["volumes"]

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import time_machine
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
@@ -18,6 +19,7 @@ from pytest_django import Settings
 from approvals import services
 from approvals.errors import InvalidInput, TooManyAttempts
 from approvals.limits import client_address, counters
+from approvals.limits.addresses import counted_as
 from approvals.limits.counters import Limit, take
 from approvals.models import ApiToken, Cluster
 from approvals.project import configuration
@@ -147,6 +149,21 @@ def test_S29_signing_in_begins_the_count_anew(local: User) -> None:
     for _ in range(3):
         answers = [by_password("local", "typo").status_code for _ in range(3)]
         assert answers == [403] * 3
+        assert is_in(by_password("local", PHRASE))
+
+
+def test_S29_retry_after_tells_the_time_that_is_left(local: User) -> None:
+    with time_machine.travel(timezone.now(), tick=False) as now, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counters.time, "monotonic", time.time)
+        patch.setattr(counters, "AWAY_SECONDS", 10_000.0)
+        for _ in range(4):
+            by_password("local", "guess")
+        for passed, left in ((0, 900), (840, 60), (59, 1)):
+            now.shift(passed)
+            answer = by_password("local", "guess")
+            assert (answer.status_code, answer["Retry-After"]) == (429, str(left))
+        assert "Try again in 1 s" in answer.content.decode()
+        now.shift(1)
         assert is_in(by_password("local", PHRASE))
 
 
@@ -339,6 +356,16 @@ def test_S29_rest_limits_reports_and_writes_more_tightly(here: World, asked: Any
         ("10.0.0.0/8", "10.0.0.5", "10.0.0.7, " * 500 + "10.0.0.8", "10.0.0.7"),
         ("fd00::/8", "fd00::1", "2001:db8::1", "2001:db8::1"),
         ("", "", "192.0.2.1", "unknown"),
+        ("10.0.0.0/8", "", "192.0.2.1", "unknown"),
+        ("unix", "", "192.0.2.1", "192.0.2.1"),
+        ("unix", "", "203.0.113.9, 192.0.2.1", "192.0.2.1"),
+        ("unix", "", "", "unknown"),
+        ("unix", "", "nonsense", "unknown"),
+        ("unix", "127.0.0.1", "192.0.2.1", "127.0.0.1"),
+        ("unix, 10.0.0.0/8", "", "192.0.2.1, 10.0.0.5", "192.0.2.1"),
+        ("fe80::/10", "fe80::1%eth0", "192.0.2.1", "192.0.2.1"),
+        ("10.0.0.0/8", "10.0.0.5", "192.0.2.1:4711", "10.0.0.5"),
+        ("10.0.0.0/8", "10.0.0.5", "::ffff:10.0.0.9, ::ffff:10.0.0.7", "10.0.0.9"),
     ],
 )
 def test_S29_a_forwarded_address_is_believed_from_trusted_proxies_only(
@@ -364,6 +391,23 @@ def test_S29_the_log_names_no_address_that_a_client_made_up(here: World, caplog:
     (line,) = [one for one in caplog.records if one.message == "request answered"]
     assert line.__dict__["client"] == HOME
     assert "203.0.113.66" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unknown", "unknown"),
+        ("", "unknown"),
+        ("x" * 1000, "unknown"),
+    ],
+)
+def test_S29_what_is_counted_as_one_client(address: str, expected: str) -> None:
+    assert counted_as(address) == expected
 
 
 # The counters themselves.

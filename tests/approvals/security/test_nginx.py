@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import time
 from collections import Counter
@@ -81,6 +82,82 @@ def test_S29_an_address_that_the_client_made_up_is_overwritten(nginx: Nginx, sit
     log = site.server.log.read_text()
     assert "203.0.113" not in log
     assert '"client": "127.0.0.9"' in log
+
+
+@pytest.fixture
+def behind(site: Site) -> Iterator[Nginx]:
+    """With an Ingress before it that connects from 127.0.0.7."""
+    running = Nginx(site.port, "127.0.0.7/32")
+    yield running
+    running.stop()
+
+
+INGRESS = "127.0.0.7"
+
+
+def logged(site: Site, mark: str) -> str:
+    time.sleep(0.5)
+    (line,) = [line for line in site.server.log.read_text().splitlines() if f'"path": "/{mark}"' in line]
+    return str(json.loads(line)["client"])
+
+
+@pytest.mark.parametrize(
+    ("source", "forwarded", "expected"),
+    [
+        pytest.param(INGRESS, "203.0.113.5", "203.0.113.5", id="the Ingress says it"),
+        pytest.param(INGRESS, "198.51.100.1, 203.0.113.5", "203.0.113.5", id="the client put one before it"),
+        pytest.param(INGRESS, "203.0.113.5, 127.0.0.7", "203.0.113.5", id="two proxies"),
+        pytest.param(INGRESS, "nonsense", INGRESS, id="nonsense"),
+        pytest.param("127.0.0.8", "203.0.113.5", "127.0.0.8", id="a stranger says it"),
+    ],
+)
+def test_S29_the_address_is_taken_from_proxies_that_the_operator_named(
+    behind: Nginx, site: Site, source: str, forwarded: str, expected: str
+) -> None:
+    mark = f"mark-{abs(hash((source, forwarded)))}"
+    assert get(behind.port, f"/{mark}", source=source, X_Forwarded_For=forwarded) == 404
+    assert logged(site, mark) == expected
+
+
+def test_S29_clients_behind_an_ingress_are_limited_one_by_one(behind: Nginx) -> None:
+    def asked(client: str, times: int) -> Counter[int]:
+        return Counter(get(behind.port, "/sign-in", source=INGRESS, X_Forwarded_For=client) for _ in range(times))
+
+    assert asked("203.0.113.5", 60)[429] > 20
+    assert asked("203.0.113.6", 1) == {200: 1}
+    networks = ("2001:db8:1:2:a::%x", "2001:db8:1:2:%x:3:4:5")
+    found = sum((asked(network % number, 1) for number in range(1, 31) for network in networks), Counter[int]())
+    assert found[429] > 20, "addresses of one IPv6 network count as one"
+    assert asked("2001:db8:1:3:a::1", 1) == {200: 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "headers", "is_secure"),
+    [
+        pytest.param(INGRESS, {"X_Forwarded_For": "203.0.113.5", "X_Forwarded_Proto": "https"}, True, id="the Ingress"),
+        pytest.param(INGRESS, {"X_Forwarded_For": "203.0.113.5", "X_Forwarded_Proto": "http"}, False, id="plain"),
+        pytest.param(INGRESS, {"X_Forwarded_For": "203.0.113.5"}, False, id="says nothing"),
+        pytest.param("127.0.0.8", {"X_Forwarded_For": "203.0.113.5", "X_Forwarded_Proto": "https"}, False, id="other"),
+        pytest.param("127.0.0.8", {"X_Forwarded_Proto": "https"}, False, id="nobody"),
+    ],
+)
+def test_S29_tls_is_believed_from_proxies_that_the_operator_named(
+    tls: Nginx, source: str, headers: dict[str, str], is_secure: bool
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", tls.port, timeout=10, source_address=(source, 0))
+    connection.request("GET", "/sign-in", headers={name.replace("_", "-"): value for name, value in headers.items()})
+    assert (connection.getresponse().getheader("Strict-Transport-Security") is not None) is is_secure
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Nginx]:
+    """A site that is reached over TLS, which ends at the Ingress."""
+    folder = tmp_path_factory.mktemp("tls")
+    running = Site(folder, redis, PRATIQUE_TRUSTED_PROXIES="127.0.0.1/32", PRATIQUE_HTTPS="true")
+    before = Nginx(running.port, "127.0.0.7/32")
+    yield before
+    before.stop()
+    running.stop()
 
 
 @pytest.mark.parametrize(

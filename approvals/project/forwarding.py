@@ -1,0 +1,34 @@
+"""What proxies say about a request is believed from trusted ones only: for everybody else it is taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponseBase
+
+from approvals.limits import addresses, crowding
+
+# Beside X-Forwarded-Proto, which Django reads (settings.SECURE_PROXY_SSL_HEADER): nothing of ours reads these.
+UNUSED = ("HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PORT", "HTTP_X_FORWARDED_SSL", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
+
+MACHINES = {"/healthz", "/readyz", "/metrics"}
+
+
+class Forwarding:
+    """The outermost middleware: all others may read the headers that it leaves."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, http: HttpRequest) -> HttpResponseBase:
+        is_secure = addresses.is_secure(http)
+        # Probes and scrapes come from few addresses, as they should.
+        if http.path_info not in MACHINES:
+            crowding.note(http)
+        for name in (addresses.PROTO, *UNUSED):
+            http.META.pop(name, None)
+        if is_secure:
+            http.META[addresses.PROTO] = "https"
+        if addresses.peer_of(http) not in addresses.trusted():
+            http.META.pop(addresses.FOR, None)
+        return self._get_response(http)

@@ -1,0 +1,213 @@
+"""Whose word about a client counts, and what the operator is told where everybody seems to be one."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client, RequestFactory
+from pytest_django import Settings
+
+from approvals.limits import crowding
+from approvals.limits.addresses import Proxies
+from approvals.probes.checks import PROBES
+from approvals.project.forwarding import Forwarding
+from tests.approvals.core.conftest import World
+from tests.services.process import ServiceFailed
+from tests.services.site import Site
+
+PROXY, CLIENT = "10.0.0.5", "198.51.100.9"
+PUBLIC = "https://pratique.example"
+
+
+@pytest.fixture(autouse=True)
+def noticed_nothing() -> Iterator[None]:
+    crowding.notes.forget()
+    yield
+    crowding.notes.forget()
+
+
+@pytest.fixture
+def trusting(settings: Settings) -> None:
+    trust(settings, "10.0.0.0/8")
+
+
+def trust(settings: Settings, proxies: str) -> None:
+    known = {"TRUSTED_PROXIES": Proxies.read(proxies), "PUBLIC_URL": PUBLIC}
+    settings.PRATIQUE = {**settings.PRATIQUE, **known}
+
+
+@pytest.mark.usefixtures("trusting")
+@pytest.mark.parametrize(
+    ("peer", "said", "expected"),
+    [
+        (PROXY, "https", True),
+        (PROXY, "HTTPS", True),
+        (PROXY, "https, https", True),
+        (CLIENT, "https", False),
+        ("", "https", False),
+        ("unknown", "https", False),
+        (PROXY, "", False),
+        (PROXY, "http", False),
+        (PROXY, "https, http", False),
+        (PROXY, "http, https", False),
+        (PROXY, "https,", False),
+        (PROXY, "https;x", False),
+        (PROXY, "wss", False),
+    ],
+)
+def test_S29_tls_is_believed_from_trusted_proxies_only(peer: str, said: str, expected: bool) -> None:
+    seen: list[bool] = []
+    request = RequestFactory().get("/", headers={"X-Forwarded-Proto": said}, REMOTE_ADDR=peer)
+    Forwarding(lambda passed: seen.append(passed.is_secure()))(request)  # type: ignore[arg-type, return-value, func-returns-value]
+    assert seen == [expected]
+
+
+@pytest.mark.usefixtures("trusting")
+@pytest.mark.parametrize("peer", [PROXY, CLIENT])
+def test_S29_other_headers_of_proxies_reach_nothing(peer: str) -> None:
+    hostile = {
+        "X-Forwarded-Host": "evil.example",
+        "X-Forwarded-Port": "1",
+        "X-Forwarded-Ssl": "on",
+        "Forwarded": "for=203.0.113.1;proto=https;host=evil.example",
+        "X-Real-IP": "203.0.113.1",
+    }
+    kept: dict[str, Any] = {}
+    request = RequestFactory().get("/", headers=hostile, REMOTE_ADDR=peer)
+    Forwarding(lambda passed: kept.update(passed.META))(request)  # type: ignore[arg-type, return-value, func-returns-value]
+    assert not kept.keys() & {f"HTTP_{name.upper().replace('-', '_')}" for name in hostile}
+
+
+@pytest.mark.usefixtures("trusting")
+def test_S29_a_stranger_gets_no_promise_of_tls(here: World, settings: Settings) -> None:
+    settings.SECURE_HSTS_SECONDS = 60
+    for peer, is_promised in ((PROXY, True), (CLIENT, False)):
+        answer = Client(REMOTE_ADDR=peer, headers={"X-Forwarded-Proto": "https"}).get("/sign-in")
+        assert ("Strict-Transport-Security" in answer) is is_promised
+
+
+def ready() -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(PROBES["/readyz"]({}).body)
+    return answer
+
+
+def test_S29_a_proxy_that_nobody_named_is_told_of_once(
+    here: World, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    trust(settings, "")
+    client = Client(REMOTE_ADDR=PROXY, headers={"X-Forwarded-For": CLIENT})
+    for _ in range(5):
+        client.get("/sign-in")
+    assert [one.message for one in caplog.records if one.levelname == "WARNING"].count(crowding.UNBELIEVED) == 1
+    assert crowding.UNBELIEVED in ready()["warnings"]
+
+
+def test_a_proxy_that_was_named_is_nothing_to_tell(here: World, settings: Settings) -> None:
+    trust(settings, "10.0.0.0/8")
+    for number in range(crowding.LOOKED_AT):
+        Client(REMOTE_ADDR=PROXY, headers={"X-Forwarded-For": f"198.51.100.{number % 50}"}).get("/nowhere")
+    assert ready()["warnings"] == []
+
+
+def test_S29_what_strangers_say_of_others_reaches_nothing(settings: Settings) -> None:
+    trust(settings, "10.0.0.0/8")
+    for peer, is_kept in ((PROXY, True), (CLIENT, False)):
+        kept: dict[str, Any] = {}
+        request = RequestFactory().get("/", headers={"X-Forwarded-For": "203.0.113.1"}, REMOTE_ADDR=peer)
+        Forwarding(lambda passed, into=kept: into.update(passed.META))(request)  # type: ignore[misc, arg-type, return-value, func-returns-value]
+        assert ("HTTP_X_FORWARDED_FOR" in kept) is is_kept
+
+
+def test_health_checks_of_a_load_balancer_are_no_crowd(here: World, settings: Settings) -> None:
+    trust(settings, "")
+    for _ in range(crowding.LOOKED_AT):
+        Client(REMOTE_ADDR=PROXY).get("/healthz")
+    assert crowding.found() == []
+
+
+def noticed(clients: list[str]) -> list[str]:
+    for client in clients:
+        crowding.notes.note(PROXY, client, is_unbelieved=False)
+    return crowding.found()
+
+
+@pytest.mark.parametrize(
+    ("clients", "is_told"),
+    [
+        pytest.param(["10.9.0.1"] * 200, True, id="an ingress that hides the addresses"),
+        pytest.param(["127.0.0.1"] * 200, True, id="nginx beside it that was not named"),
+        pytest.param(["100.64.3.4"] * 200, True, id="an address of a carrier or a cluster"),
+        pytest.param(["fd00::1"] * 200, True, id="a private address of IPv6"),
+        pytest.param([CLIENT] * 5 + ["10.9.0.1"] * 195, True, id="nearly all"),
+        pytest.param(["10.9.0.1"] * 199, False, id="too few to tell"),
+        pytest.param([CLIENT, "10.9.0.1"] * 100, False, id="half of them"),
+        pytest.param(["9.9.9.9"] * 200, False, id="one busy address of the internet"),
+        pytest.param([f"10.9.0.{number}" for number in range(200)], False, id="many of one network"),
+        pytest.param(["10.9.0.1"] * 200 + [CLIENT] * 20, False, id="not any more"),
+    ],
+)
+def test_S29_the_operator_is_told_when_everybody_is_one_address(clients: list[str], is_told: bool) -> None:
+    assert (crowding.CROWDED in noticed(clients)) is is_told
+
+
+def test_what_is_noticed_does_not_make_the_service_unready(settings: Settings, db: None) -> None:
+    noticed(["10.9.0.1"] * 200)
+    assert crowding.CROWDED in ready()["warnings"]
+    assert crowding.CROWDED not in ready()["checks"].values()
+
+
+def test_nothing_is_told_where_the_site_is_for_this_machine_alone(here: World) -> None:
+    for _ in range(crowding.LOOKED_AT):
+        Client(REMOTE_ADDR="127.0.0.1", headers={"X-Forwarded-For": CLIENT}).get("/nowhere")
+    assert crowding.found() == []
+
+
+class OverSocket(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=5)
+        self._path = str(path)
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self._path)
+
+
+@pytest.mark.thorough
+def test_S29_a_unix_socket_is_refused_until_a_proxy_on_it_is_trusted(tmp_path: Path, redis: str) -> None:
+    path = tmp_path / "web.sock"
+    with pytest.raises(ServiceFailed, match="add the word unix to PRATIQUE_TRUSTED_PROXIES"):
+        Site(tmp_path, redis, bind=f"unix:{path}")
+    public = {"PRATIQUE_PUBLIC_URL": PUBLIC, "PRATIQUE_ALLOWED_HOSTS": "localhost"}
+    site = Site(tmp_path, redis, bind=f"unix:{path}", PRATIQUE_TRUSTED_PROXIES="unix", **public)
+    try:
+        for number in range(302):
+            over = OverSocket(path)
+            over.request("GET", "/nowhere", headers={"X-Forwarded-For": f"203.0.113.{number}, {CLIENT}"})
+            status = over.getresponse().status
+            over.close()
+        assert status == 429, "made-up addresses on the left count nothing"
+        over = OverSocket(path)
+        over.request("GET", "/sign-in", headers={"X-Forwarded-For": "192.0.2.7"})
+        assert over.getresponse().status == 200, "another client is counted apart"
+        over.close()
+        assert crowding.NAMELESS not in site.server.log.read_text()
+        over = OverSocket(path)
+        over.request("GET", "/sign-in")
+        assert over.getresponse().status == 200
+        assert crowding.NAMELESS in site.server.log.read_text()
+    finally:
+        site.stop()
+
+
+def test_S29_a_setting_of_proxies_that_cannot_be_read_is_refused() -> None:
+    from approvals.project import configuration
+
+    for text in ("10.0.0.0/40", "nginx", "10.0.0.5/8", "socket"):
+        with pytest.raises(ValueError, match="PRATIQUE_TRUSTED_PROXIES"):
+            configuration.read({"PRATIQUE_TRUSTED_PROXIES": text})
