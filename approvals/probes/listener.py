@@ -14,7 +14,7 @@ import logging
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -67,6 +67,7 @@ class Listener:
         self._table = table
         self._sock = sock
         self._loop = asyncio.new_event_loop()
+        self._stopping = asyncio.Event()
         # Of each path its own: what waits for the database stops no other.
         self._pools = {path: ThreadPoolExecutor(THREADS, thread_name_prefix=f"{name}-{path}") for path in table}
         # By what is counted as one client, the oldest first.
@@ -78,16 +79,22 @@ class Listener:
 
     def stop(self) -> None:
         """Close the socket, here, and end the thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
 
     def _run(self) -> None:
-        self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._sock, limit=MAX_HEAD_BYTES))
-        self._loop.run_forever()
-        self._loop.run_until_complete(_cancelled(asyncio.all_tasks(self._loop)))
-        self._sock.close()
+        self._loop.run_until_complete(self._serve_until_stopped())
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _serve_until_stopped(self) -> None:
+        server = await asyncio.start_server(self._serve, sock=self._sock, limit=MAX_HEAD_BYTES)
+        await self._stopping.wait()
+        server.close()
+        unfinished = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in unfinished:
+            task.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open[writer] = _client_of(writer)
@@ -123,12 +130,6 @@ class Listener:
                 return await self._loop.run_in_executor(self._pools[path], _worked_out, answerer, headers)
         except TimeoutError:
             return Answer.of({"status": "took too long"}, 503)
-
-
-async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _client_of(writer: asyncio.StreamWriter) -> str:

@@ -39,6 +39,10 @@ def workers_of(site: Site) -> list[int]:
     return sorted(int(one) for one in children)
 
 
+def descriptors_of(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
 def ticks_of(pid: int) -> int:
     """Processor time of a process so far, in hundredths of a second."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -79,14 +83,16 @@ def test_S29_without_file_descriptors_no_worker_ends_or_spins(poor: Site, said: 
 
 
 @thorough
-def test_S29_accepting_that_fails_ends_no_worker_and_is_tried_again(tmp_path: Path, redis: str) -> None:
+@pytest.mark.parametrize("spare", [0, 12])
+def test_S29_accepting_that_fails_ends_no_worker_and_is_tried_again(tmp_path: Path, redis: str, spare: int) -> None:
     """The limit is lowered once the worker has counted on a higher one: accepting itself fails then."""
     site = Site(tmp_path, redis)
     try:
         before = workers_of(site)
         for pid in before:
-            open_now = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (open_now + 12, open_now + 12))
+            highest = max(int(one.name) for one in Path(f"/proc/{pid}/fd").iterdir())
+            _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (highest + 1 + spare, most))
         with contextlib.ExitStack() as stack:
             for number in range(2, 22):
                 for _ in range(15):
@@ -97,6 +103,8 @@ def test_S29_accepting_that_fails_ends_no_worker_and_is_tried_again(tmp_path: Pa
             time.sleep(2)
             assert sum(ticks_of(pid) for pid in before) - begin < TICKS_A_SECOND, "a worker spins"
             assert "cannot accept connections: EMFILE" in site.server.log.read_text()
+        for pid in before:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
         deadline = time.monotonic() + 2 * PROMPT
         while status_from(site.port, "127.0.0.99", "/healthz") != 200:
             assert time.monotonic() < deadline, "nobody is served though there are descriptors"
@@ -135,6 +143,22 @@ def test_S29_whoever_sends_most_unfinished_bytes_gives_way(tmp_path: Path, redis
                 time.sleep(0.5)
                 slow.sendall(body[-1:])
                 assert slow.recv(100).startswith(b"HTTP/1.1 403"), "read whole, and refused for want of a CSRF token"
+    finally:
+        site.stop()
+
+
+@thorough
+def test_S29_answered_connections_that_do_not_close_still_count(tmp_path: Path, redis: str) -> None:
+    site = Site(tmp_path, redis)
+    try:
+        before = sum(descriptors_of(pid) for pid in workers_of(site))
+        with contextlib.ExitStack() as stack:
+            for _ in range(600):
+                sock = stack.enter_context(socket.create_connection(("127.0.0.1", site.port), timeout=5))
+                with contextlib.suppress(OSError):
+                    sock.sendall(REFUSED)
+            held = sum(descriptors_of(pid) for pid in workers_of(site)) - before
+        assert held <= 2 * CONNECTIONS_OF_ONE_CLIENT + 20
     finally:
         site.stop()
 
