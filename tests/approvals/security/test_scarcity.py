@@ -20,7 +20,8 @@ from tests.services.site import Site
 
 thorough = pytest.mark.thorough
 DESCRIPTORS = 120
-TICKS_A_SECOND = 100
+# Of all workers in two seconds: one that spins takes as much as it gets, here some 60 also beside much other work.
+IDLE_TICKS = 40
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 ONCE = b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
 REFUSED = HEAD + b"Content-Length: 9999999\r\n\r\n"
@@ -76,15 +77,17 @@ def test_S29_without_file_descriptors_no_worker_ends_or_spins(poor: Site, said: 
         time.sleep(1)
         begin = sum(ticks_of(pid) for pid in before)
         time.sleep(2)
-        assert sum(ticks_of(pid) for pid in before) - begin < TICKS_A_SECOND, "a worker spins"
+        assert sum(ticks_of(pid) for pid in before) - begin < IDLE_TICKS, "a worker spins"
         assert status_from(poor.port, "127.0.0.99") == 200
     assert status_from(poor.port, "127.0.0.99") == 200
     assert workers_of(poor) == before
 
 
 @thorough
-@pytest.mark.parametrize("spare", [0, 12])
-def test_S29_accepting_that_fails_ends_no_worker_and_is_tried_again(tmp_path: Path, redis: str, spare: int) -> None:
+@pytest.mark.parametrize("spare", [None, 12], ids=["none at all", "some"])
+def test_S29_accepting_that_fails_ends_no_worker_and_is_tried_again(
+    tmp_path: Path, redis: str, spare: int | None
+) -> None:
     """The limit is lowered once the worker has counted on a higher one: accepting itself fails then."""
     site = Site(tmp_path, redis)
     try:
@@ -92,7 +95,7 @@ def test_S29_accepting_that_fails_ends_no_worker_and_is_tried_again(tmp_path: Pa
         for pid in before:
             highest = max(int(one.name) for one in Path(f"/proc/{pid}/fd").iterdir())
             _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (highest + 1 + spare, most))
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (3 if spare is None else highest + 1 + spare, most))
         with contextlib.ExitStack() as stack:
             for number in range(2, 22):
                 for _ in range(15):
@@ -101,7 +104,7 @@ def test_S29_accepting_that_fails_ends_no_worker_and_is_tried_again(tmp_path: Pa
             time.sleep(1)
             begin = sum(ticks_of(pid) for pid in before)
             time.sleep(2)
-            assert sum(ticks_of(pid) for pid in before) - begin < TICKS_A_SECOND, "a worker spins"
+            assert sum(ticks_of(pid) for pid in before) - begin < IDLE_TICKS, "a worker spins"
             assert "cannot accept connections: EMFILE" in site.server.log.read_text()
         for pid in before:
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
