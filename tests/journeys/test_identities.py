@@ -6,7 +6,6 @@ Both know an `alice` of the same name, groups and uid, so nothing but the cluste
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -29,13 +28,13 @@ OPERATOR = Actor("test", "shell")
 
 
 @pytest.fixture
-def second(station: Station, sandbox: Endpoint) -> Iterator[Cluster]:
+def second(station: Station, sandbox: Endpoint) -> Cluster:
     """The attacker's cluster, registered beside the real one, with the rights that any cluster gives to the service."""
     built.prepare(Api.connect(sandbox.kubeconfig("admin"), timeout_seconds=20), station.namespace)
     cluster = services.register_cluster(name="second", kubeconfig=sandbox.kubeconfig("pratique"), by=OPERATOR)
     alice = station.people["alice"]
     services.map_identity(user=alice, cluster=cluster, username="alice", groups=["platform"], by=OPERATOR)
-    yield cluster
+    return cluster
 
 
 @pytest.fixture
