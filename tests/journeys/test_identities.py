@@ -39,7 +39,8 @@ def second(station: Station, sandbox: Endpoint) -> Cluster:
 
 @pytest.fixture
 def asked(station: Station, registry: Registry) -> Request:
-    deployment = station.wish("lamp", bundles.image(registry, "lamp", bundles.app("lamp", "1")))
+    name = f"lamp-{station.namespace}"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
     station.work()
     request = station.latest(deployment)
     assert request.state == "in_review", request.problem

@@ -98,6 +98,13 @@ def chat_of(caller: Caller) -> ChatAccount:
     return services.link_chat_account(by=caller, code=code)
 
 
+def of_one_mapping(two: Two) -> Caller:
+    """An API token for demo, of an account that the operator mapped on both clusters."""
+    ada = User.objects.get(username="ada")
+    services.map_identity(user=ada, cluster=two.second, username="ada", groups=["platform"], by=OPERATOR)
+    return access.of_token(token_of(password(two), two.demo))
+
+
 A, D, S = "ada//platform", "ada/u-1/of-demo", "ada/u-2/of-second"
 CD, CS = "carol/c-1/of-demo", "carol/c-9/of-second"
 TABLE: list[tuple[str, Callable[[Two], Caller], str, tuple[str, str]]] = [
@@ -132,6 +139,7 @@ TABLE: list[tuple[str, Callable[[Two], Caller], str, tuple[str, str]]] = [
         "carol@demo",
         ("", CS),
     ),
+    ("an API token for demo, where the account is mapped on both", of_one_mapping, "ada", (A, "")),
     ("an API token of a password", lambda two: access.of_token(token_of(password(two), two.demo)), "ada", (A, "")),
     (
         "a chat account linked where only second was proved",
