@@ -26,6 +26,20 @@ class NotAllowed(Refused):
     status = 403
 
 
+class OutOfScope(Refused):
+    """The API token may not do this; `scope` or `cluster` in facts says what it lacks (security.md S33)."""
+
+    code = "out-of-scope"
+    status = 403
+
+
+class ProofTooOld(Refused):
+    """Identity and groups were proved too long ago to count; `clusters` in facts says where (security.md S25)."""
+
+    code = "proof-too-old"
+    status = 401
+
+
 class CouldNotAsk(Refused):
     """The cluster did not answer whether this is allowed: that counts as no (promise 4)."""
 

@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = Counter()
     # Those of production take a quarter of a second on purpose, for each sign-in.
     # Nothing listens there: what is counted in the tests is counted in this process, and never beside somebody's Redis.
+    settings.PRATIQUE["LOCAL_ACCOUNTS"] = True
     settings.PRATIQUE["REDIS_URL"] = "redis://127.0.0.1:1/0"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     if "PRATIQUE_SEED" not in os.environ:

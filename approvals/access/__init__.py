@@ -3,14 +3,17 @@
 A name counts on the cluster where it was proved (security.md S01). "Could not ask" is never yes (promise 4).
 """
 
+from approvals.access.caller import Caller, Credential, Proof, Scope
+from approvals.access.callers import of_chat, of_operator, of_sign_in, of_token
 from approvals.access.identity import (
-    are_groups_fresh,
-    fresh_identity_of,
+    Standing,
+    acting_as,
+    check_fresh,
+    groups_limit,
     identity_of,
-    is_human,
-    is_machine,
-    is_reserved,
-    policy_identity,
+    last_known_of,
+    standing_on,
+    still_known_of,
 )
 from approvals.access.port import Kubernetes, kubeconfig_to_keep, kubernetes, using
 from approvals.access.questions import (
@@ -26,20 +29,28 @@ from approvals.access.questions import (
     may_write,
     read_answers,
 )
+from approvals.access.reserved import is_human, is_machine, is_reserved, policy_identity
 
 __all__ = [
+    "Caller",
+    "Credential",
     "Kubernetes",
     "Permission",
+    "Proof",
+    "Scope",
+    "Standing",
+    "acting_as",
     "approval_of",
-    "are_groups_fresh",
     "ask_for",
-    "fresh_identity_of",
+    "check_fresh",
+    "groups_limit",
     "identity_of",
     "is_human",
     "is_machine",
     "is_reserved",
     "kubeconfig_to_keep",
     "kubernetes",
+    "last_known_of",
     "may",
     "may_approve",
     "may_override",
@@ -47,7 +58,13 @@ __all__ = [
     "may_see_object",
     "may_use_account",
     "may_write",
+    "of_chat",
+    "of_operator",
+    "of_sign_in",
+    "of_token",
     "policy_identity",
     "read_answers",
+    "standing_on",
+    "still_known_of",
     "using",
 ]

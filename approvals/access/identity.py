@@ -1,73 +1,108 @@
-"""Which Kubernetes identity a user has on a cluster, and which identities never count (security.md S01, S12, S13)."""
+"""As whom a caller acts on a cluster: what they have proved there, and not too long ago (security.md S01, S25).
+
+A caller is asked about. Of a person who is not there, such as one who gave a review yesterday, only the latest proof
+of their identity is known: `last_known_of`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from approvals import models
+from approvals.access.caller import Caller, Credential, Proof
+from approvals.access.reserved import counts
+from approvals.errors import NotAllowed, OutOfScope, ProofTooOld, Refused
 from provisioner.values import Identity
 
-MACHINE_PREFIXES = ("system:serviceaccount:", "system:node:")
-MASTERS = "system:masters"
-# The names of policies are nobody else's, whoever vouches for them (S13).
-POLICY_PREFIX = "pratique:policy:"
+MAPPED = models.KubernetesIdentity.Authenticator.MAPPED
 
 
-def identity_of(user: User, cluster: models.Cluster) -> Identity | None:
-    """The identity that was proved or mapped for this cluster; None: the user is nobody there."""
-    return _identity_in(_proof_of(user, cluster), user)
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """As whom a caller acts on one cluster; else why as nobody: `refusal`. A `proof` that is too old is there, too."""
+
+    identity: Identity | None
+    proof: Proof | None = None
+    refusal: Refused | None = None
 
 
-def fresh_identity_of(user: User, cluster: models.Cluster, *, now: datetime) -> Identity | None:
-    """`identity_of`, read once with how old its groups are: None where that is too old to decide on (S25)."""
-    proof = _proof_of(user, cluster)
-    return _identity_in(proof, user) if _is_fresh(proof, now) else None
+def groups_limit() -> timedelta:
+    """How long groups are believed (S25)."""
+    return timedelta(hours=settings.PRATIQUE["GROUPS_HOURS"])
 
 
-def are_groups_fresh(user: User, cluster: models.Cluster, *, now: datetime) -> bool:
-    """Whether the user's groups were seen recently enough to decide on (S25); the operator's own word does not age."""
-    return _is_fresh(_proof_of(user, cluster), now)
+def standing_on(caller: Caller, cluster: models.Cluster) -> Standing:
+    """Judged by the proofs of this very session or token, never by the account (S01)."""
+    if not caller.may_act_on(cluster.pk) and caller.user.kubernetes_identities.filter(cluster=cluster).exists():
+        words = f"this token is not for cluster {cluster.name}: make one that names it"
+        return Standing(None, refusal=OutOfScope(words, cluster=cluster.name))
+    proof = caller.proof_on(cluster.pk)
+    if proof is None:
+        words = f"you have no Kubernetes identity on cluster {cluster.name}: sign in with a token of that cluster"
+        return Standing(None, refusal=NotAllowed(words))
+    if not proof.is_fresh(timezone.now(), groups_limit()):
+        return Standing(None, proof, too_old(caller, [proof]))
+    return Standing(proof.identity, proof)
 
 
-def _proof_of(user: User, cluster: models.Cluster) -> models.KubernetesIdentity | None:
+def identity_of(caller: Caller, cluster: models.Cluster) -> Identity | None:
+    """None: nobody there, or by a proof that is too old."""
+    return standing_on(caller, cluster).identity
+
+
+def acting_as(caller: Caller, cluster: models.Cluster) -> Identity:
+    """The identity; raises NotAllowed, OutOfScope or ProofTooOld where there is none."""
+    found = standing_on(caller, cluster)
+    if found.refusal:
+        raise found.refusal
+    assert found.identity is not None
+    return found.identity
+
+
+def check_fresh(caller: Caller) -> None:
+    """Raise ProofTooOld where somebody is known everywhere by what is too old only."""
+    if caller.is_all_stale(timezone.now(), groups_limit()):
+        raise too_old(caller, caller.proofs)
+
+
+def too_old(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> ProofTooOld:
+    names = ", ".join(proof.cluster for proof in proofs)
+    hours = settings.PRATIQUE["GROUPS_HOURS"]
+    words = f"your identity and groups on {names} were proved more than {hours} hours ago, and count no longer: "
+    return ProofTooOld(words + _remedy(caller, proofs), clusters=[proof.cluster for proof in proofs])
+
+
+def _remedy(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> str:
+    if caller.credential != Credential.API_TOKEN:
+        return "sign in again"
+    if any(not proof.is_mapped for proof in proofs):
+        return "prove them anew with a token of that cluster, by POST /api/v1/tokens/current/prove"
+    return "make a new token on the account page"
+
+
+def last_known_of(user: User, cluster: models.Cluster) -> Identity | None:
+    """Who this account is on the cluster, by the latest proof of it, however old. To narrow what counts, not to act."""
+    return _identity_in(_row_of(user, cluster), user)
+
+
+def still_known_of(user: User, cluster: models.Cluster, *, now: datetime) -> Identity | None:
+    """`last_known_of`, None where the groups are too old to count on (S25). A mapping is the operator's word of now."""
+    row = _row_of(user, cluster)
+    is_fresh = row is not None and (row.authenticator == MAPPED or now - row.groups_seen_at <= groups_limit())
+    return _identity_in(row, user) if is_fresh else None
+
+
+def _row_of(user: User, cluster: models.Cluster) -> models.KubernetesIdentity | None:
     return models.KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
 
 
-def _identity_in(proof: models.KubernetesIdentity | None, user: User) -> Identity | None:
-    if proof is None or not user.is_active:
+def _identity_in(row: models.KubernetesIdentity | None, user: User) -> Identity | None:
+    if row is None or not user.is_active:
         return None
-    identity = Identity(proof.username, tuple(proof.groups), proof.uid)
-    if identity.username.startswith(POLICY_PREFIX):
-        return None
-    if proof.authenticator != models.KubernetesIdentity.Authenticator.TOKEN_REVIEW and is_reserved(identity):
-        return None
-    return identity
-
-
-def _is_fresh(proof: models.KubernetesIdentity | None, now: datetime) -> bool:
-    if proof is None:
-        return False
-    is_mapped = proof.authenticator == models.KubernetesIdentity.Authenticator.MAPPED
-    return is_mapped or now - proof.groups_seen_at <= timedelta(hours=settings.PRATIQUE["GROUPS_HOURS"])
-
-
-def policy_identity(policy: models.Policy) -> Identity:
-    return Identity(f"{POLICY_PREFIX}{policy.pk}")
-
-
-def is_reserved(identity: Identity) -> bool:
-    """Whether a name or group starts with `system:`, which only the cluster itself may prove."""
-    return any(name.startswith("system:") for name in (identity.username, *identity.groups))
-
-
-def is_machine(identity: Identity) -> bool:
-    """Whether this is no human, or one whose answer from Kubernetes is always yes: it may not review."""
-    return identity.username not in settings.PRATIQUE["MACHINE_REVIEWERS"] and not is_human(identity)
-
-
-def is_human(identity: Identity) -> bool:
-    """Whether a name may be a person's at all, whatever the operator lets machines do."""
-    return not identity.username.startswith(MACHINE_PREFIXES) and MASTERS not in identity.groups
+    identity = Identity(row.username, tuple(row.groups), row.uid)
+    return identity if counts(identity, row.authenticator) else None

@@ -6,12 +6,13 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from django.contrib.auth.models import User
 from django.core.cache import cache
 
 from approvals import models
-from approvals.access.identity import identity_of
+from approvals.access.caller import Caller
+from approvals.access.identity import standing_on
 from approvals.access.port import kubernetes
+from approvals.errors import CouldNotAsk, NotAllowed, ProofTooOld, Refused
 from provisioner.errors import PratiqueError
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
@@ -26,17 +27,34 @@ READ_SECONDS = 15
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """`words` say why or why not, for people; `rule` is the RBAC YAML that would allow it, "" where it is allowed."""
+    """`words` say why or why not, for people; `rule` is the RBAC YAML that would allow it, "" where it is allowed.
+
+    `refused` says why nobody was asked: the caller is nobody on that cluster, or proved it too long ago.
+    """
 
     allowed: bool
     words: str
     rule: str = ""
     identity: Identity | None = None
     could_ask: bool = True
+    refused: Refused | None = None
+
+    @property
+    def is_too_old(self) -> bool:
+        return isinstance(self.refused, ProofTooOld)
+
+    def check(self) -> None:
+        """Raise what the answer is, unless it is yes."""
+        if self.refused:
+            raise self.refused
+        if not self.could_ask:
+            raise CouldNotAsk(self.words)
+        if not self.allowed:
+            raise NotAllowed(self.words, rule=self.rule)
 
 
 def may(
-    user: User,
+    caller: Caller,
     cluster: models.Cluster,
     verb: str,
     *,
@@ -44,27 +62,26 @@ def may(
     name: str = "",
     fresh: bool = False,
 ) -> Permission:
-    """Whether Kubernetes lets the user do `verb` on our resource; reads may be answered from the last 15 seconds."""
-    identity = identity_of(user, cluster)
-    if identity is None:
-        return Permission(
-            False, f"you have no Kubernetes identity on cluster {cluster.name}: sign in with a token of that cluster"
-        )
-    return ask_for(identity, cluster, AccessRequest(verb, GROUP, resource, name=name), fresh=fresh)
+    """Whether Kubernetes lets the caller do `verb` on our resource; reads may be answered from the last 15 seconds."""
+    standing = standing_on(caller, cluster)
+    if standing.identity is None:
+        return Permission(False, str(standing.refusal), refused=standing.refusal)
+    return ask_for(standing.identity, cluster, AccessRequest(verb, GROUP, resource, name=name), fresh=fresh)
 
 
-def may_read(user: User, cluster: models.Cluster) -> Permission:
+def may_read(caller: Caller, cluster: models.Cluster) -> Permission:
     """Required before anything of this cluster's requests and deployments is shown (S02)."""
-    return may(user, cluster, "get")
+    return may(caller, cluster, "get")
 
 
-def may_approve(user: User, deployment: models.BundleDeployment, *, fresh: bool = False) -> Permission:
-    return may(user, deployment.cluster, "approve", resource="bundledeployments", name=deployment.name, fresh=fresh)
+def may_approve(caller: Caller, deployment: models.BundleDeployment, *, fresh: bool = False) -> Permission:
+    return may(caller, deployment.cluster, "approve", resource="bundledeployments", name=deployment.name, fresh=fresh)
 
 
-def may_override(user: User, deployment: models.BundleDeployment, *, fresh: bool = False) -> Permission:
-    """Whether the user may accept findings that a guard would hold back."""
-    return may(user, deployment.cluster, "override", resource="bundledeployments", name=deployment.name, fresh=fresh)
+def may_override(identity: Identity, deployment: models.BundleDeployment, *, fresh: bool = False) -> Permission:
+    """Whether this identity may accept findings that a guard would hold back."""
+    question = AccessRequest("override", GROUP, "bundledeployments", name=deployment.name)
+    return ask_for(identity, deployment.cluster, question, fresh=fresh)
 
 
 def may_write(identity: Identity, deployment: models.BundleDeployment) -> bool:
@@ -110,11 +127,12 @@ def _constrained(namespace: str, name: str) -> list[AccessRequest]:
     return [being, *(AccessRequest(f"impersonate-on:serviceaccount:{verb}", "*", "*") for verb in REQUEST_VERBS)]
 
 
-def may_see_object(user: User, cluster: models.Cluster, ref: ObjectRef) -> Permission:
-    """Whether the user may read this very object, so that its live values may be shown (S09)."""
-    identity = identity_of(user, cluster)
+def may_see_object(caller: Caller, cluster: models.Cluster, ref: ObjectRef) -> Permission:
+    """Whether the caller may read this very object, so that its live values may be shown (S09)."""
+    standing = standing_on(caller, cluster)
+    identity = standing.identity
     if identity is None:
-        return Permission(False, "you are nobody on this cluster")
+        return Permission(False, str(standing.refusal), refused=standing.refusal)
     try:
         plural = kubernetes().plural_of(cluster, ref)
     except PratiqueError as exc:
@@ -125,10 +143,11 @@ def may_see_object(user: User, cluster: models.Cluster, ref: ObjectRef) -> Permi
     return ask_for(identity, cluster, request, fresh=False)
 
 
-def read_answers(user: User) -> list[tuple[models.Cluster, Permission]]:
-    """Whether the user may read its requests, for each cluster where they are somebody, by name."""
-    known = models.Cluster.objects.filter(identities__user=user).order_by("name")
-    return [(cluster, may_read(user, cluster)) for cluster in known]
+def read_answers(caller: Caller) -> list[tuple[models.Cluster, Permission]]:
+    """Whether the caller may read its requests, for each cluster where they proved who they are, by name."""
+    proved = [proof.cluster_id for proof in caller.proofs]
+    known = models.Cluster.objects.filter(pk__in=proved).order_by("name") if proved else []
+    return [(cluster, may_read(caller, cluster)) for cluster in known]
 
 
 def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest, *, fresh: bool) -> Permission:

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from django.contrib.auth.models import User
-
 from approvals import models
+from approvals.access.caller import Caller
 from approvals.access.questions import may_see_object
 from provisioner.cluster.drift import public_place
 from provisioner.errors import AlreadyExists
@@ -31,8 +30,8 @@ class Sight:
     questions for a whole report; without, about each object alone, which is cheaper for a few objects.
     """
 
-    def __init__(self, user: User, cluster: models.Cluster, *, limit: int, widest_first: bool = True) -> None:
-        self._user, self._cluster = user, cluster
+    def __init__(self, caller: Caller, cluster: models.Cluster, *, limit: int, widest_first: bool = True) -> None:
+        self._caller, self._cluster = caller, cluster
         self._limit, self._widest_first = limit, widest_first
         self._answers: dict[ObjectRef, bool] = {}
 
@@ -48,7 +47,7 @@ class Sight:
 
     def _ask(self, ref: ObjectRef) -> bool | None:
         if ref not in self._answers and len(self._answers) < self._limit:
-            self._answers[ref] = may_see_object(self._user, self._cluster, ref).allowed
+            self._answers[ref] = may_see_object(self._caller, self._cluster, ref).allowed
         return self._answers.get(ref)
 
 

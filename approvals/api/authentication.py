@@ -12,7 +12,8 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from approvals import instruments
+from approvals import access, instruments
+from approvals.access import Caller
 from approvals.limits import API_TOKEN, Attempt, client_address
 from approvals.models import ApiToken
 
@@ -21,7 +22,7 @@ NOTED_EVERY = timedelta(minutes=1)
 
 
 class TokenAuthentication(BaseAuthentication):
-    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+    def authenticate(self, request: Request) -> tuple[User, Caller] | None:
         words = get_authorization_header(request).split()
         if not words or words[0].lower() != b"bearer":
             return None
@@ -40,9 +41,14 @@ class TokenAuthentication(BaseAuthentication):
             instruments.refused_sign_ins.labels("api_token").inc()
             raise AuthenticationFailed("the token is unknown, revoked or expired")
         attempt.succeed()
+        if token.ended_because:
+            raise AuthenticationFailed(f"the token has ended: {token.ended_because}")
+        caller = access.of_token(token)
+        if not caller.proofs:
+            raise AuthenticationFailed("the token has ended with the identity behind it: make a new one")
         if token.last_used_at is None or now - token.last_used_at > NOTED_EVERY:
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
-        return token.user, token
+        return token.user, caller
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"

@@ -25,8 +25,8 @@ PROBLEM: dict[str, Any] = {
 }
 WORDS = {
     400: "The query or the body cannot be read.",
-    401: "Nobody is signed in: the token is missing, unknown, revoked or expired.",
-    403: "Kubernetes does not let you, or a rule of the approval forbids it.",
+    401: "Nobody is signed in: the token is missing, unknown, revoked, expired or not proved lately.",
+    403: "Kubernetes does not let you, the token is not for this, or a rule of the approval forbids it.",
     404: "There is nothing at this address, or you may not see it.",
     406: "Only JSON is spoken.",
     409: "It is no longer as it was when you looked.",
@@ -41,7 +41,8 @@ WORDS = {
 Codes = Mapping[int, frozenset[str]]
 EVERYWHERE: Codes = {
     400: frozenset({"invalid-query"}),
-    401: frozenset({"authentication-failed", "not-authenticated"}),
+    401: frozenset({"authentication-failed", "not-authenticated", "proof-too-old"}),
+    403: frozenset({"out-of-scope"}),
     404: frozenset({"not-found"}),
     406: frozenset({"not-acceptable"}),
     429: frozenset({"throttled", "too-many-attempts"}),
@@ -81,6 +82,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
         errors.NotWaivable,
         errors.InvalidInput,
     ),
+    ("api-token", "prove"): (errors.NotAllowed,),
     ("api-request", "withdraw"): (errors.NotAllowed, errors.NotOpen),
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import exceptions
+from rest_framework import status as statuses
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -46,6 +47,8 @@ def _refusal(exc: Refused) -> Response:
     answer = problem(exc.status, exc.code, str(exc), **exc.facts)
     if "retryAfter" in exc.facts:
         answer["Retry-After"] = str(exc.facts["retryAfter"])
+    if exc.status == statuses.HTTP_401_UNAUTHORIZED:
+        answer["WWW-Authenticate"] = 'Bearer error="invalid_token"'
     return answer
 
 

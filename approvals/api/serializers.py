@@ -10,7 +10,19 @@ from rest_framework import serializers
 from approvals.access.sight import without_values
 from approvals.audit import public_facts
 from approvals.lifecycle import State
-from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Outcome, Policy, Request, Review, Revision
+from approvals.models import (
+    ApiToken,
+    AuditEntry,
+    BundleDeployment,
+    Cluster,
+    Drift,
+    Outcome,
+    Policy,
+    Proof,
+    Request,
+    Review,
+    Revision,
+)
 from approvals.services.acknowledging import acknowledgements
 from approvals.services.revisions import MAX_REASON
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS
@@ -285,6 +297,29 @@ class ReviewInput(serializers.Serializer[Any]):
 
 class WithdrawInput(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
+
+
+class ProofSerializer(serializers.ModelSerializer[Proof]):
+    cluster = serializers.CharField(source="identity.cluster.name")
+    username = serializers.CharField(source="identity.username")
+
+    class Meta:
+        model = Proof
+        fields = ["cluster", "username", "groups", "proved_at"]
+
+
+class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+    scopes = serializers.ListField(child=serializers.CharField(), help_text=f"of {', '.join(ApiToken.Scope.values)}")
+    proofs = ProofSerializer(many=True, help_text="what counts for PRATIQUE_GROUPS_HOURS, and is proved anew")
+
+    class Meta:
+        model = ApiToken
+        fields = ["id", "name", "scopes", "proofs", "created_at", "expires_at", "last_used_at"]
+
+
+class ProveInput(serializers.Serializer[Any]):
+    cluster = serializers.CharField(max_length=63)
+    token = serializers.CharField(max_length=20_000, write_only=True)
 
 
 class PolicySerializer(serializers.ModelSerializer[Policy]):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import User
-
+from approvals.access import Caller
 from approvals.access.sight import Record, ReportSight, Sight
 from approvals.models import Report, Request
 from provisioner.review.difference import mask_secret
@@ -14,13 +13,13 @@ from provisioner.review.difference import mask_secret
 MAX_ASKED = 300
 
 
-def visible_report(user: User, request: Request, report: Report) -> dict[str, Any]:
-    """The report's record without the live values that this user may not see, the words of the API server among them.
+def visible_report(caller: Caller, request: Request, report: Report) -> dict[str, Any]:
+    """The report's record without the live values that this caller may not see, the words of the API server among them.
 
     A hidden object keeps its name and what is planned.
     """
     body: dict[str, Any] = report.body
-    sight = ReportSight(Sight(user, request.deployment.cluster, limit=MAX_ASKED), body)
+    sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), body)
     actions = [_masked(sight.action(it)) for it in body["plan"]["actions"]]
     findings = [sight.finding(it) for it in body["findings"]]
     return {**body, "findings": findings, "private": sight.private(body), "plan": {**body["plan"], "actions": actions}}

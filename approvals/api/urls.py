@@ -5,7 +5,8 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import views
+from approvals.api import tokens, views
+from approvals.api.scopes import InScope
 
 router = SimpleRouter(trailing_slash=False)
 router.register("clusters", views.ClusterViewSet, basename="api-cluster")
@@ -13,8 +14,9 @@ router.register("deployments", views.DeploymentViewSet, basename="api-deployment
 router.register("requests", views.RequestViewSet, basename="api-request")
 router.register("policies", views.PolicyViewSet, basename="api-policy")
 router.register("audit", views.AuditViewSet, basename="api-audit")
+router.register("tokens", tokens.TokenViewSet, basename="api-token")
 
-SIGNED_IN = {"permission_classes": [IsAuthenticated]}
+SIGNED_IN = {"permission_classes": [IsAuthenticated, InScope]}
 
 urlpatterns = [
     path("", include(router.urls)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.core.exceptions import MultipleObjectsReturned
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpResponse
@@ -35,8 +34,9 @@ from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
 from approvals.api.problems import Ambiguous
 from approvals.api.report_parts import part_of
+from approvals.api.scopes import caller_of
 from approvals.api.sight import MAX_ASKED, visible_report
-from approvals.errors import CouldNotAsk, NotAsExpected
+from approvals.errors import CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Policy, Report, Request, Review, Revision
 from approvals.selectors import drift
 
@@ -45,12 +45,6 @@ VIA = "rest"
 CONDITIONAL = ("update", "destroy")
 # The actions that answer with a page of rows.
 PAGED = ("list", "revisions", "drift", "outcomes")
-
-
-def person(http: Http) -> User:
-    """The signed-in user; the permission classes let nobody else in."""
-    assert isinstance(http.user, User)
-    return http.user
 
 
 @method_decorator(decorator_from_middleware(ConditionalGetMiddleware), name="dispatch")
@@ -69,6 +63,7 @@ class Readable(viewsets.GenericViewSet[Any]):
         known += shapes.ReportPart().fields if self.action == "report" else []
         if self.action not in CONDITIONAL and request.method not in SAFE_METHODS and "If-Match" in request.headers:
             raise NotAsExpected("If-Match is for PUT and DELETE of what has an ETag; nothing is looked at here")
+        self._check_named(request.query_params.get("cluster", ""))
         filters.check_names(request.query_params, [*known, *(Pages.names if self.action in PAGED else ())])
 
     @property
@@ -81,7 +76,7 @@ class Readable(viewsets.GenericViewSet[Any]):
         """Whether the caller may read, for each cluster where they are somebody."""
         if getattr(self, "swagger_fake_view", False):
             return []
-        return access.read_answers(person(self.request))
+        return access.read_answers(caller_of(self.request))
 
     def clusters(self) -> list[Cluster]:
         return [cluster for cluster, permission in self.answers if permission.allowed]
@@ -97,12 +92,39 @@ class Readable(viewsets.GenericViewSet[Any]):
             raise Ambiguous("several clusters have an object of this uid: add ?cluster=") from None
         except Http404:
             self.check_all_answered()
+            self._check_elsewhere()
             raise
 
+    def _check_named(self, cluster: str) -> None:
+        """Raise OutOfScope where this cluster is one that the token is not for, and its person is somebody there."""
+        if cluster in {one.name for one in self._elsewhere()}:
+            raise OutOfScope(f"this token is not for cluster {cluster}: make one that names it", cluster=cluster)
+
+    def _check_elsewhere(self) -> None:
+        """The same for the cluster of what this address names."""
+        lookup = {self.lookup_field: self.kwargs[self.lookup_url_kwarg or self.lookup_field]}
+        for cluster in self._elsewhere():
+            self.answers = [(cluster, Permission(True, "to look whether it is there"))]
+            is_there = self.get_queryset().filter(**lookup).exists()
+            del self.answers
+            if is_there:
+                self._check_named(cluster.name)
+
+    def _elsewhere(self) -> list[Cluster]:
+        """Clusters on which the caller's account is somebody, and for which their token is not."""
+        caller = caller_of(self.request)
+        if caller.clusters is None:
+            return []
+        return list(Cluster.objects.filter(identities__user=caller.user).exclude(pk__in=caller.clusters))
+
     def list(self, request: Http, *args: Any, **kwargs: Any) -> Response:
-        """A page; the header Pratique-Could-Not-Ask names the clusters whose rows may be missing."""
+        """A page; the headers Pratique-Could-Not-Ask and Pratique-Proof-Too-Old name clusters whose rows may lack."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         answer = self.get_paginated_response(self.get_serializer(page, many=True).data)
+        too_old = [cluster.name for cluster, permission in self.answers if permission.is_too_old]
+        if too_old:
+            answer["Pratique-Proof-Too-Old"] = ",".join(too_old)
+            self.headers["Cache-Control"] = "no-store"
         if self.silent_clusters():
             answer["Pratique-Could-Not-Ask"] = ",".join(self.silent_clusters())
             # No ETag: a 304 would drop the header, and an empty list look like the one that is known.
@@ -127,6 +149,9 @@ class Readable(viewsets.GenericViewSet[Any]):
         return tuple(cluster.name for cluster, permission in self.answers if not permission.could_ask)
 
     def check_all_answered(self) -> None:
+        for _, permission in self.answers:
+            if permission.is_too_old:
+                permission.check()
         silent = self.silent_clusters()
         if silent:
             raise CouldNotAsk(f"could not ask Kubernetes what you may read on {', '.join(silent)}", clusters=silent)
@@ -163,9 +188,10 @@ class DeploymentViewSet(Readable):
         cluster = next((it for it in self.clusters() if it.name == wish["cluster"]), None)
         if cluster is None:
             self.check_all_answered()
+            self._check_named(wish["cluster"])
             raise Http404
         made = services.create_deployment(
-            by=person(request), cluster=cluster, name=wish["name"], spec=wish["spec"], labels=wish["labels"], via=VIA
+            by=caller_of(request), cluster=cluster, name=wish["name"], spec=wish["spec"], labels=wish["labels"], via=VIA
         )
         return Response(self.get_serializer(made).data, status=status.HTTP_201_CREATED)
 
@@ -176,7 +202,7 @@ class DeploymentViewSet(Readable):
         found = self.get_object()
         self.check_if_match(found)
         changed = services.change_deployment(
-            by=person(request),
+            by=caller_of(request),
             deployment=found,
             spec=wish["spec"],
             generation=wish["generation"],
@@ -188,7 +214,7 @@ class DeploymentViewSet(Readable):
         """Ask for deletion: a request that has to be approved while objects are left."""
         found = self.get_object()
         self.check_if_match(found)
-        services.delete_deployment(by=person(request), deployment=found, via=VIA)
+        services.delete_deployment(by=caller_of(request), deployment=found, via=VIA)
         return Response(status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(request=shapes.PauseInput, responses=shapes.DeploymentSerializer)
@@ -196,14 +222,14 @@ class DeploymentViewSet(Readable):
     def pause(self, request: Http, **_: Any) -> Response:
         """Stop or resume what is applied; requests are still made and reported."""
         wish = _valid(shapes.PauseInput(data=request.data))
-        changed = services.pause_deployment(by=person(request), deployment=self.get_object(), via=VIA, **wish)
+        changed = services.pause_deployment(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
 
     @extend_schema(request=None, responses=shapes.DeploymentSerializer)
     @action(detail=True, methods=["post"], url_path="ask-again")
     def ask_again(self, request: Http, **_: Any) -> Response:
         """Ask for the same once more, from the sources on; 409 while a request is open."""
-        changed = services.ask_again(by=person(request), deployment=self.get_object(), via=VIA)
+        changed = services.ask_again(by=caller_of(request), deployment=self.get_object(), via=VIA)
         return Response(self.get_serializer(changed).data)
 
     @extend_schema(request=shapes.RollbackInput, responses=shapes.DeploymentSerializer)
@@ -211,7 +237,7 @@ class DeploymentViewSet(Readable):
     def rollback(self, request: Http, **_: Any) -> Response:
         """Ask for the content of an earlier revision, from the stored bytes: a request that has to be approved."""
         wish = _valid(shapes.RollbackInput(data=request.data))
-        changed = services.rollback_deployment(by=person(request), deployment=self.get_object(), via=VIA, **wish)
+        changed = services.rollback_deployment(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
 
     @extend_schema(request=shapes.RevokeInput, responses=shapes.RevisionSerializer)
@@ -219,7 +245,7 @@ class DeploymentViewSet(Readable):
     def revoke(self, request: Http, **_: Any) -> Response:
         """Mark an earlier revision as revoked: nobody goes back to it, and it is not put back by itself."""
         wish = _valid(shapes.RevokeInput(data=request.data))
-        marked = services.revoke_revision(by=person(request), deployment=self.get_object(), via=VIA, **wish)
+        marked = services.revoke_revision(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(shapes.RevisionSerializer(marked).data)
 
     @extend_schema(request=shapes.ReinstateInput, responses=shapes.RevisionSerializer)
@@ -227,7 +253,7 @@ class DeploymentViewSet(Readable):
     def reinstate(self, request: Http, **_: Any) -> Response:
         """Take that mark off again; 409 where there is none."""
         wish = _valid(shapes.ReinstateInput(data=request.data))
-        marked = services.reinstate_revision(by=person(request), deployment=self.get_object(), via=VIA, **wish)
+        marked = services.reinstate_revision(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(shapes.RevisionSerializer(marked).data)
 
     @extend_schema(responses=shapes.RevisionSerializer(many=True))
@@ -242,7 +268,7 @@ class DeploymentViewSet(Readable):
         """What differs from what was approved, or did in the last day: who, which fields, and what was put back."""
         deployment = self.get_object()
         rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=timezone.now()))
-        sight = Sight(person(request), deployment.cluster, limit=MAX_ASKED)
+        sight = Sight(caller_of(request), deployment.cluster, limit=MAX_ASKED)
         context = {"may_see": lambda row: _tells_nothing(row) or sight.may_see(drift.ref_of(row))}
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 
@@ -258,7 +284,7 @@ class RequestViewSet(Readable):
         return {**super().get_serializer_context(), "said_of": self._said_of}
 
     def _said_of(self, request: Request) -> list[str]:
-        return said_of(Sight(person(self.request), request.deployment.cluster, limit=MAX_ASKED), request)
+        return said_of(Sight(caller_of(self.request), request.deployment.cluster, limit=MAX_ASKED), request)
 
     def get_queryset(self) -> QuerySet[Request]:
         return (
@@ -296,13 +322,13 @@ class RequestViewSet(Readable):
         report = Report.objects.filter(request=found, round=found.round).first()
         if report is None:
             raise Http404
-        return visible_report(person(request), found, report)
+        return visible_report(caller_of(request), found, report)
 
     @extend_schema(responses=shapes.OutcomeSerializer(many=True))
     @action(detail=True)
     def outcomes(self, request: Http, **_: Any) -> Response:
         found = self.get_object()
-        sight = Sight(person(request), found.deployment.cluster, limit=MAX_ASKED)
+        sight = Sight(caller_of(request), found.deployment.cluster, limit=MAX_ASKED)
         rows = self.paginate_queryset(found.outcomes.all())
         shape = shapes.OutcomeSerializer(rows, many=True, context={"show_words": partial(show_words, sight)})
         return self.get_paginated_response(shape.data)
@@ -314,7 +340,7 @@ class RequestViewSet(Readable):
         wish = _valid(shapes.ReviewInput(data=request.data))
         wish["waives"] = [services.Waiver(**one) for one in wish["waives"]]
         given = services.review(
-            by=person(request), request_id=self.get_object().pk, channel=Review.Channel.REST, **wish
+            by=caller_of(request), request_id=self.get_object().pk, channel=Review.Channel.REST, **wish
         )
         return Response(shapes.ReviewSerializer(given).data, status=status.HTTP_201_CREATED)
 
@@ -322,7 +348,7 @@ class RequestViewSet(Readable):
     @action(detail=True, methods=["post"])
     def withdraw(self, request: Http, **_: Any) -> Response:
         wish = _valid(shapes.WithdrawInput(data=request.data))
-        services.withdraw(by=person(request), request_id=self.get_object().pk, reason=wish["reason"], via=VIA)
+        services.withdraw(by=caller_of(request), request_id=self.get_object().pk, reason=wish["reason"], via=VIA)
         return Response(self.get_serializer(self.get_object()).data)
 
 

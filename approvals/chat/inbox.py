@@ -14,7 +14,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from approvals import services, wake
+from approvals import access, services, wake
+from approvals.access import Caller, Credential
 from approvals.chat import slack, webhook
 from approvals.chat.tools import Delivery, Wish
 from approvals.errors import AlreadyReviewed, NotAllowed, NotFound, Refused
@@ -79,20 +80,20 @@ def give_up(delivery_id: int, words: str) -> None:
 
 def _answer(wish: Wish) -> Answer:
     try:
-        user = _person(wish)
-        if user is None:
+        caller = _person(wish)
+        if caller is None:
             return _invitation(wish)
-        words = _decide(wish, user)
+        words = _decide(wish, caller)
     except Refused as exc:
         words = str(exc)
     return Answer(words, slack.escaped(words))
 
 
-def _decide(wish: Wish, user: User) -> str:
+def _decide(wish: Wish, caller: Caller) -> str:
     request = _request(wish)
     try:
         given = services.review(
-            by=user,
+            by=caller,
             request_id=request.pk,
             decision=wish.decision,
             subject_digest=wish.subject_digest,
@@ -103,7 +104,7 @@ def _decide(wish: Wish, user: User) -> str:
     except AlreadyReviewed:
         # Also where a worker died between the review and the note that this delivery is done.
         earlier = Review.objects.filter(
-            request=request, user=user, decision=wish.decision, subject_digest=wish.subject_digest
+            request=request, user=caller.user, decision=wish.decision, subject_digest=wish.subject_digest
         ).first()
         if earlier is None:
             raise
@@ -134,13 +135,16 @@ def _request(wish: Wish) -> Request:
     return found
 
 
-def _person(wish: Wish) -> User | None:
-    """Whose decision this is; None where nobody has linked the account yet."""
+def _person(wish: Wish) -> Caller | None:
+    """Whose decision this is; None where nobody has linked the account yet, or what was proved then has ended.
+
+    The webhook's key stands for a robot, whom the operator has mapped: it proves nothing to any cluster.
+    """
     if wish.tool == webhook.NAME:
         robot = User.objects.filter(username=wish.account, is_active=True).first() if wish.account else None
         if robot is None:
             raise NotAllowed("PRATIQUE_DECISION_WEBHOOK_USER names no active user")
-        return robot
+        return access.of_operator(robot, Credential.WEBHOOK)
     account = (
         ChatAccount.objects.select_related("user")
         .filter(tool=wish.tool, tenant=wish.tenant, account=wish.account)
@@ -148,12 +152,13 @@ def _person(wish: Wish) -> User | None:
     )
     if account and not account.user.is_active:
         raise NotAllowed("the user of this account is switched off")
-    return account.user if account else None
+    caller = access.of_chat(account) if account else None
+    return caller if caller and caller.proofs else None
 
 
 def _invitation(wish: Wish) -> Answer:
     """A one-time code and nothing about the request. The code is said, never kept."""
-    words = "this account is not linked yet"
+    words = "this account is not linked yet, or the link has ended with the sign-in behind it"
     if not wish.reply_to:
         return Answer(words, words)
     code = services.issue_link_code(tool=wish.tool, tenant=wish.tenant, account=wish.account, name=wish.name)

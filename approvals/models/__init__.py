@@ -5,7 +5,7 @@ from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
 from approvals.models.claimed import TaskClaim
 from approvals.models.deployment import BundleDeployment, Cluster, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.drift import Drift
-from approvals.models.identity import ApiToken, KubernetesIdentity
+from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignIn
 from approvals.models.optional import OptionalObject
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, Finding, Outcome, Report, Request, Review, Verdict
@@ -28,10 +28,12 @@ __all__ = [
     "OwnWrite",
     "Policy",
     "PolicyEvaluation",
+    "Proof",
     "Report",
     "Request",
     "Review",
     "Revision",
+    "SignIn",
     "SpecWrite",
     "TaskClaim",
     "Verdict",

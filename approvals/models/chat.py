@@ -17,6 +17,8 @@ class ChatAccount(models.Model):
     account = models.CharField(max_length=100)
     name = models.CharField(max_length=100, blank=True)
     linked_at = models.DateTimeField()
+    # Those that the session had proved which linked it: it decides as nobody else.
+    identities = models.ManyToManyField("approvals.KubernetesIdentity", related_name="chat_accounts", blank=True)
 
     class Meta:
         constraints = [

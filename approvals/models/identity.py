@@ -1,13 +1,21 @@
-"""Who somebody is on a cluster, and where that was proved (security.md S01)."""
+"""Who somebody is on a cluster, and which session or API token has proved it (security.md S01, S25, S33)."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
 
+NAME_LENGTH = 253
+
 
 class KubernetesIdentity(models.Model):
-    """A signed-in user's name and groups on one cluster. It counts there only."""
+    """One person of one cluster, and the account here that is theirs. It answers on this cluster only.
+
+    `groups` are those of the latest proof, by whichever session; what one session may do follows its own Proof. The key
+    is how it is proved: a TokenReview gives (cluster, username, uid), so a name that is made again is somebody else; an
+    OpenID provider gives (cluster, issuer, subject), once for each cluster where the operator lets the issuer count,
+    because names and groups have that cluster's prefixes; a mapping is the operator's word about the account.
+    """
 
     class Authenticator(models.TextChoices):
         TOKEN_REVIEW = "token-review", "Kubernetes token"
@@ -16,30 +24,85 @@ class KubernetesIdentity(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="kubernetes_identities")
     cluster = models.ForeignKey("approvals.Cluster", on_delete=models.CASCADE, related_name="identities")
     authenticator = models.CharField(max_length=20, choices=Authenticator.choices)
-    username = models.CharField(max_length=253)
-    uid = models.CharField(max_length=253, blank=True)
+    issuer = models.CharField(max_length=255, blank=True, default="", help_text='"" where the cluster itself vouches')
+    subject = models.CharField(max_length=255, blank=True, default="", help_text="`sub` of the issuer")
+    username = models.CharField(max_length=NAME_LENGTH)
+    uid = models.CharField(max_length=NAME_LENGTH, blank=True)
     groups = models.JSONField(default=list)
     groups_seen_at = models.DateTimeField()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["user", "cluster"], name="identity_once_per_user_and_cluster"),
-            models.UniqueConstraint(fields=["cluster", "username"], name="identity_username_once_per_cluster"),
+            models.UniqueConstraint(
+                fields=["cluster", "authenticator", "issuer", "subject", "username", "uid"],
+                name="identity_is_one_person",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.username
 
 
+class SignIn(models.Model):
+    """A browser that is signed in. Its session names this row; without the row the session is nobody's."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sign_ins")
+    began_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    address = models.CharField(max_length=64, blank=True)
+    agent = models.CharField(max_length=300, blank=True, help_text="the browser's User-Agent")
+    password_at = models.DateTimeField(null=True, blank=True, help_text="when the local account's password was given")
+
+    def __str__(self) -> str:
+        return f"{self.user_id} since {self.began_at.isoformat(timespec='seconds')}"
+
+
 class ApiToken(models.Model):
-    """A token for the REST API; only its SHA-256 is kept."""
+    """A token for the REST API; only its SHA-256 is kept. It proves what its Proof rows say, and nothing else.
+
+    `scopes` are what it may do, `clusters` the keys of the clusters that it may do it on.
+    """
+
+    class Scope(models.TextChoices):
+        READ = "read", "read"
+        REQUEST = "request", "ask for changes"
+        DECIDE = "decide", "decide"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)
+    clusters = models.JSONField(default=list)
+    password_at = models.DateTimeField(null=True, blank=True, help_text="as of the session that made it")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
+    ended_because = models.CharField(max_length=300, blank=True, help_text='"" while it has not ended early')
 
     def __str__(self) -> str:
         return self.name
+
+
+class Proof(models.Model):
+    """An identity that a session or an API token has proved, with the groups of that moment."""
+
+    sign_in = models.ForeignKey(SignIn, on_delete=models.CASCADE, null=True, blank=True, related_name="proofs")
+    api_token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, null=True, blank=True, related_name="proofs")
+    identity = models.ForeignKey(KubernetesIdentity, on_delete=models.CASCADE, related_name="proofs")
+    groups = models.JSONField(default=list)
+    proved_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(sign_in__isnull=False, api_token__isnull=True)
+                | models.Q(sign_in__isnull=True, api_token__isnull=False),
+                name="proof_has_one_holder",
+            ),
+            models.UniqueConstraint(fields=["sign_in", "identity"], name="proof_once_per_sign_in"),
+            models.UniqueConstraint(fields=["api_token", "identity"], name="proof_once_per_token"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.identity} at {self.proved_at.isoformat(timespec='seconds')}"

@@ -123,7 +123,21 @@ SETTINGS = (
     ),
     Setting("MACHINE_REVIEWERS", "", "system: user names that may review", words),
     Setting("REQUEST_HOURS", "72", "hours until a request that nobody settled expires", int),
-    Setting("GROUPS_HOURS", "12", "hours that a person's groups are believed without a new sign-in", int),
+    Setting(
+        "GROUPS_HOURS",
+        "12",
+        "hours that a proved identity and its groups are believed, by every session, API token and chat link",
+        int,
+    ),
+    Setting("SESSION_HOURS", "12", "hours after which a browser's session ends, whatever it does", int),
+    Setting("SESSION_IDLE_MINUTES", "120", "minutes after which a session ends in which nothing was asked for", int),
+    Setting("TOKEN_DAYS", "90", "most days that an API token may be made for", int),
+    Setting(
+        "LOCAL_ACCOUNTS",
+        "false",
+        "whether people sign in with a password of an account here, as whom `pratique-manage map_identity` says",
+        switch,
+    ),
     Setting("CLAIM_SECONDS", "60", "seconds after which a dead worker's claim lapses", int),
     Setting(
         "STEP_MINUTES",

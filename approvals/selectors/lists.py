@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from django.contrib.auth.models import User
 from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from approvals.lifecycle import OPEN
 from approvals.models import (
-    ApiToken,
     AuditEntry,
     BundleDeployment,
-    ChatAccount,
     Cluster,
     InventoryItem,
-    KubernetesIdentity,
     OptionalObject,
     Policy,
     PolicyEvaluation,
@@ -111,16 +107,3 @@ def audit(*, clusters: Collection[Cluster], actor: str, deployment: str, via: st
     if via:
         found = found.filter(via=via)
     return found.order_by("-number")
-
-
-def identities(*, user: User) -> list[KubernetesIdentity]:
-    found = KubernetesIdentity.objects.filter(user=user).select_related("cluster")
-    return list(found.order_by("cluster__name"))
-
-
-def api_tokens(*, user: User) -> list[ApiToken]:
-    return list(ApiToken.objects.filter(user=user).order_by("-created_at"))
-
-
-def chat_accounts(*, user: User) -> list[ChatAccount]:
-    return list(ChatAccount.objects.filter(user=user).order_by("tool", "name"))

@@ -12,39 +12,57 @@ from approvals.services.deployments import (
     rollback_deployment,
 )
 from approvals.services.encryption import Rotation, rotate_keys
-from approvals.services.identity import create_api_token, map_identity, revoke_api_token, sign_in_with_token
+from approvals.services.identity import forget_identity, link_identity, map_identity, unlink_identity
 from approvals.services.policies import save_policy
 from approvals.services.reviews import review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
+from approvals.services.sessions import caller_of, end_other_sessions, end_session, sharing_identity, sign_out
+from approvals.services.signing_in import Browser, Proved, Rights, prove, rights_to_tell, sign_in, sign_in_with_password
+from approvals.services.tokens import create_api_token, prove_api_token, revoke_api_token
 from approvals.services.unseen import page_of, why_not_unseen
 from approvals.services.waivers import Waiver
 
 __all__ = [
     "Acknowledgement",
+    "Browser",
+    "Proved",
+    "Rights",
     "Rotation",
     "Waiver",
     "acknowledgements",
     "ask_again",
+    "caller_of",
     "change_deployment",
     "create_api_token",
     "create_deployment",
     "delete_deployment",
+    "end_other_sessions",
+    "end_session",
+    "forget_identity",
     "issue_link_code",
     "link_chat_account",
+    "link_identity",
     "map_identity",
     "page_of",
     "pause_deployment",
+    "prove",
+    "prove_api_token",
     "register_cluster",
     "reinstate_revision",
     "review",
     "revoke_api_token",
     "revoke_revision",
+    "rights_to_tell",
     "rollback_deployment",
     "rotate_keys",
     "save_policy",
-    "sign_in_with_token",
+    "sharing_identity",
+    "sign_in",
+    "sign_in_with_password",
+    "sign_out",
     "to_acknowledge",
     "unlink_chat_account",
+    "unlink_identity",
     "why_not_unseen",
     "withdraw",
 ]

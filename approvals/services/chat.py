@@ -6,11 +6,11 @@ import hashlib
 import secrets
 from datetime import timedelta
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import audit
+from approvals import access, audit
+from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import InvalidInput, NotFound
 from approvals.ledger.locks import for_change
@@ -35,20 +35,21 @@ def issue_link_code(*, tool: str, tenant: str, account: str, name: str) -> str:
     return text
 
 
-def link_chat_account(*, user: User, code: str) -> ChatAccount:
-    """Bind the chat account that the code was shown to; from then on its decisions are this user's.
+def link_chat_account(*, by: Caller, code: str) -> ChatAccount:
+    """Bind the chat account that the code was shown to: it decides as whom this session has proved, and nobody else.
 
-    Raises InvalidInput for a code that does not hold, and TooManyAttempts for whoever guesses.
+    Raises InvalidInput for a code that does not hold, ProofTooOld, and TooManyAttempts for whoever guesses.
     """
-    attempt = Attempt(LINK_CODE, name=str(user.pk))
+    access.check_fresh(by)
+    attempt = Attempt(LINK_CODE, name=str(by.user.pk))
     attempt.begin()
-    account = _link(user, code)
+    account = _link(by, code)
     attempt.succeed()
     return account
 
 
 @transaction.atomic(durable=True)
-def _link(user: User, code: str) -> ChatAccount:
+def _link(by: Caller, code: str) -> ChatAccount:
     now = timezone.now()
     row = for_change(LinkCode.objects.filter(digest=_digest(code.strip().lower()))).first()
     if row is None or row.used_at or row.expires_at < now:
@@ -61,20 +62,21 @@ def _link(user: User, code: str) -> ChatAccount:
         tool=row.tool,
         tenant=row.tenant,
         account=row.account,
-        defaults={"user": user, "name": row.name, "linked_at": now},
+        defaults={"user": by.user, "name": row.name, "linked_at": now},
     )
-    if not is_new and account.user_id != user.pk:
+    if not is_new and account.user_id != by.user.pk:
         raise InvalidInput("this chat account is linked to somebody else: they have to unlink it first", field="code")
-    audit.record(verb="chat.linked", actor=Actor(user.get_username(), "browser"), facts={"account": str(account)})
+    account.identities.set(by.identity_ids)
+    audit.record(verb="chat.linked", actor=Actor(by.name, "browser"), facts={"account": str(account)})
     return account
 
 
 @transaction.atomic(durable=True)
-def unlink_chat_account(*, user: User, account_id: int) -> None:
-    account = ChatAccount.objects.filter(user=user, pk=account_id).first()
+def unlink_chat_account(*, by: Caller, account_id: int) -> None:
+    account = ChatAccount.objects.filter(user=by.user, pk=account_id).first()
     if account is None:
         raise NotFound("you have no such chat account")
-    audit.record(verb="chat.unlinked", actor=Actor(user.get_username(), "browser"), facts={"account": str(account)})
+    audit.record(verb="chat.unlinked", actor=Actor(by.name, "browser"), facts={"account": str(account)})
     account.delete()
 
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.utils import timezone
 
 from approvals import access
+from approvals.access import Caller
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, Revoked, TooMany
 from approvals.ledger import authors, pivots, quotas
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, Writer
@@ -38,12 +38,12 @@ Live = dict[str, Any]
 
 
 def create_deployment(
-    *, by: User, cluster: Cluster, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], via: str
+    *, by: Caller, cluster: Cluster, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], via: str
 ) -> BundleDeployment:
     """Create the BundleDeployment in the cluster as `by`, and make its first request."""
     if not NAME.fullmatch(name):
         raise InvalidInput(f"the name is {name!r}; expected at most 52 small letters, digits and dashes", field="name")
-    identity = _identity(by, cluster)
+    identity = access.acting_as(by, cluster)
     _check_room(cluster, identity)
     obj = {
         "apiVersion": API_VERSION,
@@ -53,16 +53,16 @@ def create_deployment(
     }
     with authors.writing(cluster=cluster, name=name):
         made = _write(lambda: access.kubernetes().create(cluster, obj, as_person=identity))
-        return pivots.see(cluster=cluster, obj=made, writer=Writer(identity, via, by))
+        return pivots.see(cluster=cluster, obj=made, writer=Writer(identity, via, by.user))
 
 
 def change_deployment(
-    *, by: User, deployment: BundleDeployment, spec: Mapping[str, Any], generation: int, via: str
+    *, by: Caller, deployment: BundleDeployment, spec: Mapping[str, Any], generation: int, via: str
 ) -> BundleDeployment:
     """Replace the spec as `by`; raises Changed where the spec is no longer the one of `generation`."""
 
     if dict(spec) != deployment.spec:
-        _check_room(deployment.cluster, _identity(by, deployment.cluster), but=deployment)
+        _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
 
     def change(live: Live) -> Live:
         if live["metadata"].get("generation") != generation:
@@ -73,7 +73,7 @@ def change_deployment(
 
 
 def pause_deployment(
-    *, by: User, deployment: BundleDeployment, is_paused: bool, reason: str, via: str
+    *, by: Caller, deployment: BundleDeployment, is_paused: bool, reason: str, via: str
 ) -> BundleDeployment:
     """Stop or resume writes to the cluster; requests are still made and reported."""
 
@@ -84,7 +84,7 @@ def pause_deployment(
     return _edit(by, deployment, change, via)
 
 
-def ask_again(*, by: User, deployment: BundleDeployment, via: str) -> BundleDeployment:
+def ask_again(*, by: Caller, deployment: BundleDeployment, via: str) -> BundleDeployment:
     """Ask for the same spec once more as `by`: its sources are looked at anew, and a new request is made.
 
     For a request that failed, expired or was denied, and for a branch or tag that has moved. Raises Changed where a
@@ -92,12 +92,12 @@ def ask_again(*, by: User, deployment: BundleDeployment, via: str) -> BundleDepl
     """
     if deployment.requests.filter(state__in=OPEN).exists():
         raise Changed(f"{deployment.name} has an open request: decide it or withdraw it first")
-    _check_room(deployment.cluster, _identity(by, deployment.cluster), but=deployment)
+    _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     now = timezone.now().isoformat()
     return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via, asks=True)
 
 
-def rollback_deployment(*, by: User, deployment: BundleDeployment, revision: int, via: str) -> BundleDeployment:
+def rollback_deployment(*, by: Caller, deployment: BundleDeployment, revision: int, via: str) -> BundleDeployment:
     """Ask, as `by`, for the content of an earlier revision: a request of its own, from the stored bytes.
 
     An open request is superseded. Raises InvalidInput where that revision was never in force, Revoked where somebody
@@ -110,12 +110,12 @@ def rollback_deployment(*, by: User, deployment: BundleDeployment, revision: int
         raise InvalidInput(why_not, field="revision")
     if deployment.requests.filter(state__in=AT_WORK).exists():
         raise Changed(f"{deployment.name} has a request that is being applied: ask again when it is settled")
-    _check_room(deployment.cluster, _identity(by, deployment.cluster), but=deployment)
+    _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     value = f"{revision}/{timezone.now().isoformat()}"
     return _edit(by, deployment, lambda live: _annotated(live, ROLLBACK_TO, value), via, asks=True)
 
 
-def delete_deployment(*, by: User, deployment: BundleDeployment, via: str, policy: str = "") -> BundleDeployment:
+def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, policy: str = "") -> BundleDeployment:
     """Ask for deletion as `by`: the object stays Terminating until the deletion request is approved (S15).
 
     `policy`, if any, is written as spec.deletionPolicy first. Raises InvalidInput where it is none.
@@ -126,7 +126,7 @@ def delete_deployment(*, by: User, deployment: BundleDeployment, via: str, polic
     if policy and policy != deployment.spec.get("deletionPolicy", DeletionPolicy.DELETE):
         wished = {"deletionPolicy": policy}
         deployment = _edit(by, deployment, lambda live: {**live, "spec": {**live["spec"], **wished}}, via)
-    asker = Writer(_identity(by, deployment.cluster), via, by)
+    asker = Writer(access.acting_as(by, deployment.cluster), via, by.user)
     with authors.writing(cluster=deployment.cluster, name=deployment.name):
         return _delete(deployment, asker)
 
@@ -155,13 +155,6 @@ def _check_room(cluster: Cluster, requester: Identity, *, but: BundleDeployment 
         raise TooMany(why_not)
 
 
-def _identity(by: User, cluster: Cluster) -> Identity:
-    identity = access.identity_of(by, cluster)
-    if identity is None:
-        raise NotAllowed(f"you have no Kubernetes identity on cluster {cluster.name}")
-    return identity
-
-
 def _ref(deployment: BundleDeployment) -> ObjectRef:
     group, _, version = API_VERSION.partition("/")
     return ObjectRef(group, version, KIND, "", deployment.name)
@@ -175,13 +168,13 @@ def _annotated(live: Live, name: str, value: str | None) -> Live:
 
 
 def _edit(
-    by: User, deployment: BundleDeployment, change: Callable[[Live], Live], via: str, *, asks: bool = False
+    by: Caller, deployment: BundleDeployment, change: Callable[[Live], Live], via: str, *, asks: bool = False
 ) -> BundleDeployment:
     """Read, change and replace the object as `by`; again where its status or something else moved in between.
 
     Only a new generation is theirs: a write that leaves the spec as it was does not make them its writer (S05).
     """
-    person = Writer(_identity(by, deployment.cluster), via, by)
+    person = Writer(access.acting_as(by, deployment.cluster), via, by.user)
     with authors.writing(cluster=deployment.cluster, name=deployment.name):
         obj, written = _change(deployment, change, person.identity)
         writer = person if _generation(written) > _generation(obj) else None

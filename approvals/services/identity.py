@@ -1,145 +1,155 @@
-"""Signing in, and tokens for the REST API."""
+"""Which account an identity belongs to: mapped by the operator, linked by whoever proves both, and taken away again."""
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import re
-import secrets
-import time
 from collections.abc import Sequence
-from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import access, audit, instruments, limits
+from approvals import access, audit
+from approvals.access import Caller, Credential
 from approvals.audit import Actor
 from approvals.errors import InvalidInput, NotAllowed, NotFound
-from approvals.models import ApiToken, Cluster, KubernetesIdentity
-from provisioner.errors import PratiqueError
+from approvals.models import ApiToken, ChatAccount, Cluster, KubernetesIdentity, Proof, SignIn
+from approvals.services import signing_in
+from approvals.services.signing_in import MAPPED, Proved, is_local
 from provisioner.values import Identity
-
-TOKEN_PREFIX = "prq_"  # noqa: S105 - says what kind of secret this is, and is none
-MAX_TOKEN_DAYS = 365
-# RFC 6750, section 2.1. Not every Kubernetes token is a JWT: OpenShift's and EKS's are not.
-BEARER = re.compile(r"[A-Za-z0-9._~+/:-]{1,16384}={0,2}", re.ASCII)
-DO_NOT_FIT = (
-    "this cluster and token do not fit: the name of the cluster is the one that its operator gave it here,"
-    " and the token has to be valid there for audience pratique. It may also be that the cluster does not answer"
-)
-# About what a cluster takes to answer, so that the time does not tell which clusters there are.
-REFUSAL_SECONDS = 0.3
-
-logger = logging.getLogger(__name__)
-
-
-def sign_in_with_token(*, cluster: str, token: str, address: str) -> User:
-    """The user whom the cluster of this name takes the token's bearer for; name and groups count there only (S01).
-
-    `address` is the client's. Raises NotAllowed in the same words, and after the same time, whether there is no such
-    cluster, it does not answer or it does not know the token; TooManyAttempts where that happened too often.
-    """
-    attempt = limits.Attempt(limits.CLUSTER_TOKEN, address, cluster)
-    attempt.begin()
-    begin = time.monotonic()
-    where = Cluster.objects.filter(name=cluster).first() if BEARER.fullmatch(token) else None
-    identity = _bearer(where, token) if where else None
-    if where is None or identity is None:
-        time.sleep(max(0.0, begin + REFUSAL_SECONDS - time.monotonic()))
-        instruments.refused_sign_ins.labels("cluster_token").inc()
-        raise NotAllowed(DO_NOT_FIT)
-    attempt.succeed()
-    return _keep_identity(where, identity)
-
-
-def _bearer(cluster: Cluster, token: str) -> Identity | None:
-    try:
-        return access.kubernetes().review_token(cluster, token)
-    except PratiqueError as exc:
-        # Told to the operator, not to a stranger.
-        logger.warning("could not ask about a token", extra={"cluster": cluster.name, "code": exc.code})
-        return None
 
 
 @transaction.atomic(durable=True)
 def map_identity(*, user: User, cluster: Cluster, username: str, groups: Sequence[str], by: Actor) -> None:
-    """The operator's word that a local user is `username` on this cluster. `system:` names are refused (S01)."""
+    """The operator's word that a local user is `username` on this cluster. `system:` names are refused (S01).
+
+    It counts as it stands now, for whoever signs in with the account's password. Where the name changes, sessions,
+    tokens and chat links of the name before end.
+    """
     identity = Identity(username, tuple(sorted(groups)))
     if access.is_reserved(identity):
         raise InvalidInput(f"{username} or one of its groups starts with system:, which only a token can prove")
-    if KubernetesIdentity.objects.filter(cluster=cluster, username=username).exclude(user=user).exists():
-        raise InvalidInput(f"somebody else is {username} on cluster {cluster.name}: one name is one person")
+    _check_mappable(user, cluster, username)
+    known = KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
+    if known and known.username != username:
+        _end_all_by_password(user)
+        known.delete()
     KubernetesIdentity.objects.update_or_create(
         user=user,
         cluster=cluster,
         defaults={
-            "authenticator": KubernetesIdentity.Authenticator.MAPPED,
+            "authenticator": MAPPED,
             "username": username,
             "uid": "",
             "groups": list(identity.groups),
             "groups_seen_at": timezone.now(),
         },
     )
+    facts = {"user": user.get_username(), "cluster": cluster.name, "as": username, "groups": list(identity.groups)}
+    audit.record(verb="identity.mapped", actor=by, facts=facts)
+
+
+@transaction.atomic(durable=True)
+def forget_identity(*, user: User, cluster: Cluster, by: Actor) -> str:
+    """The operator's word that the account is nobody on this cluster any more; the name that it had there.
+
+    What has proved it ends: sessions, API tokens and chat links that stand on nothing else.
+    """
+    row = KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
+    if row is None:
+        raise NotFound(f"{user.get_username()} is nobody on cluster {cluster.name}")
+    if row.authenticator == MAPPED:
+        _end_all_by_password(user)
+    _take_away_proofs(row)
+    username = row.username
+    row.delete()
     audit.record(
-        verb="identity.mapped",
+        verb="identity.forgotten",
         actor=by,
-        facts={"user": user.get_username(), "cluster": cluster.name, "as": username, "groups": list(identity.groups)},
+        facts={"user": user.get_username(), "cluster": cluster.name, "as": username},
     )
+    return username
 
 
 @transaction.atomic(durable=True)
-def create_api_token(*, user: User, name: str, days: int) -> tuple[ApiToken, str]:
-    """A new token and its text, which is shown this once and never kept."""
-    if not name.strip():
-        raise InvalidInput("give the token a name, so that you can tell it from others", field="name")
-    if not 1 <= days <= MAX_TOKEN_DAYS:
-        raise InvalidInput(f"{days} days; expected 1 to {MAX_TOKEN_DAYS}", field="days")
-    text = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    now = timezone.now()
-    token = ApiToken.objects.create(
-        user=user, name=name.strip()[:100], digest=digest(text), created_at=now, expires_at=now + timedelta(days=days)
-    )
-    audit.record(verb="token.created", actor=Actor(user.get_username(), "browser"), facts={"name": token.name})
-    return token, text
+def link_identity(*, by: Caller, proved: Proved) -> KubernetesIdentity:
+    """Have the account of this session be this person, too, who is proved now as the session's own is.
+
+    Each still answers on its own cluster only, and for as long as it was proved in the session that asks. An account
+    that the person had of their own is left behind, with its sessions and tokens ended as far as they were theirs.
+    """
+    if by.credential != Credential.SESSION or not by.proofs or is_local(by.user):
+        raise NotAllowed(
+            "only an account that was entered with a cluster's token is linked to another: a local account is the"
+            " operator's word, which no cluster adds to"
+        )
+    access.check_fresh(by)
+    row = KubernetesIdentity.objects.select_related("user").filter(**signing_in.key_of(proved)).first()
+    is_new = row is None or row.user_id != by.user.pk
+    if is_new and by.user.kubernetes_identities.filter(cluster=proved.cluster).exists():
+        raise InvalidInput(
+            f"your account is somebody on cluster {proved.cluster.name} already: unlink that one first", field="token"
+        )
+    before = row.user.get_username() if row else ""
+    if row is None:
+        row = KubernetesIdentity(user=by.user, **signing_in.key_of(proved))
+    elif is_new:
+        signing_in.check_enterable(row.user)
+        _take_away_proofs(row)
+    row.user, row.groups, row.groups_seen_at = by.user, list(proved.identity.groups), proved.at
+    row.save()
+    signing_in.note(row, proved, sign_in_id=by.holder_id)
+    if is_new:
+        _record("identity.linked", by, row, before=before)
+    return row
 
 
 @transaction.atomic(durable=True)
-def revoke_api_token(*, user: User, token_id: int) -> None:
-    token = ApiToken.objects.filter(user=user, pk=token_id).first()
-    if token is None:
-        raise NotFound("you have no such token")
-    audit.record(verb="token.revoked", actor=Actor(user.get_username(), "browser"), facts={"name": token.name})
-    token.delete()
+def unlink_identity(*, by: Caller, identity_id: int) -> KubernetesIdentity:
+    """Undo a link: the person has an account of their own again from their next sign-in on.
+
+    Raises InvalidInput for the only identity of the account, and for one that the operator mapped.
+    """
+    access.check_fresh(by)
+    row = KubernetesIdentity.objects.select_related("cluster").filter(pk=identity_id, user=by.user).first()
+    if row is None:
+        raise NotFound("your account has no such identity")
+    if row.authenticator == MAPPED:
+        raise InvalidInput("the operator mapped this identity, so the operator takes it away")
+    if by.user.kubernetes_identities.count() == 1:
+        raise InvalidInput("this is the only identity of your account: there is nothing to unlink it from")
+    _take_away_proofs(row)
+    _record("identity.unlinked", by, row)
+    row.delete()
+    return row
 
 
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _check_mappable(user: User, cluster: Cluster, username: str) -> None:
+    if KubernetesIdentity.objects.filter(cluster=cluster, username=username).exclude(user=user).exists():
+        raise InvalidInput(f"somebody else is {username} on cluster {cluster.name}: one name is one person")
+    if user.kubernetes_identities.exclude(authenticator=MAPPED).exists():
+        raise InvalidInput(
+            f"{user.get_username()} is entered with tokens of a cluster, so the operator's word cannot stand beside"
+            " theirs: map another account"
+        )
 
 
-@transaction.atomic(durable=True)
-def _keep_identity(cluster: Cluster, identity: Identity) -> User:
-    known = (
-        KubernetesIdentity.objects.select_related("user").filter(cluster=cluster, username=identity.username).first()
-    )
-    user = known.user if known else User.objects.create_user(f"{identity.username}@{cluster.name}"[:150])
-    if not user.is_active:
-        raise NotAllowed("this account is switched off here")
-    KubernetesIdentity.objects.update_or_create(
-        user=user,
-        cluster=cluster,
-        defaults={
-            "authenticator": KubernetesIdentity.Authenticator.TOKEN_REVIEW,
-            "username": identity.username,
-            "uid": identity.uid,
-            "groups": list(identity.groups),
-            "groups_seen_at": timezone.now(),
-        },
-    )
-    audit.record(
-        verb="identity.proved",
-        actor=Actor(identity.username, "token"),
-        facts={"cluster": cluster.name, "groups": list(identity.groups)},
-    )
-    return user
+def _take_away_proofs(row: KubernetesIdentity) -> None:
+    """End what stands on this identity; of sessions and tokens that stand on others, too, only this part."""
+    sign_ins = list(SignIn.objects.filter(proofs__identity=row).values_list("pk", flat=True))
+    tokens = list(ApiToken.objects.filter(proofs__identity=row).values_list("pk", flat=True))
+    Proof.objects.filter(identity=row).delete()
+    SignIn.objects.filter(pk__in=sign_ins, proofs=None, password_at=None).delete()
+    ApiToken.objects.filter(pk__in=tokens, proofs=None, password_at=None).delete()
+    row.chat_accounts.clear()
+
+
+def _end_all_by_password(user: User) -> None:
+    SignIn.objects.filter(user=user, password_at__isnull=False).delete()
+    ApiToken.objects.filter(user=user, password_at__isnull=False).delete()
+    for account in ChatAccount.objects.filter(user=user):
+        account.identities.clear()
+
+
+def _record(verb: str, by: Caller, row: KubernetesIdentity, **more: str) -> None:
+    facts = {"account": by.name, "cluster": row.cluster.name, "as": row.username, "uid": row.uid, **more}
+    audit.record(verb=verb, actor=Actor(by.name, "browser"), facts=facts)

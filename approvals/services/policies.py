@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
 from approvals import access, audit, wake
+from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed
 from approvals.ledger.locks import for_change
@@ -25,7 +25,7 @@ GLOB = "*?["
 
 def save_policy(
     *,
-    by: User,
+    by: Caller,
     name: str,
     kind: str,
     mode: str,
@@ -77,11 +77,9 @@ def _check(name: str, kind: str, mode: str, expression: str) -> None:
         raise InvalidInput(f"the expression does not hold: {exc}", field="expression") from exc
 
 
-def _check_author(by: User, cluster: Cluster, names: Sequence[str]) -> None:
+def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
     """Who writes a policy must hold `approve` on all that it selects: on every name, or on each plain name listed."""
-    identity = access.identity_of(by, cluster)
-    if identity is None:
-        raise NotAllowed(f"you have no Kubernetes identity on cluster {cluster.name}")
+    identity = access.acting_as(by, cluster)
     if access.is_machine(identity):
         raise NotAllowed(f"{identity.username} is a machine account or a cluster master, and those do not vote")
     is_listed = names and not any(mark in name for name in names for mark in GLOB)
@@ -98,25 +96,27 @@ def _check_author(by: User, cluster: Cluster, names: Sequence[str]) -> None:
 
 
 @transaction.atomic(durable=True)
-def _save(by: User, via: str, known_version: int, *, name: str, **columns: object) -> Policy:
+def _save(by: Caller, via: str, known_version: int, *, name: str, **columns: object) -> Policy:
     now = timezone.now()
     policy = for_change(Policy.objects.filter(name=name)).first()
     if (policy.version if policy else 0) != known_version:
         raise Changed(f"policy {name} was saved by somebody else meanwhile: look at it again")
     if policy is None:
-        policy = Policy.objects.create(name=name, **columns, author=by, editor=by, created_at=now, changed_at=now)
+        policy = Policy.objects.create(
+            name=name, **columns, author=by.user, editor=by.user, created_at=now, changed_at=now
+        )
     else:
         for column, value in columns.items():
             setattr(policy, column, value)
         policy.version += 1
-        policy.editor = by
+        policy.editor = by.user
         policy.changed_at = now
         policy.save()
     for pk in Request.objects.filter(state__in=(State.IN_REVIEW, State.APPROVED)).values_list("pk", flat=True):
         wake.request(pk)
     audit.record(
         verb="policy.saved",
-        actor=Actor(by.get_username(), via),
+        actor=Actor(by.name, via),
         facts={
             **columns,
             "name": name,

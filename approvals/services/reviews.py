@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from approvals import access, audit, lifecycle, wake
+from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import (
     AlreadyReviewed,
-    CouldNotAsk,
     DigestMoved,
     InvalidInput,
     NotAllowed,
@@ -73,7 +72,7 @@ class Given:
 
 def review(
     *,
-    by: User,
+    by: Caller,
     request_id: int,
     decision: str,
     subject_digest: str,
@@ -104,43 +103,48 @@ def review(
     return _record(by, request_id, given, checked)
 
 
-def check_reviewer(by: User, request: Request) -> Checked:
+def check_reviewer(by: Caller, request: Request) -> Checked:
     """Ask Kubernetes whether this person may decide on this request; raises NotAllowed or CouldNotAsk."""
     decider = check_decider(by, request.deployment)
     account = access.may_use_account(decider.identity, request)
     return Checked(decider.identity, decider.words, account.allowed)
 
 
-def check_decider(by: User, deployment: BundleDeployment) -> Decider:
-    """Ask Kubernetes whether this person may decide about this deployment; raises NotAllowed or CouldNotAsk."""
+def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
+    """Ask Kubernetes whether this person may decide about this deployment.
+
+    Raises NotAllowed, CouldNotAsk, and ProofTooOld where their groups were proved too long ago (S25).
+    """
     permission = access.may_approve(by, deployment, fresh=True)
-    if not permission.could_ask:
-        raise CouldNotAsk(permission.words)
-    if not permission.allowed or permission.identity is None:
-        raise NotAllowed(permission.words, rule=permission.rule)
+    permission.check()
+    assert permission.identity is not None
     if access.is_machine(permission.identity):
         raise NotAllowed(
             f"{permission.identity.username} is a machine account or a cluster master, and those do not review"
         )
-    if not access.are_groups_fresh(by, deployment.cluster, now=timezone.now()):
-        raise NotAllowed("your groups were last seen too long ago to decide on them: sign in again")
-    return Decider(permission.identity, permission.words, by.get_username())
+    return Decider(permission.identity, permission.words, by.name)
 
 
 @transaction.atomic(durable=True)
-def withdraw(*, by: User, request_id: int, reason: str, via: str) -> Request:
-    """Take back a request; only one of its requesters may."""
+def withdraw(*, by: Caller, request_id: int, reason: str, via: str) -> Request:
+    """Take back a request; only one of its requesters may, who has proved now who they are on its cluster (S01)."""
     request = locked(request_id)
-    if by.pk not in {person.get("user_id") for person in request.requesters}:
+    access.acting_as(by, request.deployment.cluster)
+    if not is_requester(request, by):
         raise NotAllowed("only those who asked for this request may withdraw it")
     if not lifecycle.may(State(request.state), Event.WITHDRAW):
         raise NotOpen(f"the request is {request.state}: there is nothing to withdraw")
-    return move(request, Event.WITHDRAW, actor=Actor(by.get_username(), via), facts={"reason": reason[:MAX_REASON]})
+    return move(request, Event.WITHDRAW, actor=Actor(by.name, via), facts={"reason": reason[:MAX_REASON]})
 
 
-def self_approval(request: Request, by: User, identity: Identity) -> bool:
+def is_requester(request: Request, by: Caller) -> bool:
+    """Whether the request was asked for by this account."""
+    return by.user.pk in {person.get("user_id") for person in request.requesters}
+
+
+def self_approval(request: Request, by: Caller, identity: Identity) -> bool:
     """Whether this person is one of those who asked (S05)."""
-    return has_asked(request, user_id=by.pk, username=identity.username)
+    return has_asked(request, user_id=by.user.pk, username=identity.username)
 
 
 def _find(request_id: int) -> Request:
@@ -161,7 +165,7 @@ def _check_digest(request: Request, seen: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _record(by: User, request_id: int, given: Given, checked: Checked) -> Review:
+def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Review:
     request = locked(request_id)
     if request.state != State.IN_REVIEW:
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only one in review takes a decision")
@@ -182,14 +186,18 @@ def _record(by: User, request_id: int, given: Given, checked: Checked) -> Review
             "acknowledges": list(given.acknowledges),
             "waives": waivers.audit_facts(given.waives, request),
             "override": checked.override,
-            "signedInAs": by.get_username(),
+            "signedInAs": by.name,
         },
     )
     wake.request(request.pk)
     return review
 
 
-def _write(by: User, request: Request, given: Given, checked: Checked) -> Review:
+def _write(by: Caller, request: Request, given: Given, checked: Checked) -> Review:
+    named = request.reviews.filter(round=request.round, username=checked.identity.username)
+    if named.exclude(user=by.user).exists():
+        # A name is one vote, however many accounts here lead to it (S12).
+        raise AlreadyReviewed(f"{checked.identity.username} has already decided on this round, from another account")
     try:
         with transaction.atomic():
             return Review.objects.create(
@@ -199,8 +207,8 @@ def _write(by: User, request: Request, given: Given, checked: Checked) -> Review
                 subject_digest=given.subject_digest,
                 reason=given.reason,
                 channel=given.channel,
-                voter=f"user:{by.pk}",
-                user=by,
+                voter=f"user:{by.user.pk}",
+                user=by.user,
                 username=checked.identity.username,
                 uid=checked.identity.uid,
                 groups=list(checked.identity.groups),
@@ -216,7 +224,7 @@ def _write(by: User, request: Request, given: Given, checked: Checked) -> Review
         raise AlreadyReviewed("you have already decided on this round of the request") from None
 
 
-def _check_approval(request: Request, by: User, checked: Checked, acknowledges: tuple[str, ...]) -> None:
+def _check_approval(request: Request, by: Caller, checked: Checked, acknowledges: tuple[str, ...]) -> None:
     if self_approval(request, by, checked.identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
         raise SelfApproval("you asked for this change, so somebody else has to approve it")
     left = [one for one in acknowledgements(request) if one.name not in acknowledges]

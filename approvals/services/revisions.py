@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
 from approvals import audit, wake
+from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import Changed, InvalidInput
 from approvals.ledger.locks import for_change
@@ -19,7 +19,7 @@ from approvals.services.reviews import Decider, check_decider
 MAX_REASON = 1000
 
 
-def revoke_revision(*, by: User, deployment: BundleDeployment, revision: int, reason: str, via: str) -> Revision:
+def revoke_revision(*, by: Caller, deployment: BundleDeployment, revision: int, reason: str, via: str) -> Revision:
     """Mark a revision that could be gone back to as revoked, as one who may `approve` the deployment.
 
     An open request to go back to it is withdrawn. Raises NotAllowed and CouldNotAsk by Kubernetes' answer, InvalidInput
@@ -31,7 +31,7 @@ def revoke_revision(*, by: User, deployment: BundleDeployment, revision: int, re
     return _revoke(deployment.pk, revision, words, check_decider(by, deployment), via)
 
 
-def reinstate_revision(*, by: User, deployment: BundleDeployment, revision: int, reason: str, via: str) -> Revision:
+def reinstate_revision(*, by: Caller, deployment: BundleDeployment, revision: int, reason: str, via: str) -> Revision:
     """Take the mark off again, with the same right; raises Changed where there is none, else as `revoke_revision`."""
     return _reinstate(deployment.pk, revision, _words(reason), check_decider(by, deployment), via)
 

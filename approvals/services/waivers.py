@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
 
 from approvals import access, policy
+from approvals.access import Caller
 from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotWaivable, UnknownFinding
 from approvals.models import Finding, Request, Review
 from provisioner.values import Identity, ObjectRef
@@ -45,7 +45,7 @@ def check_words(waives: Sequence[Waiver], *, decision: str, channel: str) -> Non
         _check_reason(waiver)
 
 
-def check(waives: Sequence[Waiver], *, by: User, identity: Identity, request: Request) -> str:
+def check(waives: Sequence[Waiver], *, by: Caller, identity: Identity, request: Request) -> str:
     """Ask Kubernetes whether this person may waive, and hold the waivers against the report of the present round.
 
     Returns Kubernetes' words. Raises NotAllowed, CouldNotAsk, UnknownFinding or NotWaivable.
@@ -67,11 +67,11 @@ def check(waives: Sequence[Waiver], *, by: User, identity: Identity, request: Re
     return words
 
 
-def check_right(by: User, identity: Identity, request: Request) -> str:
+def check_right(by: Caller, identity: Identity, request: Request) -> str:
     """Kubernetes' words that this person may `override` here; raises NotAllowed or CouldNotAsk."""
-    if not access.is_human(identity) or by.get_username() == settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
+    if not access.is_human(identity) or by.name == settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
         raise NotAllowed(f"{identity.username} is a machine: those accept no finding, wherever they may review")
-    permission = access.may_override(by, request.deployment, fresh=True)
+    permission = access.may_override(identity, request.deployment, fresh=True)
     if not permission.could_ask:
         raise CouldNotAsk(permission.words)
     if not permission.allowed:
@@ -116,7 +116,7 @@ def _check_reason(waiver: Waiver) -> None:
         raise InvalidInput(f"{what} holds NUL, which no database keeps", field="waives")
 
 
-def _check_sight(by: User, request: Request, found: Collection[Record]) -> None:
+def _check_sight(by: Caller, request: Request, found: Collection[Record]) -> None:
     """Nobody accepts what they may not see: of a foreign Secret not even the words are shown (S09)."""
     refs = {ObjectRef(**one["ref"]) for one in found if is_about_secret(one)}
     for ref in sorted(refs, key=str):

@@ -36,7 +36,7 @@ from approvals.steps.prepare import (
     check_requesters,
     running_content,
 )
-from approvals.steps.reviewers import Waived, is_still_reviewer, reviews_of, waived
+from approvals.steps.reviewers import Waived, identity_behind, is_still_reviewer, reviews_of, waived
 from approvals.steps.unhealthy import wants_restore
 from approvals.steps.unreviewed import goes_along, without_review
 from provisioner import pipeline
@@ -242,7 +242,7 @@ def _ballot(review: Review, request: Request) -> Ballot:
     ballot = ballot_of(review, request, counts=_still_counts(review, request))
     if request.is_requester_known or review.user is None or not ballot.may_use_account:
         return ballot
-    identity = access.identity_of(review.user, request.deployment.cluster)
+    identity = identity_behind(review, request)
     if identity is None:
         return ballot
     return replace(ballot, may_use_account=access.may_use_account(identity, request).allowed)

@@ -214,7 +214,7 @@ def _own_wish(each: Policy, request: Request) -> str:
     if settings.PRATIQUE["SELF_APPROVAL"]:
         return ""
     for person in {each.author, each.editor}:
-        identity = access.identity_of(person, request.deployment.cluster)
+        identity = access.last_known_of(person, request.deployment.cluster)
         if has_asked(request, user_id=person.pk, username=identity.username if identity else ""):
             return f"its author or editor {person.get_username()} asked for this change"
     return ""
@@ -231,10 +231,12 @@ def _rights_of(each: Policy, request: Request) -> str:
     if not own.allowed:
         return own.words
     for person in {each.author, each.editor}:
-        identity = access.identity_of(person, request.deployment.cluster)
-        if identity and access.is_machine(identity):
+        identity = access.last_known_of(person, request.deployment.cluster)
+        if identity is None:
+            return f"its author or editor {person.get_username()} is nobody on cluster {request.deployment.cluster}"
+        if access.is_machine(identity):
             return f"its author or editor {identity.username} is a machine, and those do not vote"
-        permission = access.may_approve(person, request.deployment, fresh=True)
+        permission = access.ask_for(identity, request.deployment.cluster, question, fresh=True)
         if not permission.allowed:
             return f"its author or editor {person.get_username()} may not: {permission.words}"
     return ""

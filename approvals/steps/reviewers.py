@@ -52,28 +52,39 @@ def is_own(review: Review, request: Request) -> bool:
 
 def is_still_reviewer(review: Review, request: Request) -> bool:
     """Whether the person who gave the review may still decide, under the identity that they gave it as."""
-    deployment = request.deployment
+    return _standing(review, request) is not None
+
+
+def identity_behind(review: Review, request: Request) -> Identity | None:
+    """The identity that the review was given as, with groups that are young enough; None where it counts no longer."""
     if review.user is None:
-        return False
-    identity = access.fresh_identity_of(review.user, deployment.cluster, now=timezone.now())
-    if identity is None or not _is_who_reviewed(identity, review) or access.is_machine(identity):
-        return False
-    return access.ask_for(identity, deployment.cluster, access.approval_of(deployment), fresh=True).allowed
+        return None
+    identity = access.still_known_of(review.user, request.deployment.cluster, now=timezone.now())
+    return identity if identity and _is_who_reviewed(identity, review) else None
+
+
+def _standing(review: Review, request: Request) -> Identity | None:
+    """The identity behind the review, if Kubernetes still lets it decide."""
+    deployment, identity = request.deployment, identity_behind(review, request)
+    if identity is None or access.is_machine(identity):
+        return None
+    asked = access.ask_for(identity, deployment.cluster, access.approval_of(deployment), fresh=True)
+    return identity if asked.allowed else None
 
 
 def _is_who_reviewed(identity: Identity, review: Review) -> bool:
-    """By name, and by uid where both are known: the same name made again is another account (S01)."""
-    is_same_uid = identity.uid == review.uid or not (identity.uid and review.uid)
-    return identity.username == review.username and is_same_uid
+    """By name and uid: the same name made again is another person (S01)."""
+    return (identity.username, identity.uid) == (review.username, review.uid)
 
 
 def _objection(review: Review, request: Request) -> str:
     """Why a waiver does not count today; "" where it does."""
     if is_own(review, request):
         return "they are among those who asked"
-    if review.user is None or not is_still_reviewer(review, request):
+    identity = _standing(review, request)
+    if identity is None:
         return "they may no longer decide"
-    permission = access.may_override(review.user, request.deployment, fresh=True)
+    permission = access.may_override(identity, request.deployment, fresh=True)
     return "" if permission.allowed else permission.words
 
 

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django import forms
 from django.conf import settings
 from django.contrib.auth import authenticate, login, logout
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
-from approvals import services
-from approvals.errors import NotAllowed, Refused
+from approvals import access, services
+from approvals.errors import NotAllowed, NotFound, Refused
 from approvals.limits import PASSWORD, Attempt, client_address
+from approvals.models import Cluster, SignIn
+from approvals.services import Browser, Proved
+from approvals.services.sessions import SIGN_IN
 from approvals.web.doors import only_by_form
 from approvals.web.errors import with_retry
-from approvals.web.rendering import THEME_COOKIE, THEMES, page
+from approvals.web.rendering import THEME_COOKIE, THEMES, caller_of, page
+from provisioner.values import Identity
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 REMEMBER_SECONDS = 365 * 86400
 CLUSTER_COOKIE = "cluster"
+# Where a session keeps what was proved until it is confirmed.
+WAITING, WAITING_TIME = "proved", timedelta(minutes=5)
 FAILED = "This name and password do not fit."
 
 
@@ -44,11 +53,14 @@ def sign_in(http: HttpRequest) -> HttpResponse:
         return _form(http, _token_form(http), PasswordForm())
     if http.POST.get("with") == "token":
         return _with_token(http, TokenForm(http.POST))
+    if http.POST.get("with") == "confirmation":
+        return _confirmed(http)
     return _with_password(http, PasswordForm(http.POST))
 
 
 @only_by_form
 def sign_out(http: HttpRequest) -> HttpResponse:
+    services.sign_out(sign_in_id=http.session.get(SIGN_IN))
     logout(http)
     return redirect("sign-in")
 
@@ -69,18 +81,65 @@ def _with_token(http: HttpRequest, form: TokenForm) -> HttpResponse:
     if not form.is_valid():
         return _form(http, form, PasswordForm(), status=422)
     try:
-        user = services.sign_in_with_token(**form.cleaned_data, address=client_address(http))
+        proved = services.prove(**form.cleaned_data, address=client_address(http))
+        rights = services.rights_to_tell(proved)
+        if rights:
+            _keep_waiting(http, proved)
+            return page(http, "sign_in_rights.html", {"proved": proved, "rights": rights, "next": _target(http)})
+        return _with_proof(http, proved)
     except Refused as refusal:
         form.add_error("token", str(refusal))
         return with_retry(_form(http, form, PasswordForm(), status=refusal.status), refusal)
-    answer = _enter(http, user)
-    _remember(answer, CLUSTER_COOKIE, form.cleaned_data["cluster"])
+
+
+def _with_proof(http: HttpRequest, proved: Proved) -> HttpResponse:
+    row = services.sign_in(proved=proved, browser=_browser(http), before=caller_of(http))
+    answer = _enter(http, row)
+    _remember(answer, CLUSTER_COOKIE, proved.cluster.name)
     return answer
+
+
+def _confirmed(http: HttpRequest) -> HttpResponse:
+    """Whoever was told what they may do comes in nevertheless, by what was proved a moment ago."""
+    try:
+        return _with_proof(http, _taken_waiting(http))
+    except Refused as refusal:
+        form = _token_form(http)
+        form.cleaned_data = {}
+        form.add_error(None, str(refusal))
+        return _form(http, form, PasswordForm(), status=refusal.status)
+
+
+def _keep_waiting(http: HttpRequest, proved: Proved) -> None:
+    """In the session, which is on the server: the token itself is kept nowhere."""
+    identity = proved.identity
+    http.session[WAITING] = {
+        "cluster": proved.cluster.pk,
+        "username": identity.username,
+        "uid": identity.uid,
+        "groups": list(identity.groups),
+        "at": proved.at.isoformat(),
+    }
+    http.session.cycle_key()
+
+
+def _taken_waiting(http: HttpRequest) -> Proved:
+    """Raises NotFound where nothing was proved, or too long ago to be the same person at this browser."""
+    kept = http.session.pop(WAITING, None)
+    cluster = Cluster.objects.filter(pk=kept["cluster"]).first() if kept else None
+    if kept is None or cluster is None:
+        raise NotFound("sign in once more: nothing was proved in this browser yet")
+    at = datetime.fromisoformat(kept["at"])
+    if timezone.now() - at > WAITING_TIME:
+        raise NotFound("sign in once more: that took more than five minutes")
+    return Proved(cluster, Identity(kept["username"], tuple(kept["groups"]), kept["uid"]), at)
 
 
 def _with_password(http: HttpRequest, form: PasswordForm) -> HttpResponse:
     if not form.is_valid():
         return _form(http, _token_form(http), form, status=422)
+    if not settings.PRATIQUE["LOCAL_ACCOUNTS"]:
+        raise Http404
     attempt = Attempt(PASSWORD, client_address(http), form.cleaned_data["username"])
     try:
         attempt.begin()
@@ -89,7 +148,8 @@ def _with_password(http: HttpRequest, form: PasswordForm) -> HttpResponse:
         form.add_error(None, str(refusal))
         return with_retry(_form(http, _token_form(http), form, status=refusal.status), refusal)
     attempt.succeed()
-    return _enter(http, user)
+    row = services.sign_in_with_password(user=user, browser=_browser(http), before=caller_of(http))
+    return _enter(http, row)
 
 
 def _authenticated(http: HttpRequest, form: PasswordForm) -> User:
@@ -100,9 +160,17 @@ def _authenticated(http: HttpRequest, form: PasswordForm) -> User:
     return user
 
 
-def _enter(http: HttpRequest, user: User) -> HttpResponse:
-    login(http, user, backend=BACKEND)
+def _enter(http: HttpRequest, row: SignIn) -> HttpResponse:
+    """From here on the cookie is another one, whoever it was before."""
+    login(http, row.user, backend=BACKEND)
+    http.session.pop(WAITING, None)
+    http.session[SIGN_IN] = row.pk
+    http.session.cycle_key()
     return redirect(_target(http))
+
+
+def _browser(http: HttpRequest) -> Browser:
+    return Browser(client_address(http), http.headers.get("User-Agent", ""))
 
 
 def _token_form(http: HttpRequest) -> TokenForm:
@@ -123,5 +191,13 @@ def _target(http: HttpRequest) -> str:
 
 
 def _form(http: HttpRequest, token: TokenForm, password: PasswordForm, *, status: int = 200) -> HttpResponse:
-    facts = {"token_form": token, "password_form": password, "next": http.POST.get("next") or http.GET.get("next", "")}
+    caller = caller_of(http)
+    now, limit = timezone.now(), access.groups_limit()
+    facts = {
+        "token_form": token,
+        "password_form": password if settings.PRATIQUE["LOCAL_ACCOUNTS"] else None,
+        "next": http.POST.get("next") or http.GET.get("next", ""),
+        "too_old": [proof for proof in caller.proofs if not proof.is_fresh(now, limit)] if caller else [],
+        "hours": settings.PRATIQUE["GROUPS_HOURS"],
+    }
     return page(http, "sign_in.html", facts, status=status)

@@ -6,7 +6,6 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from approvals import access
-from approvals.selectors import lists
 from approvals.web.doors import person, signed_in
 from approvals.web.rendering import page
 
@@ -14,13 +13,15 @@ from approvals.web.rendering import page
 @require_safe
 @signed_in
 def index(http: HttpRequest) -> HttpResponse:
-    """The clusters on which the viewer is somebody; of those they may not read, only who could let them."""
+    """The clusters on which the viewer has proved who they are; of those they may not read, only who could let them."""
+    caller = person(http)
+    access.check_fresh(caller)
     rows = [
         {
-            "identity": identity,
-            "cluster": identity.cluster,
-            "permission": access.may_read(person(http), identity.cluster),
+            "proof": caller.proof_on(cluster.pk),
+            "cluster": cluster,
+            "permission": permission,
         }
-        for identity in lists.identities(user=person(http))
+        for cluster, permission in access.read_answers(caller)
     ]
     return page(http, "clusters.html", {"rows": rows})

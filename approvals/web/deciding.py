@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest
 
+from approvals.access import Caller
 from approvals.lifecycle import State
 from approvals.models import Report, Request, Review
 from approvals.web import standing
@@ -65,14 +65,14 @@ class Form:
 
 
 def form_of(
-    user: User, request: Request, report: Report | None, reviews: Iterable[Review], written: Written | None = None
+    caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review], written: Written | None = None
 ) -> Form:
     """The form for one viewer: Kubernetes is asked by the very checks that a decision goes through."""
     reviews = list(reviews)
-    stands = standing.standing(user, request, reviews)
+    stands = standing.standing(caller, request, reviews)
     waivers = Waivers(report, reviews, written.waives if written else {}) if report else None
     if waivers:
-        waivers.offer(user, request, stands)
+        waivers.offer(caller, request, stands)
     return Form(
         stands,
         waivers,

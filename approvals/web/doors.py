@@ -5,24 +5,27 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 
 from approvals import access
-from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, Refused
+from approvals.access import Caller
+from approvals.errors import InvalidInput, ProofTooOld, Refused
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.web import errors
-from approvals.web.rendering import note_silent, place_of
+from approvals.web.rendering import caller_of, note_silent, note_too_old, place_of
 
 View = Callable[..., HttpResponse]
 
 
-def person(http: HttpRequest) -> User:
-    """The signed-in user, of whom the decorators of this module have made sure."""
-    assert isinstance(http.user, User)
-    return http.user
+def person(http: HttpRequest) -> Caller:
+    """Who is asking, of whom the decorators of this module have made sure."""
+    caller = caller_of(http)
+    assert caller is not None
+    return caller
 
 
 def only_by_form(view: View) -> View:
@@ -37,19 +40,34 @@ def only_by_form(view: View) -> View:
 
 
 def signed_in(view: View) -> View:
-    """For signed-in people only; a refused action becomes a page with its status and its words."""
+    """For signed-in people only; a refused action becomes a page with its status and its words.
+
+    Whose proof is too old is led to proving it anew, and from there back to the page.
+    """
 
     @functools.wraps(view)
     def enter(http: HttpRequest, **named: Any) -> HttpResponse:
-        if not http.user.is_authenticated:
-            return redirect_to_login(place_of(http))
+        if caller_of(http) is None:
+            return to_sign_in(http)
         try:
             _check_text(http, named)
             return view(http, **named)
+        except ProofTooOld:
+            return to_sign_in(http)
         except Refused as refusal:
             return errors.refused(http, refusal)
 
     return enter
+
+
+def to_sign_in(http: HttpRequest) -> HttpResponse:
+    """The sign-in page, which says why and comes back; a fragment has the whole page that it stands in led there."""
+    if not http.headers.get("HX-Request"):
+        return redirect_to_login(place_of(http))
+    page = urlsplit(http.headers.get("HX-Current-URL", ""))
+    place = urlunsplit(("", "", page.path or "/", page.query, ""))
+    target = f"{reverse('sign-in')}?{urlencode({'next': place})}"
+    return HttpResponse(status=204, headers={"HX-Redirect": target})
 
 
 def _check_text(http: HttpRequest, named: Mapping[str, Any]) -> None:
@@ -103,17 +121,15 @@ def of_deployment(view: View) -> View:
 def check_reader(http: HttpRequest, cluster: Cluster) -> None:
     """Raise unless the viewer may read the cluster's requests. Who is nobody there learns not even that it exists."""
     permission = access.may_read(person(http), cluster)
-    if permission.allowed:
-        return
-    if permission.identity is None:
+    if permission.refused and not permission.is_too_old:
         raise Http404
-    if not permission.could_ask:
-        raise CouldNotAsk(permission.words)
-    raise NotAllowed(permission.words, rule=permission.rule)
+    permission.check()
 
 
 def readable(http: HttpRequest) -> list[Cluster]:
     """The clusters whose requests the viewer may read; the page names those that could not be asked (promise 4)."""
+    access.check_fresh(person(http))
     answers = access.read_answers(person(http))
     note_silent(http, [cluster.name for cluster, permission in answers if not permission.could_ask])
+    note_too_old(http, [cluster.name for cluster, permission in answers if permission.is_too_old])
     return [cluster for cluster, permission in answers if permission.allowed]

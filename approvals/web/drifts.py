@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.core.paginator import Page
 from django.utils import timezone
 
+from approvals.access import Caller
 from approvals.access.sight import Sight, without_values
 from approvals.models import BundleDeployment, Drift, InventoryItem
 from approvals.selectors import drift as selectors
@@ -29,15 +29,15 @@ class ShownDrift:
     is_hidden: bool
 
 
-def shown_drifts(user: User, deployment: BundleDeployment) -> list[ShownDrift]:
+def shown_drifts(caller: Caller, deployment: BundleDeployment) -> list[ShownDrift]:
     rows = selectors.drifts(deployment=deployment, now=timezone.now())[:ROWS]
-    sight = Sight(user, deployment.cluster, limit=MAX_ASKED)
+    sight = Sight(caller, deployment.cluster, limit=MAX_ASKED)
     return [_shown(row, may_see=_tells_nothing(row) or bool(sight.may_see(selectors.ref_of(row)))) for row in rows]
 
 
-def with_health_words(user: User, deployment: BundleDeployment, rows: Page[InventoryItem]) -> Page[InventoryItem]:
+def with_health_words(caller: Caller, deployment: BundleDeployment, rows: Page[InventoryItem]) -> Page[InventoryItem]:
     """The rows, not saved, with what their objects say of themselves only where the viewer may get these."""
-    sight = Sight(user, deployment.cluster, limit=MAX_ASKED)
+    sight = Sight(caller, deployment.cluster, limit=MAX_ASKED)
     for row in rows:
         if row.health_words and not sight.may_see(ref_of(row)):
             row.health_words = ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from approvals import access
+from approvals.access import Caller
 from approvals.lifecycle import State
 from approvals.models import Cluster, Request
 from approvals.selectors import pages
@@ -29,14 +29,14 @@ def inbox(http: HttpRequest) -> HttpResponse:
     """Tabs with counts, and the rows of one of them."""
     clusters = readable(http)
     rights = Everywhere(person(http))
-    waiting = pages.waiting(user=person(http), clusters=clusters)
+    waiting = pages.waiting(user=person(http).user, clusters=clusters)
     mine = [request.pk for request in waiting if not rights.why_not(request)]
     tab = http.GET.get("tab", "needs-me")
     tab = tab if tab in pages.TABS else "needs-me"
     search, cluster = http.GET.get("search", "").strip()[:100], http.GET.get("cluster", "")
     rows = pages.inbox(clusters=clusters, tab=tab, mine=mine, search=search, cluster=cluster)
     counts = {**pages.tab_counts(clusters=clusters), "needs_me": len(mine)}
-    shown = Paginator(pages.with_decided(rows, user=person(http)), ROWS).get_page(http.GET.get("page"))
+    shown = Paginator(pages.with_decided(rows, user=person(http).user), ROWS).get_page(http.GET.get("page"))
     facts = {
         "tab": tab,
         "tabs": [(name, name.replace("-", " "), counts[name.replace("-", "_")]) for name in pages.TABS],
@@ -60,23 +60,23 @@ def _why_not(request: Any, rights: Everywhere) -> str:
 class Everywhere:
     """What one person may decide, on each cluster that is asked about."""
 
-    def __init__(self, user: User) -> None:
-        self._user = user
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
         self._rights: dict[Cluster, Rights] = {}
 
     def why_not(self, request: Request) -> str:
         cluster = request.deployment.cluster
         if cluster not in self._rights:
-            self._rights[cluster] = Rights(self._user, cluster)
+            self._rights[cluster] = Rights(self._caller, cluster)
         return self._rights[cluster].why_not(request)
 
 
 class Rights:
     """What one person may decide on one cluster; asked once for all names, and by name only where that is a no."""
 
-    def __init__(self, user: User, cluster: Cluster) -> None:
-        self.user, self.cluster = user, cluster
-        self.identity = access.identity_of(user, cluster)
+    def __init__(self, caller: Caller, cluster: Cluster) -> None:
+        self.caller, self.cluster = caller, cluster
+        self.identity = access.identity_of(caller, cluster)
         self._has_all = self._may(ALL)
 
     def why_not(self, request: Request) -> str:
@@ -92,7 +92,7 @@ class Rights:
 
     def _is_own(self, request: Request) -> bool:
         assert self.identity is not None
-        return not settings.PRATIQUE["SELF_APPROVAL"] and self_approval(request, self.user, self.identity)
+        return not settings.PRATIQUE["SELF_APPROVAL"] and self_approval(request, self.caller, self.identity)
 
     def _may(self, question: AccessRequest) -> bool:
         return self.identity is not None and access.ask_for(self.identity, self.cluster, question, fresh=False).allowed

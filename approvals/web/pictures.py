@@ -42,8 +42,8 @@ def rights(http: HttpRequest, request: Request) -> HttpResponse:
 @of_request
 def schemas(http: HttpRequest, request: Request) -> HttpResponse:
     """One custom resource definition, `?crd=`, with the changed branches of each version; the worst by default."""
-    user, cluster = person(http), request.deployment.cluster
-    shown, hidden = visible_report(user, cluster, _report_or_404(request), kinds=SCHEMAS)
+    caller, cluster = person(http), request.deployment.cluster
+    shown, hidden = visible_report(caller, cluster, _report_or_404(request), kinds=SCHEMAS)
     by_name = {planned.ref.name: planned for planned in crds_of(shown)}
     name = http.GET.get("crd") or next(iter(by_name), "")
     if name and name not in by_name:
@@ -51,7 +51,7 @@ def schemas(http: HttpRequest, request: Request) -> HttpResponse:
     planned = by_name.get(name)
     permission = Permission(True, "the object is new")
     if planned and planned.ref in hidden:
-        permission = access.may_see_object(user, cluster, planned.ref)
+        permission = access.may_see_object(caller, cluster, planned.ref)
     picture = picture_of(shown, planned) if planned and permission.allowed else None
     facts = {"item": request, "names": list(by_name), "picture": picture, "chosen": name, "permission": permission}
     return page(http, "request_schemas.html", {**facts, "planned": planned})

@@ -11,6 +11,7 @@ from django.template.backends.django import DjangoTemplates
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 
+from approvals.access import Caller
 from provisioner.review.text import visible
 
 THEMES = ("light", "dark")
@@ -48,6 +49,8 @@ def page(
         "here": _here(http),
         "place": place_of(http),
         "silent": getattr(http, "silent_clusters", []),
+        "stale_clusters": getattr(http, "stale_clusters", []),
+        "caller": caller_of(http),
         **(context or {}),
     }
     html = _engine.get_template(template).render(facts, http)
@@ -56,9 +59,20 @@ def page(
     return answer
 
 
+def caller_of(http: HttpRequest) -> Caller | None:
+    """Who is asking; None for strangers, and where nobody has looked at the session yet."""
+    find = getattr(http, "find_caller", None)
+    return find() if find else None
+
+
 def note_silent(http: HttpRequest, clusters: list[str]) -> None:
     """Have the page say that these clusters could not be asked, so that what belongs to them is missing on it."""
     http.silent_clusters = clusters  # type: ignore[attr-defined] # requests carry such facts, as from middleware
+
+
+def note_too_old(http: HttpRequest, clusters: list[str]) -> None:
+    """The same for clusters where the viewer's proof is too old (S25)."""
+    http.stale_clusters = clusters  # type: ignore[attr-defined] # likewise
 
 
 def bare(http: HttpRequest, template: str, context: Mapping[str, Any]) -> str:

@@ -50,7 +50,7 @@ def progress(http: HttpRequest, request: Request) -> HttpResponse:
     seen = http.GET.get("seen", "")
     has_moved = bool(seen) and seen != _mark(request)
     answer = page(http, "_progress.html", {**_progress(http, request), "has_moved": has_moved, "seen": seen})
-    may_be_writing = seen.startswith(State.IN_REVIEW) and not request.reviews.filter(user=person(http)).exists()
+    may_be_writing = seen.startswith(State.IN_REVIEW) and not request.reviews.filter(user=person(http).user).exists()
     if has_moved and not may_be_writing:
         answer["HX-Refresh"] = "true"
     return answer

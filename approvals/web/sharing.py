@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from django.contrib.auth.models import User
-
+from approvals.access import Caller
 from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, key_of, reference, withheld
 from approvals.models import Cluster, Report, Request
 from provisioner.review.as_html import as_html
@@ -20,13 +19,13 @@ from provisioner.values import Report as ReportValue
 MAX_ASKED = 300
 
 
-def shared_html(user: User, request: Request, report: Report) -> str:
-    """The report as one page that needs nothing else, as far as this user may see it.
+def shared_html(caller: Caller, request: Request, report: Report) -> str:
+    """The report as one page that needs nothing else, as far as this caller may see it.
 
     A hidden object keeps its name. Of a finding about it the evidence is left out, and of one about a hidden Secret
     the words as well, which would tell how the stored value differs. Raises BadRecord for a report of another version.
     """
-    shown, hidden = visible_report(user, request.deployment.cluster, report)
+    shown, hidden = visible_report(caller, request.deployment.cluster, report)
     deployment = request.deployment
     title = f"{deployment.name} request {request.number} on {deployment.cluster.name}, round {report.round}"
     return as_html(shown, title=title, hidden=hidden, notes=_accepted(request, report))
@@ -43,14 +42,14 @@ def _accepted(request: Request, report: Report) -> dict[str, list[str]]:
 
 
 def visible_report(
-    user: User, cluster: Cluster, report: Report, *, kinds: Collection[GroupKind] = ()
+    caller: Caller, cluster: Cluster, report: Report, *, kinds: Collection[GroupKind] = ()
 ) -> tuple[ReportValue, frozenset[ObjectRef]]:
-    """The report as far as this user may see it, and the objects that are hidden from them.
+    """The report as far as this caller may see it, and the objects that are hidden from them.
 
     Only objects of these `kinds` are asked about where any is named: nothing of others may then be shown.
     """
     body: Mapping[str, Any] = report.body
-    sight = ReportSight(Sight(user, cluster, limit=MAX_ASKED), body)
+    sight = ReportSight(Sight(caller, cluster, limit=MAX_ASKED), body)
 
     def is_asked(ref: Record | None) -> bool:
         return not kinds or (ref is not None and reference(ref).group_kind in kinds)

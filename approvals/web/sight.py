@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
-from django.contrib.auth.models import User
-
 from approvals import access
-from approvals.access import Permission
+from approvals.access import Caller, Permission
 from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, key_of, reference, withheld
 from approvals.models import Cluster, Report
 from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
@@ -106,8 +104,8 @@ class ShownObject:
 class ShownReport:
     """One report as one viewer sees it."""
 
-    def __init__(self, user: User, cluster: Cluster, report: Report) -> None:
-        self._sight = ReportSight(Sight(user, cluster, limit=MAX_ASKED, widest_first=False), report.body)
+    def __init__(self, caller: Caller, cluster: Cluster, report: Report) -> None:
+        self._sight = ReportSight(Sight(caller, cluster, limit=MAX_ASKED, widest_first=False), report.body)
         self._actions = actions = report.body["plan"]["actions"]
         self._positions = {key_of(action["ref"]): position for position, action in enumerate(actions)}
 
@@ -173,13 +171,13 @@ def _picture(record: Record) -> Picture | None:
     return None
 
 
-def show_object(user: User, cluster: Cluster, report: Report, action: Record) -> ShownObject:
+def show_object(caller: Caller, cluster: Cluster, report: Report, action: Record) -> ShownObject:
     """The lines in which an object changes, and what the API server says of it, as far as the viewer may get it."""
     if not exists(action):
         lines = diff_lines(None, action["after"])
-        shown = ReportSight(Sight(user, cluster, limit=1, widest_first=False), report.body).action(action)
+        shown = ReportSight(Sight(caller, cluster, limit=1, widest_first=False), report.body).action(action)
         return ShownObject(shown, Permission(True, "the object is new"), lines)
-    permission = access.may_see_object(user, cluster, reference(action["ref"]))
+    permission = access.may_see_object(caller, cluster, reference(action["ref"]))
     if not permission.allowed:
         return ShownObject(hidden_action(action), permission, [])
     about = [one for one in report.body["private"] if key_of(one["ref"]) == key_of(action["ref"])]

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
-from django.contrib.auth.models import User
 
 from approvals import access, lifecycle, services
+from approvals.access import Caller
 from approvals.errors import InvalidInput, Refused
 from approvals.lifecycle import Event, State
 from approvals.models import Request, Review
 from approvals.services import Acknowledgement
-from approvals.services.reviews import check_reviewer, self_approval
+from approvals.services.reviews import check_reviewer, is_requester, self_approval
 from provisioner.values import Identity, Severity
 
 # An approval of these asks for a reason and for the deployment's name, typed.
@@ -44,23 +44,22 @@ class Tick:
     items: list[Acknowledgement] = field(default_factory=list)
 
 
-def standing(user: User, request: Request, reviews: Iterable[Review]) -> Standing:
+def standing(caller: Caller, request: Request, reviews: Iterable[Review]) -> Standing:
     """Asks Kubernetes anew, by the very checks that a decision goes through."""
-    identity = access.identity_of(user, request.deployment.cluster)
-    asked = user.pk in {person.get("user_id") for person in request.requesters}
-    may_withdraw = asked and lifecycle.may(State(request.state), Event.WITHDRAW)
+    identity = access.identity_of(caller, request.deployment.cluster)
+    may_withdraw = is_requester(request, caller) and lifecycle.may(State(request.state), Event.WITHDRAW)
     if request.state != State.IN_REVIEW:
         return Standing(identity, may_withdraw=may_withdraw)
-    mine = next((it for it in reviews if it.user_id == user.pk and it.round == request.round), None)
+    mine = next((it for it in reviews if it.user_id == caller.user.pk and it.round == request.round), None)
     if mine:
         words = f"You have decided: {mine.decision}, through {mine.channel}."
         return Standing(identity, may_withdraw=may_withdraw, words=words)
     try:
-        identity = check_reviewer(user, request).identity
+        identity = check_reviewer(caller, request).identity
     except Refused as refusal:
         rule = str(refusal.facts.get("rule", ""))
         return Standing(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule)
-    if self_approval(request, user, identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
+    if self_approval(request, caller, identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
         words = "You asked for this change, so somebody else has to approve it. You may deny it."
         return Standing(identity, False, True, may_withdraw, words)
     return Standing(identity, True, True, may_withdraw)

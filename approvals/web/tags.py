@@ -14,8 +14,9 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from approvals import audit
-from approvals.models import Review
+from approvals import access, audit
+from approvals.access import Caller, Proof
+from approvals.models import Cluster, Review
 from approvals.selectors.pages import version_words
 from approvals.web.sight import ShownFinding
 from approvals.web.waivers import Accepted, ShownWaiver, Waivers
@@ -107,6 +108,18 @@ def ago(at: datetime | None) -> SafeString:
     gap = timezone.now() - at
     words = "just now" if abs(gap) < timedelta(minutes=1) else _span(gap)
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
+
+
+@register.filter
+def proofs_on(caller: Caller | None, cluster: Cluster | None) -> list[Proof]:
+    """What the viewer has proved on this cluster, or on all of them where there is none."""
+    proofs = caller.proofs if caller else ()
+    return [proof for proof in proofs if not cluster or proof.cluster_id == cluster.pk]
+
+
+@register.filter
+def is_too_old(proof: Proof) -> bool:
+    return not proof.is_fresh(timezone.now(), access.groups_limit())
 
 
 @register.filter

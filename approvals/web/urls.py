@@ -52,6 +52,10 @@ urlpatterns = [
     path("me", me.show, name="me"),
     path("me/tokens", me.create_token, name="token-create"),
     path("me/tokens/<int:token_id>/revoke", me.revoke_token, name="token-revoke"),
+    path("me/sessions/end-others", me.end_others, name="sessions-end-others"),
+    path("me/sessions/<int:sign_in_id>/end", me.end_session, name="session-end"),
+    path("me/identities", me.link_identity, name="identity-link"),
+    path("me/identities/<int:identity_id>/unlink", me.unlink_identity, name="identity-unlink"),
     path("me/chat", me.link, name="chat-link"),
     path("me/chat/<int:account_id>/unlink", me.unlink, name="chat-unlink"),
 ]

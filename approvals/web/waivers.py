@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.http import QueryDict
 
+from approvals.access import Caller
 from approvals.errors import Refused
 from approvals.models import Report, Request, Review
 from approvals.services.waivers import Waiver, check_right, why_not
@@ -55,12 +55,12 @@ class Waivers:
         self._reviews = [review for review in reviews if review.waives and review.round == report.round]
         self.may = False
 
-    def offer(self, user: User, request: Request, standing: Standing) -> None:
+    def offer(self, caller: Caller, request: Request, standing: Standing) -> None:
         """Let the viewer accept findings that can be, if Kubernetes lets them; else say why not."""
         if not (standing.may_approve and standing.identity and self._records and self._round == request.round):
             return
         try:
-            check_right(user, standing.identity, request)
+            check_right(caller, standing.identity, request)
         except Refused as refusal:
             self.words, self.rule = f"You cannot accept findings: {refusal}", str(refusal.facts.get("rule", ""))
             return

@@ -200,6 +200,25 @@ def test_no_page_is_wider_than_a_telephone(here: World, site: dict[str, str], si
     assert {name: width for name, width in widths.items() if width > 390} == {}
 
 
+def test_the_menu_says_as_whom_one_acts_and_is_whole_on_a_telephone(
+    here: World, site: dict[str, str], sign_in: SignIn
+) -> None:
+    page = sign_in(here.ada)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(site["clusters"])
+    page.locator(".who-menu > summary").focus()
+    page.keyboard.press("Enter")
+    menu = page.locator(".who-list")
+    assert "You are ada on prod (platform)" in menu.inner_text()
+    box = menu.bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/me")
+
+
 def test_short_names_are_not_broken(here: World, site: dict[str, str], sign_in: SignIn) -> None:
     """In tables, where a column is as narrow as what it holds can be made."""
     broken = """() => [...document.querySelectorAll("td.mono")].filter((cell) => {

@@ -25,6 +25,7 @@ from approvals.models import BundleDeployment
 from approvals.watch.optional import Appearances
 from provisioner.cluster.api import Cluster as Api
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.chaos.draw import Scenario
 from tests.controlplane.endpoint import Endpoint, Refused
 from tests.journeys.station import Station, prepare_namespace
@@ -104,7 +105,7 @@ def ask(scenario: Scenario, station: Station, bundles: str, name: str) -> Bundle
     if scenario is Scenario.OPTIONAL:
         return asked
     if scenario is Scenario.DELETION:
-        services.delete_deployment(by=station.people["rita"], deployment=asked, via="browser")
+        services.delete_deployment(by=acting(station.people["rita"]), deployment=asked, via="browser")
     elif scenario is Scenario.RESTORE:
         station.wish(name, source(bundles, "crowded"), **options)
     else:
@@ -113,7 +114,7 @@ def ask(scenario: Scenario, station: Station, bundles: str, name: str) -> Bundle
     station.work()
     if scenario is Scenario.ROLLBACK:
         _approve(station, asked)
-        services.rollback_deployment(by=station.people["rita"], deployment=asked, revision=1, via="browser")
+        services.rollback_deployment(by=acting(station.people["rita"]), deployment=asked, revision=1, via="browser")
         station.work()
     return asked
 

@@ -156,6 +156,7 @@ import json, pathlib
 from approvals.management.commands import demo_seed
 from approvals.management.demo.seeds import ACCOUNT, NAMESPACE, PEOPLE
 from approvals import services
+from approvals.management.commands.demo_seed import acting
 from provisioner.cluster.api import Cluster as Api
 text = pathlib.Path({kubeconfig!r}).read_text()
 api = Api.connect(text, timeout_seconds=20, trusted=True)
@@ -168,26 +169,29 @@ ASK = """
 import json
 from django.contrib.auth.models import User
 from approvals import services
+from approvals.management.commands.demo_seed import acting
 from approvals.management.demo.seeds import ACCOUNT, NAMESPACE
 from approvals.models import Cluster
 for name, http in json.loads({sources!r}).items():
     spec = dict(installNamespace=NAMESPACE, serviceAccountName=ACCOUNT, sources=[dict(kind="http", http=http)])
-    services.create_deployment(by=User.objects.get(username="rita"), cluster=Cluster.objects.get(), name=name,
+    services.create_deployment(by=acting(User.objects.get(username="rita")), cluster=Cluster.objects.get(), name=name,
         spec=spec, labels={{}}, via="shell")
 """
 APPROVE = """
 from django.contrib.auth.models import User
 from approvals import services
+from approvals.management.commands.demo_seed import acting
 from approvals.models import Request
 request = Request.objects.get(deployment__name={name!r}, state="in_review")
-services.review(by=User.objects.get(username="ada"), request_id=request.pk, decision="Approve", channel="browser",
+services.review(by=acting(User.objects.get(username="ada")), request_id=request.pk, decision="Approve", channel="browser",
     subject_digest=request.subject_digest, reason="", acknowledges=services.to_acknowledge(request))
 """
 AGAIN = """
 from django.contrib.auth.models import User
 from approvals import services
+from approvals.management.commands.demo_seed import acting
 from approvals.models import BundleDeployment
-services.ask_again(by=User.objects.get(username="rita"), deployment=BundleDeployment.objects.get(name={name!r}), via="shell")
+services.ask_again(by=acting(User.objects.get(username="rita")), deployment=BundleDeployment.objects.get(name={name!r}), via="shell")
 """
 
 

@@ -26,6 +26,7 @@ from approvals.working import Work
 from provisioner.cluster.api import Cluster as Api
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live
+from tests.approvals.core.world import acting
 
 ROOT = Path(__file__).resolve().parents[2]
 # Their names and groups are those of the control plane's users, so that kubectl can be used as the same people.
@@ -57,10 +58,10 @@ class Station:
         known = BundleDeployment.objects.filter(cluster=self.cluster, name=name, gone_at__isnull=True).first()
         if known:
             return services.change_deployment(
-                by=self.people["rita"], deployment=known, spec=spec, generation=known.generation, via="browser"
+                by=acting(self.people["rita"]), deployment=known, spec=spec, generation=known.generation, via="browser"
             )
         return services.create_deployment(
-            by=self.people["rita"], cluster=self.cluster, name=name, spec=spec, labels={}, via="browser"
+            by=acting(self.people["rita"]), cluster=self.cluster, name=name, spec=spec, labels={}, via="browser"
         )
 
     def work(self) -> None:
@@ -91,7 +92,7 @@ class Station:
         assert request.state == "in_review", (request.state, request.problem)
         said = {"reason": "read it", "channel": "browser", "acknowledges": services.to_acknowledge(request), **more}
         services.review(
-            by=self.people[by],
+            by=acting(self.people[by]),
             request_id=request.pk,
             decision="Approve",
             subject_digest=request.subject_digest,

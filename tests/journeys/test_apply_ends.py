@@ -11,6 +11,7 @@ from approvals import services
 from approvals.models import Policy, Request, Revision
 from approvals.steps.notes import Notes
 from provisioner.values import ObjectRef, Outcome
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -66,7 +67,7 @@ def test_a_deletion_in_the_middle_ends_the_apply_and_removes_what_there_is(
         monkeypatch,
         lambda: (
             station.look_after(deployment),
-            services.delete_deployment(by=rita, deployment=deployment, via="browser"),
+            services.delete_deployment(by=acting(rita), deployment=deployment, via="browser"),
         ),
     )
     station.approve(deployment)
@@ -100,7 +101,7 @@ def test_what_was_never_ours_does_not_hold_a_deployment_that_leaves(
     after_the_first(monkeypatch, lambda: station.api.create(somebodys))
     station.approve(deployment)
     assert station.latest(deployment).problem_code == "apply-failed"
-    services.delete_deployment(by=station.people["rita"], deployment=deployment, via="browser")
+    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
     station.work()
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert station.look_after(deployment).gone_at is not None

@@ -15,6 +15,7 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Policy, Request, Revision
 from approvals.watch import optional as watch
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.journeys.test_apply_ends import after_the_first
@@ -49,7 +50,7 @@ def label(here: Station, name: str, labels: dict[str, str]) -> None:
 def policy(here: Station, kind: str, expression: str, **selects: Any) -> Policy:
     chosen = {"names": [], "labels": {}, **selects}
     return services.save_policy(
-        by=here.people["alice"],
+        by=acting(here.people["alice"]),
         name=f"{kind}-{here.namespace}",
         kind=kind,
         mode="enforce",

@@ -11,6 +11,7 @@ from approvals import services
 from approvals.errors import Unacknowledged
 from approvals.models import Outcome, Request
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -91,7 +92,7 @@ def test_crds_and_their_objects_come_change_and_go_in_one_bundle(lanterns: Lante
     foreign["metadata"]["namespace"] = station.namespace
     station.api.create(foreign)
     station.look_after(deployment)
-    services.delete_deployment(by=station.people["rita"], deployment=deployment, via="browser")
+    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
     station.work()
     leaving = station.latest(deployment)
     words = f"delete {lanterns.crd.kind}.{lanterns.crd.group} {lanterns.crd.name}"

@@ -22,6 +22,7 @@ from approvals.store import place_of
 from provisioner.cluster import fight
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.running import EDITOR, Running
 from tests.journeys.station import Station, look_alone
@@ -118,13 +119,15 @@ def test_S25_while_it_is_paused_drift_is_told_and_nothing_written_until_somebody
 ) -> None:
     it = Running(any_station, registry)
     rita = any_station.people["rita"]
-    services.pause_deployment(by=rita, deployment=it.deployment, is_paused=True, reason="a look at it", via="browser")
+    services.pause_deployment(
+        by=acting(rita), deployment=it.deployment, is_paused=True, reason="a look at it", via="browser"
+    )
     it.edit(lambda live: live["data"].update(version="2"))
     it.look()
     assert it.live()["data"] == {"version": "2"}
     assert "paused" in it.drift().problem
     it.deployment.refresh_from_db()
-    services.pause_deployment(by=rita, deployment=it.deployment, is_paused=False, reason="", via="browser")
+    services.pause_deployment(by=acting(rita), deployment=it.deployment, is_paused=False, reason="", via="browser")
     it.look()
     assert (it.live()["data"], it.drift().state) == ({"version": "1"}, "corrected")
 
@@ -185,7 +188,9 @@ def test_after_going_back_the_old_content_is_what_is_put_back(any_station: Stati
     any_station.work()
     any_station.approve(it.deployment)
     it.deployment.refresh_from_db()
-    services.rollback_deployment(by=any_station.people["rita"], deployment=it.deployment, revision=1, via="browser")
+    services.rollback_deployment(
+        by=acting(any_station.people["rita"]), deployment=it.deployment, revision=1, via="browser"
+    )
     any_station.work()
     assert any_station.approve(it.deployment).state == "applied"
     it.look()

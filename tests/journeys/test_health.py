@@ -17,6 +17,7 @@ from approvals import services
 from approvals.models import BundleDeployment, Revision
 from approvals.steps.notes import Notes
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.live import wait_until
@@ -103,7 +104,9 @@ def test_the_claim_is_held_through_a_wait_and_a_pause_ends_it(
         pulses += 1
         if pulses == 4:
             rita = any_station.people["rita"]
-            services.pause_deployment(by=rita, deployment=deployment, is_paused=True, reason="wait", via="browser")
+            services.pause_deployment(
+                by=acting(rita), deployment=deployment, is_paused=True, reason="wait", via="browser"
+            )
         pulse(notes, check)
 
     monkeypatch.setattr(Notes, "pulse", pausing)

@@ -15,6 +15,7 @@ from approvals.models import AuditEntry, Finding, InventoryItem, Request, Review
 from approvals.steps import prepare
 from approvals.store import place_of
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.journeys.test_apply_ends import after_the_first
@@ -150,7 +151,7 @@ def test_S15_deletion_waits_for_its_own_approval_and_removes_in_order(station: S
     station.work()
     station.approve(deployment)
     station.look_after(deployment)
-    services.delete_deployment(by=station.people["rita"], deployment=deployment, via="browser")
+    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
     station.work()
     request = station.latest(deployment)
     assert (request.purpose, request.state) == ("delete", "in_review")
@@ -172,7 +173,7 @@ def test_S15_what_is_orphaned_runs_on_and_another_deployment_takes_it_over(
     station.approve(deployment)
     runs = station.get("deployment", "-n", station.namespace, "-l", "core.rukpak.io/owner-name=orphaning")["items"][0]
     station.look_after(deployment)
-    services.delete_deployment(by=station.people["rita"], deployment=deployment, via="browser", policy="Orphan")
+    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser", policy="Orphan")
     station.work()
     request = station.latest(deployment)
     assert (request.purpose, request.state, services.to_acknowledge(request)) == ("delete", "in_review", [])
@@ -193,7 +194,7 @@ def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Regis
     deployment = station.wish("pause", bundles.image(registry, "pause", bundles.app("pause", "1")))
     station.work()
     services.pause_deployment(
-        by=station.people["rita"], deployment=deployment, is_paused=True, reason="frozen", via="browser"
+        by=acting(station.people["rita"]), deployment=deployment, is_paused=True, reason="frozen", via="browser"
     )
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("approved", "waiting")
@@ -202,7 +203,7 @@ def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Regis
     paused = next(it for it in station.get("bd", "pause")["status"]["conditions"] if it["type"] == "Paused")
     assert (paused["status"], paused["message"][:16]) == ("True", "by rita: frozen;")
     services.pause_deployment(
-        by=station.people["rita"], deployment=deployment, is_paused=False, reason="", via="browser"
+        by=acting(station.people["rita"]), deployment=deployment, is_paused=False, reason="", via="browser"
     )
     station.work()
     request.refresh_from_db()
@@ -270,13 +271,15 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
     rita = station.people["rita"]
     after_the_first(
         monkeypatch,
-        lambda: services.pause_deployment(by=rita, deployment=deployment, is_paused=True, reason="stop", via="browser"),
+        lambda: services.pause_deployment(
+            by=acting(rita), deployment=deployment, is_paused=True, reason="stop", via="browser"
+        ),
     )
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("applying", "waiting")
     assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "midway")) is None
     services.pause_deployment(
-        by=station.people["rita"], deployment=deployment, is_paused=False, reason="", via="browser"
+        by=acting(station.people["rita"]), deployment=deployment, is_paused=False, reason="", via="browser"
     )
     station.work()
     request.refresh_from_db()

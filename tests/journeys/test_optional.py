@@ -29,6 +29,7 @@ from approvals.steps.inventory import optional_kinds
 from approvals.watch import optional as watch
 from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station, look_alone
 from tests.live import until_served
@@ -181,7 +182,11 @@ def paused(it: LeftOut) -> Callable[[], object]:
     def pause(is_paused: bool) -> None:
         it.deployment.refresh_from_db()
         services.pause_deployment(
-            by=it.station.people["rita"], deployment=it.deployment, is_paused=is_paused, reason="", via="browser"
+            by=acting(it.station.people["rita"]),
+            deployment=it.deployment,
+            is_paused=is_paused,
+            reason="",
+            via="browser",
         )
 
     pause(True)

@@ -13,6 +13,7 @@ from approvals.chat import inbox
 from approvals.models import BundleDeployment, ChatAccount, ChatDelivery, Policy, PolicyEvaluation, Request
 from provisioner.values import AccessRequest, Identity
 from tests import live
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import SEEDER, Station, binding, prepare_namespace
 from tests.provisioner.rbac.roles import API, rule
@@ -67,7 +68,7 @@ def bound(here: Station, kind: str, role: str, *, namespace: str = "") -> dict[s
 def asked(here: Station, registry: Registry, *made: dict[str, Any]) -> BundleDeployment:
     """A deployment of these objects on the desk of a policy that approves everything it may."""
     policy = services.save_policy(
-        by=here.people["alice"],
+        by=acting(here.people["alice"]),
         name="always",
         kind="grant",
         mode="enforce",

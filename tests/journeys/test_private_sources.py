@@ -16,6 +16,7 @@ from approvals.models import AuditEntry, Request
 from approvals.steps import prepare
 from provisioner.errors import Forbidden
 from provisioner.values import Identity, ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station, group
 from tests.services.registry import CREDENTIALS, Registry
@@ -125,7 +126,7 @@ def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(station: Station
     assert station.approve(request.deployment).state == "applied"
     station.look_after(request.deployment)
     take_away(station, "configmaps", "bundle")
-    services.delete_deployment(by=station.people["rita"], deployment=request.deployment, via="browser")
+    services.delete_deployment(by=acting(station.people["rita"]), deployment=request.deployment, via="browser")
     station.work()
     assert station.approve(request.deployment).state == "applied"
     assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None

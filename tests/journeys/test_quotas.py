@@ -11,6 +11,7 @@ from approvals import services, tasks
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys.station import Station
 
 EDITOR = "kubectl-client-side-apply"
@@ -57,7 +58,7 @@ def test_S25_kubectl_meets_the_quota_as_every_door_does(any_station: Station) ->
     request = first.requests.get()
     request.requesters = [{"username": "rita", "user_id": station.people["rita"].pk}]
     request.save(update_fields=["requesters"])
-    services.withdraw(by=station.people["rita"], request_id=request.pk, reason="", via="browser")
+    services.withdraw(by=acting(station.people["rita"]), request_id=request.pk, reason="", via="browser")
     tasks.sweep()
     assert third.requests.get().state == "preparing"
     third.refresh_from_db()

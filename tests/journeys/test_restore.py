@@ -13,6 +13,7 @@ from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Reques
 from approvals.steps import restore
 from provisioner.cluster.plan import plan_digest
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.journeys.test_apply_ends import after_the_first
@@ -96,7 +97,7 @@ def test_a_pause_holds_back_what_is_put_back_too(
 
     def pause() -> None:
         made = BundleDeployment.objects.get(name="hold")
-        services.pause_deployment(by=rita, deployment=made, is_paused=True, reason="wait", via="browser")
+        services.pause_deployment(by=acting(rita), deployment=made, is_paused=True, reason="wait", via="browser")
 
     checked = restore._check
     asked: list[int] = []
@@ -111,7 +112,7 @@ def test_a_pause_holds_back_what_is_put_back_too(
     deployment, request = second_fails(station, registry, monkeypatch, "hold", **RESTORE)
     assert (request.state, request.problem_code) == ("restoring", "waiting")
     assert version_of(station, "hold") == "2"
-    services.pause_deployment(by=rita, deployment=deployment, is_paused=False, reason="", via="browser")
+    services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=False, reason="", via="browser")
     station.work()
     request.refresh_from_db()
     assert (request.state, request.problem_code) == ("failed", "apply-failed")
@@ -210,7 +211,7 @@ def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it
     def revoke() -> None:
         made = BundleDeployment.objects.get(name="leak")
         services.revoke_revision(
-            by=station.people["alice"], deployment=made, revision=1, reason="leaks keys", via="browser"
+            by=acting(station.people["alice"]), deployment=made, revision=1, reason="leaks keys", via="browser"
         )
 
     deployment, request = second_fails(station, registry, monkeypatch, "leak", revoke, **RESTORE)

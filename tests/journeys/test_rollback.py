@@ -9,6 +9,7 @@ import yaml
 from approvals import services
 from approvals.models import Revision
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -34,7 +35,7 @@ def test_an_earlier_revision_comes_back_from_the_store_reviewed_and_without_its_
 
     settings.PRATIQUE = {**settings.PRATIQUE, "ALLOWED_NETWORKS": []}  # the registry cannot be reached any more
     deployment.refresh_from_db()
-    services.rollback_deployment(by=station.people["rita"], deployment=deployment, revision=1, via="browser")
+    services.rollback_deployment(by=acting(station.people["rita"]), deployment=deployment, revision=1, via="browser")
     station.work()
     request = station.latest(deployment)
     assert (request.purpose, request.state) == ("rollback", "in_review"), request.problem
@@ -76,7 +77,7 @@ def test_the_report_on_the_way_back_names_the_data_that_went_and_the_job_that_ru
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     deployment.refresh_from_db()
 
-    services.rollback_deployment(by=station.people["rita"], deployment=deployment, revision=1, via="browser")
+    services.rollback_deployment(by=acting(station.people["rita"]), deployment=deployment, revision=1, via="browser")
     station.work()
     request = station.latest(deployment)
     assert (request.purpose, request.state) == ("rollback", "in_review"), request.problem

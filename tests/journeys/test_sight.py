@@ -13,11 +13,11 @@ import yaml
 from django.contrib.auth.models import User
 from django.test import Client
 
-from approvals import services
 from approvals.chat.slack import Slack
 from approvals.models import BundleDeployment, Request
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live as living
+from tests.approvals.core.world import api_token, enter
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -135,7 +135,7 @@ def channels(station: Station, request: Request, person: str, log: pytest.LogCap
 
 def pages(user: User, request: Request) -> Iterator[tuple[str, str]]:
     client = Client()
-    client.force_login(user)
+    enter(client, user)
     here, deployment = f"/requests/{request.uid}", request.deployment
     count = len(request.reports.get(round=request.round).body["plan"]["actions"])
     paths = ["/", "/?tab=all", "/audit", "/deployments", "/clusters", here]
@@ -157,7 +157,7 @@ def pages(user: User, request: Request) -> Iterator[tuple[str, str]]:
 
 
 def answers(user: User, request: Request) -> Iterator[tuple[str, str]]:
-    _, token = services.create_api_token(user=user, name="test", days=1)
+    _, token = api_token(user)
     count = len(request.reports.get(round=request.round).body["plan"]["actions"])
     here, deployment = f"requests/{request.uid}", f"deployments/{request.deployment.uid}"
     paths = ["requests", here, f"{here}/report", f"{here}/outcomes", "audit", "deployments", deployment]

@@ -14,6 +14,7 @@ from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem,
 from approvals.steps import restore
 from approvals.steps.correct import correct
 from provisioner.values import Identity, ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station, binding, group
 from tests.live import until_current
@@ -136,7 +137,7 @@ def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(any_station: Sta
     assert station.latest(deployment) == request
     assert AuditEntry.objects.filter(verb="revision.restored").count() == 1
     assert states(deployment) == [(1, "active"), (2, "failed")]
-    services.ask_again(by=station.people["rita"], deployment=deployment, via="browser")
+    services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
     station.work()
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert version_of(station, "once") == "2"
@@ -170,13 +171,13 @@ def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(any_station: Sta
     station = any_station
     deployment, _ = second_runs(station, registry, "berth", **RESTORE)
     rita = station.people["rita"]
-    services.pause_deployment(by=rita, deployment=deployment, is_paused=True, reason="wait", via="browser")
+    services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=True, reason="wait", via="browser")
     assert let_time_pass(station, deployment).state == "applied"
     deployment.refresh_from_db()
     assert "revision 1 is not put back: the deployment is paused" in deployment.health_message
     heal(station, "berth")
     station.look_after(deployment)
-    services.pause_deployment(by=rita, deployment=deployment, is_paused=False, reason="", via="browser")
+    services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=False, reason="", via="browser")
     assert let_time_pass(station, deployment).state == "applied"
     assert states(deployment) == [(1, "replaced"), (2, "active")]
 
@@ -248,13 +249,13 @@ def test_S16_a_revoked_revision_is_put_back_only_once_somebody_has_taken_that_ba
     station = any_station
     deployment, request = second_runs(station, registry, "rot", **RESTORE)
     alice = station.people["alice"]
-    services.revoke_revision(by=alice, deployment=deployment, revision=1, reason="leaks keys", via="browser")
+    services.revoke_revision(by=acting(alice), deployment=deployment, revision=1, reason="leaks keys", via="browser")
     assert let_time_pass(station, deployment).state == "applied"
     deployment.refresh_from_db()
     assert "not put back: revision 1 is revoked by alice: leaks keys" in deployment.health_message
-    services.reinstate_revision(by=alice, deployment=deployment, revision=1, reason="other keys", via="browser")
+    services.reinstate_revision(by=acting(alice), deployment=deployment, revision=1, reason="other keys", via="browser")
     assert let_time_pass(station, deployment).state == "restoring"
-    services.revoke_revision(by=alice, deployment=deployment, revision=1, reason="those too", via="browser")
+    services.revoke_revision(by=acting(alice), deployment=deployment, revision=1, reason="those too", via="browser")
     station.work()
     request.refresh_from_db()
     assert request.state == "failed"
@@ -348,7 +349,9 @@ def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
     def revoke_then(*words: Any) -> bool:
         is_begun = begun(*words)
         alice = station.people["alice"]
-        services.revoke_revision(by=alice, deployment=deployment, revision=1, reason="leaks keys", via="browser")
+        services.revoke_revision(
+            by=acting(alice), deployment=deployment, revision=1, reason="leaks keys", via="browser"
+        )
         return is_begun
 
     monkeypatch.setattr(restore, "_begin", revoke_then)

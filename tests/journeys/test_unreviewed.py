@@ -11,6 +11,7 @@ from approvals import services
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Review, Verdict
 from approvals.steps.unreviewed import WORDS
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -38,12 +39,14 @@ class Leaving:
 
     def delete(self, **options: Any) -> Request:
         rita = self.station.people["rita"]
-        services.delete_deployment(by=rita, deployment=self.deployment, via="browser", **options)
+        services.delete_deployment(by=acting(rita), deployment=self.deployment, via="browser", **options)
         return self.work()
 
     def pause(self, is_paused: bool) -> None:
         rita = self.station.people["rita"]
-        services.pause_deployment(by=rita, deployment=self.deployment, is_paused=is_paused, reason="", via="browser")
+        services.pause_deployment(
+            by=acting(rita), deployment=self.deployment, is_paused=is_paused, reason="", via="browser"
+        )
 
     def work(self) -> Request:
         self.station.work()
@@ -153,7 +156,7 @@ def test_S15_what_stays_as_an_orphan_is_reviewed(leaving: Leaving) -> None:
 def test_S15_a_guard_holds_it_back(leaving: Leaving) -> None:
     leaving.runs()
     services.save_policy(
-        by=leaving.station.people["alice"],
+        by=acting(leaving.station.people["alice"]),
         name="frozen",
         kind="guard",
         mode="enforce",
@@ -171,7 +174,7 @@ def test_S15_a_guard_holds_it_back(leaving: Leaving) -> None:
 def test_S15_where_nobody_knows_who_asked_it_is_reviewed(leaving: Leaving) -> None:
     leaving.runs()
     rita = leaving.station.people["rita"]
-    services.delete_deployment(by=rita, deployment=leaving.deployment, via="browser")
+    services.delete_deployment(by=acting(rita), deployment=leaving.deployment, via="browser")
     Request.objects.filter(purpose="delete").update(is_requester_known=False, requesters=[])
     request = leaving.work()
     assert leaving.waits_for_review(request)

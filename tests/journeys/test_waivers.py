@@ -11,6 +11,7 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Policy, Request
 from approvals.services.waivers import why_not
 from provisioner.values import Identity, ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import SEEDER, Station, binding, group
 from tests.services.registry import Registry
@@ -19,7 +20,7 @@ from tests.services.registry import Registry
 def guarded(here: Station, registry: Registry, name: str, expression: str = "rules.size() == 0") -> BundleDeployment:
     """A deployment in review whose findings a guard does not like."""
     services.save_policy(
-        by=here.people["alice"],
+        by=acting(here.people["alice"]),
         name="calm",
         kind="guard",
         mode="enforce",
@@ -47,7 +48,7 @@ def waive_all(here: Station, deployment: BundleDeployment) -> Request:
 
 def pause(here: Station, deployment: BundleDeployment, *, is_paused: bool) -> None:
     services.pause_deployment(
-        by=here.people["rita"], deployment=deployment, is_paused=is_paused, reason="", via="browser"
+        by=acting(here.people["rita"]), deployment=deployment, is_paused=is_paused, reason="", via="browser"
     )
 
 

@@ -16,6 +16,7 @@ from approvals import services
 from approvals.models import Request
 from approvals.steps.notes import Notes
 from provisioner.values import ObjectRef, Outcome
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.live import PATIENCE_SECONDS, is_unreachable, wait_until
@@ -197,7 +198,7 @@ def test_a_bundle_whose_own_webhook_is_dead_can_be_removed(guard: Guard) -> None
     guard.wait_until_in_force()
     station, deployment = guard.station, applied.deployment
     station.look_after(deployment)
-    services.delete_deployment(by=station.people["rita"], deployment=deployment, via="browser")
+    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
     station.work()
     removed = station.approve(deployment)
     assert removed.state == "applied", removed.problem

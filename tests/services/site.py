@@ -25,6 +25,7 @@ class Site:
         self.port, self.probe_port = free_port(), free_port()
         # What the tests' own process has set would be inherited.
         self._env = {name: "" for name in os.environ if name.startswith("PYTEST")} | {
+            "PRATIQUE_LOCAL_ACCOUNTS": "true",
             "PRATIQUE_SECRET_KEY": "only-for-tests-" * 4,
             "PRATIQUE_ENCRYPTION_KEYS": new_key(),
             "PRATIQUE_DATABASE_URL": f"sqlite:///{folder / 'site.sqlite3'}",

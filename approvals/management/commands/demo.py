@@ -146,6 +146,7 @@ def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]
         "PUBLIC_URL": f"http://127.0.0.1:{port}",
         "ALLOWED_NETWORKS": "127.0.0.0/8",
         "PLAIN_HTTP": "true",
+        "LOCAL_ACCOUNTS": "true",
         "LOG_FORMAT": "console",
         "APPLIES_AT_ONCE": "2",
     }

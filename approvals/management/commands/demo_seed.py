@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
 from approvals import access, services
+from approvals.access import Caller, Credential
 from approvals.audit import Actor
 from approvals.lifecycle import SETTLED, State
 from approvals.management.demo.kubeconfig import with_token
@@ -63,16 +64,16 @@ class Command(BaseCommand):
                 api.create(obj)
         self._second(people, cluster, options["bundles"])
         if not Policy.objects.filter(name=POLICY["name"]).exists():
-            services.save_policy(by=people["ada"], cluster=cluster, via="shell", **POLICY)
+            services.save_policy(by=acting(people["ada"]), cluster=cluster, via="shell", **POLICY)
 
     def _first(self, people: dict[str, User], cluster: Cluster, name: str, wish: dict[str, Any]) -> None:
         """A deployment that runs already: asked for by rita, approved by ada."""
         made = services.create_deployment(
-            by=people["rita"], cluster=cluster, name=name, spec=wish, labels={"team": "harbour"}, via="shell"
+            by=acting(people["rita"]), cluster=cluster, name=name, spec=wish, labels={"team": "harbour"}, via="shell"
         )
         request = wait_for(made, State.IN_REVIEW)
         services.review(
-            by=people["ada"],
+            by=acting(people["ada"]),
             request_id=request.pk,
             decision="Approve",
             subject_digest=request.subject_digest,
@@ -88,11 +89,16 @@ class Command(BaseCommand):
             wish = spec(bundles, name, version)
             if known is None:
                 services.create_deployment(
-                    by=people["rita"], cluster=cluster, name=name, spec=wish, labels={"team": "harbour"}, via="shell"
+                    by=acting(people["rita"]),
+                    cluster=cluster,
+                    name=name,
+                    spec=wish,
+                    labels={"team": "harbour"},
+                    via="shell",
                 )
             elif known.requests.count() == 1:
                 services.change_deployment(
-                    by=people["rita"], deployment=known, spec=wish, generation=known.generation, via="shell"
+                    by=acting(people["rita"]), deployment=known, spec=wish, generation=known.generation, via="shell"
                 )
         for name in CHANGES:
             deployment = BundleDeployment.objects.get(cluster=cluster, name=name, gone_at__isnull=True)
@@ -134,9 +140,13 @@ def person(name: str, cluster: Cluster) -> User:
     if is_new:
         user.set_password(os.environ["DEMO_PASSWORD"])
         user.save()
-    if access.identity_of(user, cluster) is None:
+    if access.last_known_of(user, cluster) is None:
         services.map_identity(user=user, cluster=cluster, username=name, groups=[PEOPLE[name]], by=OPERATOR)
     return user
+
+
+def acting(user: User) -> Caller:
+    return access.of_operator(user, Credential.SHELL)
 
 
 def wait_for(deployment: BundleDeployment, state: State) -> Request:

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from approvals.models import ApiToken, ChatAccount, KubernetesIdentity
+from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, SignIn
 from provisioner.review.text import visible
 
 
 class Command(BaseCommand):
-    help = "List who people are on which cluster, their API tokens and linked chat accounts. Secrets are not shown."
+    help = "List who people are on which cluster, their sessions, API tokens and chat accounts. Secrets are not shown."
 
     def handle(self, *args: Any, **options: Any) -> None:
         for identity in KubernetesIdentity.objects.select_related("user", "cluster").order_by("user__username", "pk"):
@@ -24,7 +24,13 @@ class Command(BaseCommand):
         for token in ApiToken.objects.select_related("user").order_by("user__username", "pk"):
             used = token.last_used_at.isoformat(timespec="seconds") if token.last_used_at else "never"
             until = token.expires_at.isoformat(timespec="seconds")
-            self._say(f"{token.user.username} has the API token {token.name!r} until {until}, last used: {used}")
+            scopes = ", ".join(token.scopes) or "nothing: it has ended"
+            self._say(
+                f"{token.user.username} has the API token {token.name!r} for {scopes} until {until}, last used: {used}"
+            )
+        for row in SignIn.objects.select_related("user").order_by("user__username", "pk"):
+            since, seen = (at.isoformat(timespec="seconds") for at in (row.began_at, row.seen_at))
+            self._say(f"{row.user.username} has a session from {row.address} since {since}, last seen {seen}")
         for account in ChatAccount.objects.select_related("user").order_by("user__username", "pk"):
             self._say(f"{account.user.username} linked {account.tool} account {account.account} of {account.tenant}")
 

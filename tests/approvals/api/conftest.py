@@ -15,7 +15,7 @@ from django.test import Client
 from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 
-from approvals import services
+from tests.approvals.core import world
 from tests.approvals.core.conftest import World, here
 from tests.approvals.web import scene
 
@@ -36,7 +36,7 @@ def call() -> Call:
 
     def one(person: User | None, method: str, path: str, body: object = None, **headers: str) -> HttpResponse:
         if person is not None and "authorization" not in headers:
-            _, text = services.create_api_token(user=person, name="test", days=1)
+            _, text = world.api_token(person)
             headers["authorization"] = f"Bearer {text}"
         data = body if isinstance(body, bytes) else json.dumps(body) if body is not None else ""
         response = Client().generic(

@@ -14,6 +14,7 @@ from approvals.api.urls import router
 from approvals.models import ApiToken
 from tests.approvals.api.conftest import Call, problem_of
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import enter
 
 METHODS = ["get", "post", "put", "patch", "delete"]
 # Every route of the router by name, with an address under it; lists are open to everybody and filtered.
@@ -24,6 +25,8 @@ LISTS = {
     "api-policy-list": "policies",
     "api-audit-list": "audit",
 }
+# About the token that a call comes with: tests of their own.
+OWN = {"api-token-current", "api-token-prove"}
 CLOSED = {
     "api-cluster-detail": "clusters/prod",
     "api-deployment-detail": "deployments/{deployment}",
@@ -74,7 +77,7 @@ def rows() -> dict[str, list[Any]]:
 
 
 def test_S02_the_table_has_every_route() -> None:
-    assert {str(route.name) for route in router.urls} == {*LISTS, *CLOSED}
+    assert {str(route.name) for route in router.urls} == {*LISTS, *CLOSED, *OWN}
 
 
 @pytest.mark.parametrize("name", [*LISTS, *CLOSED])
@@ -178,7 +181,7 @@ def test_an_address_that_nothing_has_is_refused_in_the_one_shape(
 ) -> None:
     client = Client()
     assert problem_of(client.generic(method.upper(), path))["code"] == "not-authenticated"
-    client.force_login(here.ada)
+    enter(client, here.ada)
     assert problem_of(client.generic(method.upper(), path))["code"] == "not-found"
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 from approvals.models import BundleDeployment
 from tests.approvals.api.conftest import Call, problem_of
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import enter
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_a_hostile_body_is_refused_in_words(here: World, call: Call, body: bytes
 
 def test_another_kind_of_body_is_said_to_be_one(here: World, call: Call) -> None:
     client = Client()
-    client.force_login(here.ada)
+    enter(client, here.ada)
     response = client.post("/api/v1/deployments", {"name": "x"})
     assert response.status_code == 415
     problem_of(response)
@@ -165,7 +166,7 @@ def test_S02_a_decision_is_read_as_json_only(here: World, afternoon: dict[str, A
     serious = afternoon["serious"]
     body = json.dumps({"decision": "Approve", "subject_digest": serious.subject_digest})
     client = Client()
-    client.force_login(here.ada)
+    enter(client, here.ada)
     response = client.generic("POST", f"/api/v1/requests/{serious.uid}/reviews", body, content_type=content_type)
     assert response.status_code in (415, 422), response.content
     problem_of(response)

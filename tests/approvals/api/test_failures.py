@@ -6,9 +6,9 @@ import pytest
 from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 
-from approvals import services
 from tests.approvals.api.conftest import check_described, problem_of
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import api_token
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from tests.approvals.core.conftest import World
 def test_what_fails_is_a_problem_that_tells_no_code(
     here: World, error: Exception, status: int, code: str, path: str
 ) -> None:
-    _, token = services.create_api_token(user=here.ada, name="test", days=1)
+    _, token = api_token(here.ada)
     client = Client(raise_request_exception=False)
 
     def fail(*_: object) -> None:

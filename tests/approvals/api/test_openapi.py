@@ -11,6 +11,7 @@ from drf_spectacular.validation import validate_schema
 
 from approvals.api.urls import router
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import enter
 
 
 def test_the_description_is_valid_and_complete() -> None:
@@ -48,7 +49,7 @@ def test_every_route_describes_how_it_refuses_in_one_shape() -> None:
 def test_the_description_and_its_page_are_for_people_who_signed_in(here: World) -> None:
     client = Client()
     assert {client.get(f"/api/v1/{name}").status_code for name in ("schema", "docs")} == {401}
-    client.force_login(here.ada)
+    enter(client, here.ada)
     page = client.get("/api/v1/docs")
     assert page.status_code == 200
     assert "<script>" not in page.content.decode()

@@ -13,6 +13,7 @@ from approvals import services
 from approvals.models import ApiToken, Review
 from tests.approvals.api.conftest import Call, problem_of
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting, api_token, enter
 
 
 @pytest.mark.parametrize(
@@ -27,13 +28,13 @@ def test_a_header_that_proves_nothing_is_refused(here: World, call: Call, header
 
 @pytest.mark.parametrize("spoil", ["expired", "revoked", "switched off"])
 def test_a_token_ends(here: World, call: Call, spoil: str) -> None:
-    token, text = services.create_api_token(user=here.ada, name="ci", days=1)
+    token, text = api_token(here.ada)
     known = {"authorization": f"Bearer {text}"}
     assert call(None, "get", "clusters", **known).status_code == 200
     if spoil == "expired":
         ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     elif spoil == "revoked":
-        services.revoke_api_token(user=here.ada, token_id=token.pk)
+        services.revoke_api_token(by=acting(here.ada), token_id=token.pk)
     else:
         here.ada.is_active = False
         here.ada.save()
@@ -41,14 +42,14 @@ def test_a_token_ends(here: World, call: Call, spoil: str) -> None:
 
 
 def test_only_the_digest_of_a_token_is_kept(here: World) -> None:
-    token, text = services.create_api_token(user=here.ada, name="ci", days=1)
+    token, text = api_token(here.ada)
     assert text not in str(ApiToken.objects.values().get())
-    assert token.digest == services.identity.digest(text)
+    assert token.digest == services.tokens.digest(text)
 
 
 def test_a_session_needs_its_csrf_token_to_write(here: World, afternoon: dict[str, Any]) -> None:
     client = Client(enforce_csrf_checks=True)
-    client.force_login(here.ada)
+    enter(client, here.ada)
     serious = afternoon["serious"]
     assert client.get(f"/api/v1/requests/{serious.uid}").status_code == 200
     body = {"decision": "Deny", "subject_digest": serious.subject_digest, "reason": "no"}

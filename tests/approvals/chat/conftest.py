@@ -87,8 +87,12 @@ def robot(here: World) -> User:
 @pytest.fixture
 def link() -> Callable[[User, str], ChatAccount]:
     def linked(person: User, account: str) -> ChatAccount:
-        return ChatAccount.objects.create(
-            user=person, tool="slack", tenant=TEAM, account=account, name=account.lower(), linked_at=timezone.now()
+        now = timezone.now()
+        made = ChatAccount.objects.create(
+            user=person, tool="slack", tenant=TEAM, account=account, name=account.lower(), linked_at=now
         )
+        made.identities.set(person.kubernetes_identities.all())
+        User.objects.filter(pk=person.pk).update(last_login=now)
+        return made
 
     return linked

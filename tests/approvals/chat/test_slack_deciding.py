@@ -18,6 +18,7 @@ from tests.approvals.chat.senders import click, form, post_slack, press, slack_h
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_policies import look, save
+from tests.approvals.core.world import acting
 
 pytestmark = pytest.mark.django_db
 
@@ -190,7 +191,7 @@ def test_a_worker_that_died_after_the_review_tells_of_it_the_second_time(
 def test_whoever_decided_otherwise_is_told_so(here: World, asked: Request, link: Linker) -> None:
     link(here.ada, "UADA")
     services.review(
-        by=here.ada,
+        by=acting(here.ada),
         request_id=asked.pk,
         decision="Deny",
         subject_digest=asked.subject_digest,

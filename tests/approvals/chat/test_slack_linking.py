@@ -14,6 +14,7 @@ from tests.approvals.chat.callbacks import act, refused
 from tests.approvals.chat.conftest import Listener
 from tests.approvals.chat.senders import COMMAND_URL, TEAM, post_slack, press, slack_headers
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 
 pytestmark = pytest.mark.django_db
 
@@ -28,7 +29,7 @@ def test_an_unlinked_account_gets_a_one_time_code_and_nothing_else(
     code = said["text"].split("enter the code ")[1].split(" ")[0]
     assert code not in kept
     assert not Review.objects.exists()
-    account = services.link_chat_account(user=here.ada, code=code)
+    account = services.link_chat_account(by=acting(here.ada), code=code)
     assert (account.user, account.account, account.tenant) == (here.ada, "UNOBODY", TEAM)
 
 
@@ -44,7 +45,7 @@ def test_the_command_gives_a_code_for_the_account_that_asked(here: World, config
     words = json.loads(answer.content)
     assert (answer.status_code, words["response_type"]) == (200, "ephemeral")
     code = words["text"].split("enter the code ")[1].split(" ")[0]
-    assert services.link_chat_account(user=here.ada, code=code).account == "UADA"
+    assert services.link_chat_account(by=acting(here.ada), code=code).account == "UADA"
 
 
 @pytest.mark.parametrize(

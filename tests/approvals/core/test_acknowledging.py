@@ -14,6 +14,7 @@ from provisioner.review.facts import said
 from provisioner.values import ObjectRef
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 
 NAMESPACE = ObjectRef("", "v1", "Namespace", "", "shop")
 CLAIM = ObjectRef("", "v1", "PersistentVolumeClaim", "shop", "data")
@@ -111,7 +112,7 @@ def test_what_changes_or_comes_is_not_to_be_named(asked: Request) -> None:
 def test_S03_a_refusal_names_what_is_missing_with_what_goes_with_it(here: World, asked: Request) -> None:
     rest = ": everything in it goes with it: 3 Pods at present"
     reported(asked, [action(NAMESPACE), action(CONFIG)], finding(NAMESPACE, rest))
-    given = {"by": here.ada, "request_id": asked.pk, "decision": "Approve", "reason": "", "channel": "rest"}
+    given = {"by": acting(here.ada), "request_id": asked.pk, "decision": "Approve", "reason": "", "channel": "rest"}
     with pytest.raises(Unacknowledged) as refused:
         services.review(**given, subject_digest=asked.subject_digest, acknowledges=["delete ConfigMap shop/settings"])
     assert refused.value.facts["missing"] == ["delete Namespace shop"]
@@ -121,7 +122,7 @@ def test_S03_a_refusal_names_what_is_missing_with_what_goes_with_it(here: World,
 def test_a_refusal_over_very_many_objects_says_how_many_more(here: World, asked: Request) -> None:
     many = [action(ObjectRef("", "v1", "ConfigMap", "shop", f"one-{number:03}")) for number in range(100)]
     reported(asked, many)
-    given = {"by": here.ada, "request_id": asked.pk, "decision": "Approve", "reason": "", "channel": "rest"}
+    given = {"by": acting(here.ada), "request_id": asked.pk, "decision": "Approve", "reason": "", "channel": "rest"}
     with pytest.raises(Unacknowledged, match="and 80 more") as refused:
         services.review(**given, subject_digest=asked.subject_digest)
     assert len(refused.value.facts["missing"]) == 100

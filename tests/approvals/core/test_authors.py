@@ -18,6 +18,7 @@ from approvals.watch import loop
 from provisioner.errors import Forbidden
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 
 
 @dataclass
@@ -141,7 +142,7 @@ ACTIONS = ["create", "change", "pause", "ask again", "delete"]
 def test_every_door_announces_its_write_and_takes_that_back(here: World, action: str, refuses: bool) -> None:
     kubernetes = Noticing()
     kubernetes.allow("rita", "impersonate")
-    common: dict[str, Any] = {"by": here.rita, "via": "rest"}
+    common: dict[str, Any] = {"by": acting(here.rita), "via": "rest"}
     with services.deployments.access.using(kubernetes):
         if action != "create":
             made = _create(here, common)
@@ -166,12 +167,14 @@ def test_every_door_announces_its_write_and_takes_that_back(here: World, action:
 
 
 def test_a_write_that_always_meets_another_one_gives_up_after_five_times(here: World) -> None:
-    made = _create(here, {"by": here.rita, "via": "rest"})
+    made = _create(here, {"by": acting(here.rita), "via": "rest"})
     here.kubernetes.conflicts = 5
     with pytest.raises(Changed):
-        services.pause_deployment(by=here.rita, deployment=made, is_paused=True, reason="", via="rest")
+        services.pause_deployment(by=acting(here.rita), deployment=made, is_paused=True, reason="", via="rest")
     here.kubernetes.conflicts = 4
-    assert services.pause_deployment(by=here.rita, deployment=made, is_paused=True, reason="", via="rest").is_paused
+    assert services.pause_deployment(
+        by=acting(here.rita), deployment=made, is_paused=True, reason="", via="rest"
+    ).is_paused
 
 
 def _create(here: World, common: dict[str, Any]) -> BundleDeployment:

@@ -21,6 +21,7 @@ from approvals.models import ApiToken, AuditEntry, Cluster, KubernetesIdentity
 from approvals.watch import loop
 from provisioner.errors import BadSource
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 
 KUBECONFIG = """
 current-context: a
@@ -111,11 +112,11 @@ def test_a_local_user_is_mapped_and_stays_so_however_long_ago_that_was(here: Wor
     call_command("map_identity", "nora", "--cluster", here.cluster.name, "--as", "nora", "--group", "platform")
     nora = User.objects.get(username="nora")
     KubernetesIdentity.objects.filter(user=nora).update(groups_seen_at=timezone.now() - timedelta(days=400))
-    identity = access.identity_of(nora, here.cluster)
+    identity = access.identity_of(acting(nora), here.cluster)
     assert identity is not None
     assert identity.groups == ("platform",)
     assert not nora.has_usable_password()
-    assert access.are_groups_fresh(nora, here.cluster, now=timezone.now())
+    assert access.still_known_of(nora, here.cluster, now=timezone.now()) == identity
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,8 @@ def test_S13_the_name_of_a_policy_is_nobodys(here: World) -> None:
     KubernetesIdentity.objects.filter(user=here.ada).update(
         username="pratique:policy:1", authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW
     )
-    assert access.identity_of(here.ada, here.cluster) is None
+    assert access.identity_of(acting(here.ada), here.cluster) is None
+    assert access.last_known_of(here.ada, here.cluster) is None
 
 
 def test_S24_lists_for_operators_show_what_hides_and_no_secrets(here: World) -> None:

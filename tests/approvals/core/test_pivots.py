@@ -13,6 +13,7 @@ from approvals.models import AuditEntry, BundleDeployment, Request
 from approvals.selectors import lists
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 
 
 def open_requests(here: World) -> list[Request]:
@@ -162,7 +163,7 @@ def test_promise_7_every_state_change_has_an_audit_row(here: World) -> None:
 
 def test_S25_a_cluster_takes_so_many_open_requests(here: World, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS": 1}
-    wish = {"by": here.rita, "cluster": here.cluster, "spec": world.spec(), "labels": {}, "via": "browser"}
+    wish = {"by": acting(here.rita), "cluster": here.cluster, "spec": world.spec(), "labels": {}, "via": "browser"}
     services.create_deployment(name="first", **wish)
     with pytest.raises(TooMany):
         services.create_deployment(name="second", **wish)
@@ -189,12 +190,12 @@ def test_what_failed_is_asked_for_again_by_an_annotation_and_only_once_for_each_
 
 def test_asking_again_in_the_browser_writes_the_annotation_as_the_person(here: World) -> None:
     made = services.create_deployment(
-        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
     with pytest.raises(Changed):
-        services.ask_again(by=here.rita, deployment=made, via="browser")
+        services.ask_again(by=acting(here.rita), deployment=made, via="browser")
     Request.objects.update(state="expired")
-    services.ask_again(by=here.rita, deployment=made, via="browser")
+    services.ask_again(by=acting(here.rita), deployment=made, via="browser")
     assert [request.state for request in Request.objects.order_by("number")] == ["expired", "preparing"]
 
 
@@ -220,10 +221,10 @@ def test_a_request_that_failed_before_its_writer_was_known_is_made_again(here: W
 @pytest.mark.parametrize(("conflicts", "is_written"), [(4, True), (5, False)], ids=["passing", "for ever"])
 def test_a_status_written_in_between_does_not_stop_a_change(here: World, conflicts: int, is_written: bool) -> None:
     made = services.create_deployment(
-        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
     here.kubernetes.conflicts = conflicts
-    change = {"by": here.rita, "deployment": made, "spec": world.spec("2.0.0"), "via": "browser"}
+    change = {"by": acting(here.rita), "deployment": made, "spec": world.spec("2.0.0"), "via": "browser"}
     with nullcontext() if is_written else pytest.raises(Changed):
         services.change_deployment(generation=1, **change)
     assert (here.kubernetes.objects["strimzi"]["spec"] == world.spec("2.0.0")) is is_written
@@ -231,9 +232,9 @@ def test_a_status_written_in_between_does_not_stop_a_change(here: World, conflic
 
 def test_a_spec_that_somebody_else_changed_is_not_overwritten(here: World) -> None:
     made = services.create_deployment(
-        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
-    change = {"by": here.rita, "deployment": made, "via": "browser"}
+    change = {"by": acting(here.rita), "deployment": made, "via": "browser"}
     services.change_deployment(generation=1, spec=world.spec("2.0.0"), **change)
     with pytest.raises(Changed, match="since you opened it"):
         services.change_deployment(generation=1, spec=world.spec("3.0.0"), **change)

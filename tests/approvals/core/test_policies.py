@@ -12,6 +12,7 @@ from approvals.models import Finding, Policy, PolicyEvaluation, Request, Review,
 from approvals.steps import evaluate
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 from tests.memory import resident_bytes
 
 HARMLESS = 'worst == "safe"'
@@ -25,7 +26,7 @@ def request_(here: World) -> Request:
 
 def save(here: World, **changes: Any) -> Policy:
     wish = {
-        "by": here.ada,
+        "by": acting(here.ada),
         "name": "routine",
         "kind": "grant",
         "mode": "enforce",
@@ -99,11 +100,11 @@ def test_S13_its_author_must_still_be_allowed(here: World, request_: Request) ->
 
 def test_S13_nobody_writes_a_policy_for_what_they_may_not_approve(here: World) -> None:
     with pytest.raises(NotAllowed):
-        save(here, by=here.bert)
+        save(here, by=acting(here.bert))
     here.kubernetes.allow("bert", "approve", "strimzi")
-    assert save(here, by=here.bert, names=["strimzi"]).version == 1
+    assert save(here, by=acting(here.bert), names=["strimzi"]).version == 1
     with pytest.raises(NotAllowed):
-        save(here, by=here.bert, names=["strim*"])
+        save(here, by=acting(here.bert), names=["strim*"])
 
 
 def test_S13_unknown_findings_block_grants(here: World, request_: Request) -> None:
@@ -137,7 +138,7 @@ def test_a_guard_that_is_not_true_holds_everybody_back(
 ) -> None:
     guard = save(here, kind="guard", name="freeze", expression=expression, message="frozen until Monday")
     services.review(
-        by=here.ada,
+        by=acting(here.ada),
         request_id=request_.pk,
         decision="Approve",
         subject_digest=request_.subject_digest,

@@ -18,6 +18,7 @@ from approvals.steps import conditions
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_databases import database_url, manage
+from tests.approvals.core.world import acting
 
 __all__ = ["database_url"]
 
@@ -193,18 +194,20 @@ def test_S25_our_own_doors_refuse_before_they_write(here: World) -> None:
         made[name] = world.wish(here.cluster, obj, here.rita)
         if name == "d1":
             settle("d1")
-    new = {"by": here.rita, "cluster": here.cluster, "spec": world.spec(), "labels": {}, "via": "browser"}
+    new = {"by": acting(here.rita), "cluster": here.cluster, "spec": world.spec(), "labels": {}, "via": "browser"}
     before = {name: dict(obj) for name, obj in here.kubernetes.objects.items()}
     with pytest.raises(TooMany, match="rita has 2 open requests"):
         services.create_deployment(name="new", **new)
     with pytest.raises(TooMany):
-        services.ask_again(by=here.rita, deployment=made["d1"], via="browser")
+        services.ask_again(by=acting(here.rita), deployment=made["d1"], via="browser")
     with pytest.raises(TooMany):
         services.change_deployment(
-            by=here.rita, deployment=made["d1"], spec=world.spec("2"), generation=1, via="browser"
+            by=acting(here.rita), deployment=made["d1"], spec=world.spec("2"), generation=1, via="browser"
         )
     assert here.kubernetes.objects == before
-    services.change_deployment(by=here.rita, deployment=made["d2"], spec=world.spec("2"), generation=1, via="browser")
+    services.change_deployment(
+        by=acting(here.rita), deployment=made["d2"], spec=world.spec("2"), generation=1, via="browser"
+    )
     assert open_ones() == ["d2", "d3"]
 
 

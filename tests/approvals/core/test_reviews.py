@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import DatabaseError, transaction
 
 from approvals import services
@@ -13,6 +14,7 @@ from approvals.errors import (
     InvalidInput,
     NotAllowed,
     NotOpen,
+    ProofTooOld,
     SelfApproval,
     Unacknowledged,
 )
@@ -21,6 +23,7 @@ from approvals.steps import deploy
 from approvals.steps.obstacles import Waiting
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 
 DELETION = {
     "action": "delete",
@@ -34,9 +37,9 @@ def request_(here: World) -> Request:
     return world.in_review(Request.objects.get())
 
 
-def approve(request: Request, by: object, **changes: object) -> Review:
+def approve(request: Request, by: User, **changes: object) -> Review:
     wish = {
-        "by": by,
+        "by": acting(by),
         "request_id": request.pk,
         "decision": "Approve",
         "subject_digest": request.subject_digest,
@@ -146,7 +149,7 @@ def test_S01_an_identity_counts_on_its_own_cluster_only(here: World) -> None:
 def test_S25_groups_that_are_too_old_do_not_decide(here: World, request_: Request) -> None:
     proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
     KubernetesIdentity.objects.filter(user=here.ada).update(authenticator=proved, groups_seen_at=world.yesterday())
-    with pytest.raises(NotAllowed, match="sign in again"):
+    with pytest.raises(ProofTooOld, match="sign in again"):
         approve(request_, here.ada)
 
 
@@ -164,8 +167,11 @@ def test_S21_the_database_refuses_to_change_or_remove_a_review(here: World, requ
 
 def test_a_requester_may_withdraw_and_others_may_not(here: World, request_: Request) -> None:
     with pytest.raises(NotAllowed):
-        services.withdraw(by=here.ada, request_id=request_.pk, reason="", via="browser")
-    assert services.withdraw(by=here.rita, request_id=request_.pk, reason="wrong", via="browser").state == "withdrawn"
+        services.withdraw(by=acting(here.ada), request_id=request_.pk, reason="", via="browser")
+    assert (
+        services.withdraw(by=acting(here.rita), request_id=request_.pk, reason="wrong", via="browser").state
+        == "withdrawn"
+    )
 
 
 def test_S25_a_reviewer_who_stops_being_one_while_another_is_asked_about_counts_no_more(

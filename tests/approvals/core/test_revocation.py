@@ -15,25 +15,40 @@ from approvals.services.revisions import MAX_REASON
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_rollback import back, twice
+from tests.approvals.core.world import acting
 
 __all__ = ["twice"]
 WHY = "it leaks the keys of the harbour"
 
 
 def revoke(here: World, deployment: BundleDeployment, number: int = 1, **changes: Any) -> Revision:
-    facts = {"by": here.ada, "deployment": deployment, "revision": number, "reason": WHY, "via": "browser", **changes}
+    facts = {
+        "by": acting(here.ada),
+        "deployment": deployment,
+        "revision": number,
+        "reason": WHY,
+        "via": "browser",
+        **changes,
+    }
     return services.revoke_revision(**facts)
 
 
 def reinstate(here: World, deployment: BundleDeployment, number: int = 1, **changes: Any) -> Revision:
-    facts = {"by": here.ada, "deployment": deployment, "revision": number, "reason": "", "via": "rest", **changes}
+    facts = {
+        "by": acting(here.ada),
+        "deployment": deployment,
+        "revision": number,
+        "reason": "",
+        "via": "rest",
+        **changes,
+    }
     return services.reinstate_revision(**facts)
 
 
 def test_S16_going_back_to_a_revoked_revision_is_refused_in_words(here: World, twice: BundleDeployment) -> None:
     revoke(here, twice)
     with pytest.raises(Revoked, match=f"revision 1 is revoked by ada: {WHY}"):
-        services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="rest")
+        services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="rest")
     assert Request.objects.count() == 2
     assert "annotations" not in here.kubernetes.objects["strimzi"]["metadata"]
 
@@ -51,7 +66,7 @@ def test_S16_going_back_to_a_revoked_revision_with_kubectl_is_told_on_the_deploy
 def test_what_else_there_is_to_go_back_to_leaves_out_what_is_revoked(here: World, twice: BundleDeployment) -> None:
     revoke(here, twice)
     with pytest.raises(InvalidInput, match="there is no revision 7 to go back to; there is 2"):
-        services.rollback_deployment(by=here.ada, deployment=twice, revision=7, via="rest")
+        services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=7, via="rest")
 
 
 def test_the_mark_and_its_end_are_in_the_audit_with_their_reasons(here: World, twice: BundleDeployment) -> None:
@@ -65,13 +80,13 @@ def test_the_mark_and_its_end_are_in_the_audit_with_their_reasons(here: World, t
         ("revision.revoked", "ada", "browser", 1, WHY),
         ("revision.reinstated", "ada", "rest", 1, "it was another key"),
     ]
-    services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+    services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="browser")
     assert Request.objects.get(number=3).purpose == "rollback"
 
 
 @pytest.mark.parametrize("state", ["preparing", "in_review", "approved", "stale"])
 def test_S16_an_open_request_to_go_back_to_it_is_withdrawn(here: World, twice: BundleDeployment, state: str) -> None:
-    services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+    services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="browser")
     Request.objects.filter(number=3).update(state=state, subject_digest="sha256:x")
     revoke(here, twice)
     made = Request.objects.get(number=3)
@@ -81,7 +96,7 @@ def test_S16_an_open_request_to_go_back_to_it_is_withdrawn(here: World, twice: B
 
 
 def test_other_open_requests_stay_open(here: World, twice: BundleDeployment) -> None:
-    services.rollback_deployment(by=here.ada, deployment=twice, revision=2, via="browser")
+    services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=2, via="browser")
     revoke(here, twice)
     assert Request.objects.get(number=3).state == "preparing"
 
@@ -127,7 +142,7 @@ def test_S02_only_who_may_approve_marks_and_unmarks(here: World, twice: BundleDe
         revoke(here, twice)
     before = list(Revision.objects.order_by("pk").values())
     with pytest.raises(NotAllowed, match="bert approve"):
-        what(here, twice, by=here.bert)
+        what(here, twice, by=acting(here.bert))
     here.kubernetes.is_down = True
     with pytest.raises(CouldNotAsk):
         what(here, twice)
@@ -139,7 +154,7 @@ def test_S12_a_machine_neither_marks_nor_unmarks(here: World, twice: BundleDeplo
     robot.kubernetes_identities.update(authenticator="token-review")
     here.kubernetes.allow("system:serviceaccount:ci:robot", "approve")
     with pytest.raises(NotAllowed, match="machine"):
-        revoke(here, twice, by=robot)
+        revoke(here, twice, by=acting(robot))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from approvals.errors import Changed, InvalidInput
 from approvals.models import BundleDeployment, Request, Revision
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 
 
 def revision(deployment: BundleDeployment, number: int, state: str) -> Revision:
@@ -52,7 +53,7 @@ def back(deployment: BundleDeployment, value: str) -> dict[str, Any]:
 
 
 def test_going_back_is_a_request_for_what_was_applied_then(here: World, twice: BundleDeployment) -> None:
-    services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+    services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="browser")
     made = Request.objects.get(number=3)
     assert (made.purpose, made.state, made.to_revision) == ("rollback", "preparing", Revision.objects.get(number=1))
     assert made.spec == world.spec("1")
@@ -86,14 +87,14 @@ def test_a_revision_that_was_never_in_force_is_said_and_supersedes_nothing(
 def test_what_failed_cannot_be_gone_back_to(here: World, twice: BundleDeployment) -> None:
     Revision.objects.filter(number=1).update(state="failed")
     with pytest.raises(InvalidInput, match="there is 2"):
-        services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+        services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="browser")
     assert Request.objects.count() == 2
 
 
 def test_nobody_goes_back_while_something_is_being_applied(here: World, twice: BundleDeployment) -> None:
     Request.objects.filter(number=2).update(state="applying", settled_at=None)
     with pytest.raises(Changed):
-        services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+        services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="browser")
     world.wish(here.cluster, back(twice, "1"))
     twice.refresh_from_db()
     assert "when it is settled" in twice.problem
@@ -109,7 +110,7 @@ def test_a_new_wish_takes_the_place_of_going_back_and_of_its_problem(here: World
 
 
 def test_what_was_gone_back_from_is_not_asked_for_by_itself(here: World, twice: BundleDeployment) -> None:
-    services.rollback_deployment(by=here.ada, deployment=twice, revision=1, via="browser")
+    services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="browser")
     Request.objects.filter(number=3).update(state="denied", subject_digest="sha256:x")
     world.wish(here.cluster, here.kubernetes.objects["strimzi"])
     assert Request.objects.filter(purpose="deploy").count() == 2

@@ -25,9 +25,11 @@ from approvals.errors import (
 from approvals.models import AuditEntry, Finding, KubernetesIdentity, PolicyEvaluation, Report, Request, Review
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS, Waiver
 from approvals.steps import mirror
+from provisioner.values import Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_policies import allow, look, save
+from tests.approvals.core.world import acting
 
 ROOT = Path(__file__).resolve().parents[3]
 CALM = 'worst in ["safe", "notable"]'
@@ -75,7 +77,7 @@ def request_(here: World) -> Request:
 
 def approve(request: Request, by: Any, *fingerprints: str, **changes: Any) -> Review:
     wish = {
-        "by": by,
+        "by": acting(by),
         "request_id": request.pk,
         "decision": "Approve",
         "subject_digest": request.subject_digest,
@@ -330,8 +332,8 @@ def test_S22_a_waiver_that_got_past_the_service_does_not_count(here: World, requ
 
 
 def test_S25_an_answer_from_before_is_not_believed_when_a_finding_is_accepted(here: World, request_: Request) -> None:
-    assert access.may_override(here.ada, request_.deployment).allowed
+    assert access.may_override(Identity("ada", ("platform",)), request_.deployment).allowed
     here.kubernetes.allowed.discard(("ada", "override", "strimzi"))
-    assert access.may_override(here.ada, request_.deployment).allowed, "kept for 15 seconds"
+    assert access.may_override(Identity("ada", ("platform",)), request_.deployment).allowed, "kept for 15 seconds"
     with pytest.raises(NotAllowed):
         approve(request_, here.ada, "f1")

@@ -9,11 +9,26 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import timezone
 
+from approvals import access, services
+from approvals.access import Caller, Scope
 from approvals.ledger import pivots
 from approvals.ledger.pivots import Writer
-from approvals.models import BundleDeployment, Cluster, Content, KubernetesIdentity, Report, Request
+from approvals.models import (
+    ApiToken,
+    BundleDeployment,
+    Cluster,
+    Content,
+    KubernetesIdentity,
+    Proof,
+    Report,
+    Request,
+    SignIn,
+)
+from approvals.services import Browser
+from approvals.services.sessions import SIGN_IN
 from provisioner.errors import PreconditionFailed, Unreachable
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
@@ -116,6 +131,44 @@ def user(name: str, where: Cluster, *groups: str) -> User:
         groups_seen_at=timezone.now(),
     )
     return person
+
+
+def session_of(person: User) -> SignIn:
+    """A session in which everything that this account is was proved: when its groups were seen, and just now for a password."""
+    now = timezone.now()
+    row = SignIn.objects.create(user=person, began_at=now, seen_at=now, password_at=now, address="192.0.2.7")
+    for one in person.kubernetes_identities.exclude(authenticator=KubernetesIdentity.Authenticator.MAPPED):
+        Proof.objects.create(sign_in=row, identity=one, groups=one.groups, proved_at=one.groups_seen_at)
+    return row
+
+
+def acting(person: User) -> Caller:
+    """Who asks, where this person does."""
+    return access.of_sign_in(session_of(person))
+
+
+def by_token(cluster: str, token: str, before: Caller | None = None) -> Caller:
+    """Who asks in a browser that signs in with this token."""
+    proved = services.prove(cluster=cluster, token=token, address="192.0.2.1")
+    return access.of_sign_in(services.sign_in(proved=proved, browser=Browser("192.0.2.1"), before=before))
+
+
+def enter(client: Client, person: User) -> None:
+    """Sign this person in, in the client's browser."""
+    client.force_login(person)
+    session = client.session
+    session[SIGN_IN] = session_of(person).pk
+    session.save()
+
+
+def api_token(person: User, **more: Any) -> tuple[ApiToken, str]:
+    """A token of theirs for everything, where `more` does not narrow it."""
+    caller = acting(person)
+    clusters = Cluster.objects.filter(pk__in=[proof.cluster_id for proof in caller.proofs])
+    wish = {"name": "test", "days": 1, "scopes": Scope.values, "clusters": list(clusters), **more}
+    made = services.create_api_token(by=caller, **wish)
+    SignIn.objects.filter(pk=caller.holder_id or 0).delete()
+    return made
 
 
 def writer(person: User) -> Writer:

@@ -16,7 +16,7 @@ from approvals.access.port import connect
 from approvals.errors import Refused
 from approvals.ledger import claims
 from approvals.models import Cluster
-from approvals.services import sign_in_with_token
+from approvals.services import prove
 from approvals.steps import advance
 from approvals.watch import hearing
 from provisioner.cluster.answers import WatchEvent, WatchType
@@ -90,7 +90,7 @@ def test_refused_sign_ins_are_counted(here: World, scrape: Scrape) -> None:
     assert api() == 1
     cluster = rises(scrape, "pratique_refused_sign_ins_total", door="cluster_token")
     with pytest.raises(Refused):
-        sign_in_with_token(cluster=here.cluster.name, token="unknown", address="192.0.2.1")
+        prove(cluster=here.cluster.name, token="unknown", address="192.0.2.1")
     assert cluster() == 1
 
 

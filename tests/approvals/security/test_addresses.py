@@ -21,14 +21,26 @@ from approvals.models import (
     Review,
 )
 from approvals.web.urls import urlpatterns
+from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import enter
 from tests.approvals.web import scene
 from tests.approvals.web.test_doors import SECRETS, told_in
 
 # Nobody has to sign in for these, and they know nothing of requests.
 OUTSIDE = {"healthz", "readyz", "sign-in", "sign-out", "theme"}
 # About the person who looks: their own tokens and accounts.
-OWN = {"me", "token-create", "token-revoke", "chat-link", "chat-unlink"}
+OWN = {
+    "me",
+    "token-create",
+    "token-revoke",
+    "chat-link",
+    "chat-unlink",
+    "session-end",
+    "sessions-end-others",
+    "identity-link",
+    "identity-unlink",
+}
 # Open to everybody who signed in, filtered by what they may read.
 FILTERED = {"inbox", "deployments", "deployment-new", "clusters", "policies", "policy-new", "audit"}
 # About one request, deployment or policy: refused as a whole.
@@ -88,6 +100,8 @@ def address(name: str, afternoon: dict[str, Any]) -> str:
         "cluster": "prod",
         "name": "routine" if name.startswith("policy") else "lighthouse",
         "token_id": ApiToken.objects.values_list("pk", flat=True).first() or 1,
+        "sign_in_id": world.session_of(User.objects.get(username="ada")).pk,
+        "identity_id": KubernetesIdentity.objects.get(user__username="ada").pk,
         "account_id": ChatAccount.objects.values_list("pk", flat=True).first() or 1,
     }
     return reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})
@@ -110,7 +124,7 @@ def test_S02_without_rights_nothing_is_written_or_shown(here: World, afternoon: 
     for who in ("nobody", "bert", ""):
         client = Client()
         if who:
-            client.force_login(User.objects.get(username=who))
+            enter(client, User.objects.get(username=who))
         for method in METHODS:
             response = getattr(client, method)(url, form if method == "post" else None)
             where = f"{method} {url} by {who or 'a stranger'}"
@@ -137,7 +151,7 @@ def test_S02_nobody_takes_away_what_is_somebody_elses(here: World, afternoon: di
     ApiToken.objects.create(user=here.ada, name="hers", digest="d", created_at=now, expires_at=now)
     ChatAccount.objects.create(user=here.ada, tool="slack", tenant="T", account="U", name="ada", linked_at=now)
     client = Client()
-    client.force_login(here.bert)
+    enter(client, here.bert)
     assert client.post(address(name, afternoon)).status_code == 404
     assert (ApiToken.objects.count(), ChatAccount.objects.count()) == (1, 1)
 

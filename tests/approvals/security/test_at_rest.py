@@ -39,6 +39,7 @@ from provisioner.render import content_digest
 from provisioner.values import Content, Manifest
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import enter
 
 HERE = Place("kubeconfig of cluster", ("prod",))
 OLD, NEW = (key_of(os.urandom(32)) for _ in range(2))
@@ -252,7 +253,7 @@ def test_S30_without_the_key_pages_say_so_and_nothing_is_lost(here: World, setti
     here.cluster.kubeconfig = KUBECONFIG
     here.cluster.save()
     with_keys(settings, NEW)
-    client.force_login(here.ada)
+    enter(client, here.ada)
     client.raise_request_exception = False
     page = client.get(f"/requests/{request.uid}")
     told = client.get(f"/api/v1/requests/{request.uid}/report")

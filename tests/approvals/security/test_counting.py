@@ -19,6 +19,7 @@ from provisioner.errors import PreconditionFailed
 from provisioner.values import Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import enter
 from tests.approvals.security.test_requesters import approve, look
 
 
@@ -54,7 +55,7 @@ def test_S12_who_is_mapped_and_signs_in_with_a_token_is_one_vote(here: World, re
     approve(here, request_)
     here.kubernetes.tokens["t"] = Identity("ada", ("platform",), "u-1")
     with pytest.raises(AlreadyReviewed):
-        approve(here, request_, by=services.sign_in_with_token(cluster="prod", token="t", address="192.0.2.1"))
+        approve(here, request_, by=world.by_token("prod", "t"))
 
 
 def test_S12_a_second_account_cannot_be_mapped_to_the_same_name(here: World) -> None:
@@ -67,7 +68,7 @@ def test_S12_a_second_account_cannot_be_mapped_to_the_same_name(here: World) -> 
 
 def test_S01_a_mapped_name_does_not_keep_the_uid_of_the_name_before(here: World) -> None:
     here.kubernetes.tokens["t"] = Identity("ada", ("platform",), "u-1")
-    services.sign_in_with_token(cluster="prod", token="t", address="192.0.2.1")
+    world.by_token("prod", "t")
     services.map_identity(user=here.ada, cluster=here.cluster, username="eve", groups=[], by=Actor("test", "shell"))
     identity = here.ada.kubernetes_identities.get()
     assert (identity.username, identity.uid) == ("eve", "")
@@ -92,7 +93,7 @@ def test_S09_S21_S24_there_is_no_admin_site(here: World, request_: Request) -> N
     here.ada.is_staff = here.ada.is_superuser = True
     here.ada.save()
     client = Client()
-    client.force_login(here.ada)
+    enter(client, here.ada)
     before = Review.objects.values().get()
     for path in ("", "login/", "approvals/report/", "approvals/finding/", "auth/user/", "jsi18n/"):
         assert client.get(f"/admin/{path}").status_code == 404

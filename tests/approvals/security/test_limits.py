@@ -24,12 +24,14 @@ from approvals.limits.counters import Limit, take
 from approvals.models import ApiToken, Cluster
 from approvals.project import configuration
 from approvals.project.throttling import STRANGER
-from approvals.services import identity
+from approvals.services import signing_in
 from provisioner.errors import Unreachable
 from provisioner.values import Identity
 from tests.approvals.chat.conftest import asked, configured, listener, robot
 from tests.approvals.chat.senders import decision_body, post_webhook, webhook_headers
+from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting, enter
 
 __all__ = ["asked", "configured", "listener", "robot"]
 
@@ -44,7 +46,7 @@ def local(here: World) -> User:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "REFUSAL_SECONDS", 0.0)
+    monkeypatch.setattr(signing_in, "REFUSAL_SECONDS", 0.0)
 
 
 def by_password(name: str, password: str, address: str = HOME, **headers: str) -> HttpResponse:
@@ -67,7 +69,7 @@ def is_in(response: HttpResponse) -> bool:
 
 
 def api_token(user: User) -> str:
-    return services.create_api_token(user=user, name="ci", days=1)[1]
+    return world.api_token(user)[1]
 
 
 # Passwords.
@@ -197,7 +199,7 @@ def test_S29_what_is_no_token_is_refused_without_asking_the_cluster(here: World,
 
 
 def test_S29_a_stranger_cannot_tell_which_clusters_there_are(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "REFUSAL_SECONDS", 0.3)
+    monkeypatch.setattr(signing_in, "REFUSAL_SECONDS", 0.3)
     Cluster.objects.create(name="silent", uid="u", kubeconfig="{}", created_at=timezone.now())
     seen, times = set(), []
 
@@ -282,10 +284,10 @@ def test_S29_guessing_the_code_of_a_chat_account_ends(here: World) -> None:
     code = services.issue_link_code(tool="slack", tenant="T", account="U", name="u")
     for number in range(10):
         with pytest.raises(InvalidInput):
-            services.link_chat_account(user=here.bert, code=f"{number:010x}")
+            services.link_chat_account(by=acting(here.bert), code=f"{number:010x}")
     with pytest.raises(TooManyAttempts):
-        services.link_chat_account(user=here.bert, code=code)
-    assert services.link_chat_account(user=here.ada, code=code).user == here.ada
+        services.link_chat_account(by=acting(here.bert), code=code)
+    assert services.link_chat_account(by=acting(here.ada), code=code).user == here.ada
 
 
 # How often.
@@ -320,8 +322,8 @@ def test_S29_pages_are_limited_for_strangers_by_address(here: World) -> None:
 
 def test_S29_what_costs_much_is_limited_by_person(here: World, asked: Any) -> None:
     client, other = Client(raise_request_exception=False), Client()
-    client.force_login(here.ada)
-    other.force_login(here.bert)
+    enter(client, here.ada)
+    enter(other, here.bert)
     path = f"/requests/{asked.uid}/report.html"
     answers = [client.get(path).status_code for _ in range(61)]
     assert (answers[59] != 429, answers[60]) == (True, 429)

@@ -12,6 +12,7 @@ from approvals.models import BundleDeployment, KubernetesIdentity, Policy, Reque
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_policies import allow, look, save, words_of
+from tests.approvals.core.world import acting
 
 ALWAYS = "true"
 
@@ -25,7 +26,7 @@ def test_S13_a_policy_is_not_taken_over_by_narrowing_it_to_what_one_may_approve(
     save(here, name="freeze", kind="guard", expression="false")
     here.kubernetes.allow("bert", "approve", "his")
     with pytest.raises(NotAllowed):
-        save(here, by=here.bert, name="freeze", kind="guard", expression="false", names=["his"])
+        save(here, by=acting(here.bert), name="freeze", kind="guard", expression="false", names=["his"])
     assert Policy.objects.get().names == []
 
 
@@ -35,7 +36,7 @@ def test_S13_a_policy_is_not_taken_over_from_another_cluster(here: World) -> Non
     carl = world.user("carl", other)
     here.kubernetes.allow("carl", "approve")
     with pytest.raises(NotAllowed):
-        save(here, by=carl, name="freeze", cluster=other, is_active=False)
+        save(here, by=acting(carl), name="freeze", cluster=other, is_active=False)
     assert (Policy.objects.get().cluster, Policy.objects.get().is_active) == (here.cluster, True)
 
 
@@ -51,14 +52,14 @@ def test_S13_a_policy_for_all_clusters_is_not_taken_over_from_one(here: World) -
 def test_S13_an_empty_list_of_names_is_not_hidden_behind_an_empty_name(here: World) -> None:
     here.kubernetes.allow("bert", "approve", "his")
     with pytest.raises(NotAllowed):
-        save(here, by=here.bert, names=["his", ""])
+        save(here, by=acting(here.bert), names=["his", ""])
 
 
 @pytest.mark.parametrize("role", ["author", "editor"])
 def test_S05_a_policy_does_not_approve_what_its_own_writer_asked_for(here: World, role: str) -> None:
     request = asked(here, here.ada)
     here.kubernetes.allow("bert", "approve")
-    policy = save(here, by=here.bert, expression=ALWAYS)
+    policy = save(here, by=acting(here.bert), expression=ALWAYS)
     Policy.objects.update(**{role: here.ada})
     allow(here, policy)
     assert look(request).state == "in_review"
@@ -87,7 +88,7 @@ def test_S12_a_machine_does_not_vote_by_writing_a_policy(here: World, username: 
     identity.save(force_insert=True)
     here.kubernetes.allow(username, "approve")
     with pytest.raises(NotAllowed, match="machine"):
-        save(here, by=robot)
+        save(here, by=acting(robot))
     request = asked(here, here.rita)
     policy = save(here, expression=ALWAYS)
     allow(here, policy)

@@ -12,6 +12,7 @@ from approvals.models import BundleDeployment, Request, Review
 from approvals.steps import evaluate
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 
 
 def written_with_kubectl(here: World, **meta: Any) -> BundleDeployment:
@@ -23,7 +24,7 @@ def written_with_kubectl(here: World, **meta: Any) -> BundleDeployment:
 
 def approve(here: World, request: Request, **changes: Any) -> Review:
     wish = {
-        "by": here.ada,
+        "by": acting(here.ada),
         "request_id": request.pk,
         "decision": "Approve",
         "subject_digest": request.subject_digest,
@@ -46,7 +47,7 @@ def look(request: Request) -> str:
 
 def test_S05_a_write_that_changes_nothing_does_not_take_over_somebody_elses(here: World) -> None:
     deployment = written_with_kubectl(here)
-    services.pause_deployment(by=here.rita, deployment=deployment, is_paused=False, reason="", via="browser")
+    services.pause_deployment(by=acting(here.rita), deployment=deployment, is_paused=False, reason="", via="browser")
     assert not Request.objects.get().is_requester_known
     assert deployment.writes.get(generation=1).username == ""
 
@@ -54,7 +55,7 @@ def test_S05_a_write_that_changes_nothing_does_not_take_over_somebody_elses(here
 def test_S05_who_asks_again_does_not_take_over_who_wrote_the_spec(here: World) -> None:
     deployment = written_with_kubectl(here)
     Request.objects.update(state="expired")
-    services.ask_again(by=here.rita, deployment=deployment, via="browser")
+    services.ask_again(by=acting(here.rita), deployment=deployment, via="browser")
     request = Request.objects.get(number=2)
     assert (request.is_requester_known, names(request)) == (False, ["rita"])
 
@@ -63,11 +64,11 @@ def test_S05_who_asks_again_does_not_take_over_who_wrote_the_spec(here: World) -
 def test_S05_who_asks_again_is_a_requester_and_does_not_approve_it(here: World, state: str) -> None:
     here.kubernetes.allow("ada", "impersonate")
     made = services.create_deployment(
-        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
     world.in_review(Request.objects.get())
     Request.objects.update(state=state)
-    services.ask_again(by=here.ada, deployment=made, via="browser")
+    services.ask_again(by=acting(here.ada), deployment=made, via="browser")
     request = world.in_review(Request.objects.get(number=2))
     assert (request.is_requester_known, names(request)[-1]) == (True, "ada")
     with pytest.raises(SelfApproval):
@@ -76,7 +77,7 @@ def test_S05_who_asks_again_is_a_requester_and_does_not_approve_it(here: World, 
 
 def test_S05_who_asks_again_is_a_requester_also_where_the_watch_saw_it_first(here: World) -> None:
     made = services.create_deployment(
-        by=here.rita, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
     Request.objects.update(state="expired")
     replace = here.kubernetes.replace
@@ -88,7 +89,7 @@ def test_S05_who_asks_again_is_a_requester_also_where_the_watch_saw_it_first(her
         return written
 
     here.kubernetes.replace = replace_and_watch  # type: ignore[method-assign] # the watch comes in between
-    services.ask_again(by=here.ada, deployment=made, via="browser")
+    services.ask_again(by=acting(here.ada), deployment=made, via="browser")
     request = Request.objects.get(number=2)
     assert (request.is_requester_known, names(request)) == (True, ["rita", "ada"])
 
@@ -110,7 +111,7 @@ def test_S05_who_deletes_once_more_does_not_take_over_who_deleted(here: World) -
     here.kubernetes.objects["strimzi"] = world.seen("strimzi", world.spec(), **terminating)
     world.wish(here.cluster, here.kubernetes.objects["strimzi"])
     here.kubernetes.delete = lambda *_, **__: None  # type: ignore[method-assign] # terminating already: nothing changes
-    services.delete_deployment(by=here.rita, deployment=deployment, via="browser")
+    services.delete_deployment(by=acting(here.rita), deployment=deployment, via="browser")
     request = Request.objects.get(purpose="delete")
     assert (request.is_requester_known, names(request)) == (False, ["rita"])
 

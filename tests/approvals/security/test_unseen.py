@@ -17,6 +17,7 @@ from approvals.project import configuration
 from tests.approvals.chat.conftest import asked, configured, listener, robot
 from tests.approvals.chat.senders import decision_body, post_webhook, webhook_headers
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 
 __all__ = ["asked", "configured", "listener", "robot"]
 
@@ -26,7 +27,7 @@ SEEN = [Review.Channel.BROWSER, Review.Channel.REST]
 
 def decide(request: Request, by: User, channel: str, decision: str = "Approve") -> Review:
     return services.review(
-        by=by,
+        by=acting(by),
         request_id=request.pk,
         decision=decision,
         subject_digest=request.subject_digest,

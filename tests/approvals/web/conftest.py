@@ -11,6 +11,7 @@ from django.test import Client
 
 from approvals.models import Request
 from tests.approvals.core.conftest import World, here
+from tests.approvals.core.world import enter
 from tests.approvals.web import scene
 
 __all__ = ["here"]
@@ -41,7 +42,7 @@ def browse() -> Browse:
 
     def signed_in(person: User) -> Client:
         client = Client()
-        client.force_login(person)
+        enter(client, person)
         return client
 
     return signed_in

@@ -206,7 +206,7 @@ def _made(where: Cluster, ada: User, rita: User) -> dict[str, Any]:
         state="failed", problem_code="unreachable", problem="the registry did not answer", settled_at=timezone.now()
     )
     reviews.review(
-        by=ada,
+        by=world.acting(ada),
         request_id=quiet.pk,
         decision="Approve",
         subject_digest=quiet.subject_digest,

@@ -15,6 +15,7 @@ from approvals.models import Cluster, Outcome, Report, Request
 from provisioner.values import AccessAnswer, AccessRequest, Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import acting
 from tests.approvals.web import scene
 from tests.approvals.web.conftest import Browse, decide, text_of
 
@@ -173,7 +174,7 @@ def test_progress_tells_that_the_page_is_old(
 def test_who_has_decided_is_shown_what_became_of_it(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     serious = afternoon["serious"]
     services.review(
-        by=here.ada,
+        by=acting(here.ada),
         request_id=serious.pk,
         decision="Deny",
         subject_digest=serious.subject_digest,

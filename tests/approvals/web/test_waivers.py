@@ -16,6 +16,7 @@ from approvals.web.waivers import FIELD
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_waivers import finding
+from tests.approvals.core.world import acting
 from tests.approvals.web import scene
 from tests.approvals.web.conftest import Browse, afternoon, browse, decide, text_of
 
@@ -244,7 +245,7 @@ def test_S09_a_secret_that_one_may_not_see_is_not_offered(here: World, browse: B
 
 def waive(here: World, request: Request, fingerprint: str, reason: str) -> None:
     services.review(
-        by=here.ada,
+        by=acting(here.ada),
         request_id=request.pk,
         decision="Approve",
         subject_digest=request.subject_digest,

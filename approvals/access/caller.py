@@ -1,0 +1,93 @@
+"""Who is asking, as a value: an account here, and what this very session or token has proved (security.md S01).
+
+An account alone is nobody on any cluster. A proof answers on its own cluster, while its groups are young enough (S25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from django.contrib.auth.models import User
+
+from approvals.models import ApiToken, KubernetesIdentity
+from provisioner.values import Identity
+
+Scope = ApiToken.Scope
+
+
+class Credential(StrEnum):
+    """What somebody came with."""
+
+    SESSION = "session"
+    API_TOKEN = "api-token"  # noqa: S105 - a word of ours
+    CHAT = "chat"
+    WEBHOOK = "webhook"
+    SHELL = "shell"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One identity on one cluster. `issuer` is "" where the cluster itself or its operator vouches for it."""
+
+    cluster_id: int
+    cluster: str
+    authenticator: str
+    issuer: str
+    identity: Identity
+    proved_at: datetime
+    identity_id: int
+
+    @property
+    def is_mapped(self) -> bool:
+        return self.authenticator == KubernetesIdentity.Authenticator.MAPPED
+
+    @property
+    def known_by(self) -> str:
+        return str(KubernetesIdentity.Authenticator(self.authenticator).label)
+
+    def is_fresh(self, now: datetime, limit: timedelta) -> bool:
+        return now - self.proved_at <= limit
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking. `scopes` and `clusters` (keys) narrow an API token; None: nothing is narrowed.
+
+    `holder_id` is the key of the session's or the token's row, None for others. There is at most one proof a cluster.
+    """
+
+    user: User
+    credential: Credential
+    proofs: tuple[Proof, ...] = ()
+    scopes: frozenset[str] | None = None
+    clusters: frozenset[int] | None = None
+    holder_id: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.user.get_username()
+
+    @property
+    def identity_ids(self) -> list[int]:
+        return [proof.identity_id for proof in self.proofs]
+
+    def proof_on(self, cluster_id: int) -> Proof | None:
+        return next((proof for proof in self.proofs if proof.cluster_id == cluster_id), None)
+
+    def may_act_on(self, cluster_id: int) -> bool:
+        """Whether the credential is for this cluster at all."""
+        return self.clusters is None or cluster_id in self.clusters
+
+    def has(self, scope: str) -> bool:
+        return self.scopes is None or scope in self.scopes
+
+    def is_all_stale(self, now: datetime, limit: timedelta) -> bool:
+        """Whether something was proved, and nothing of it is young enough."""
+        return bool(self.proofs) and not any(proof.is_fresh(now, limit) for proof in self.proofs)
+
+
+def sorted_proofs(proofs: Iterable[Proof]) -> tuple[Proof, ...]:
+    return tuple(sorted(proofs, key=lambda proof: proof.cluster))

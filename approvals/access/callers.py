@@ -1,0 +1,81 @@
+"""Reading who is asking from the rows of their session, token or link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from approvals.access.caller import Caller, Credential, Proof, sorted_proofs
+from approvals.access.reserved import counts
+from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, SignIn
+from approvals.models import Proof as ProofRow
+from provisioner.values import Identity
+
+MAPPED = KubernetesIdentity.Authenticator.MAPPED
+
+
+def of_sign_in(row: SignIn) -> Caller:
+    proofs = [*_proved(ProofRow.objects.filter(sign_in=row)), *_mapped(row.user, row.password_at)]
+    return Caller(row.user, Credential.SESSION, _counting(row.user, proofs), holder_id=row.pk)
+
+
+def of_token(row: ApiToken) -> Caller:
+    """Only what the token has proved of the clusters that it is for."""
+    proofs = [*_proved(ProofRow.objects.filter(api_token=row)), *_mapped(row.user, row.password_at)]
+    here = [proof for proof in proofs if proof.cluster_id in row.clusters]
+    scopes, clusters = frozenset(row.scopes), frozenset(row.clusters)
+    return Caller(row.user, Credential.API_TOKEN, _counting(row.user, here), scopes, clusters, row.pk)
+
+
+def of_chat(account: ChatAccount) -> Caller:
+    """As whom the account was linked, with the groups that this person was last seen with.
+
+    A chat proves nothing anew: a mapped identity counts from when its password was last given.
+    """
+    linked = {row.pk: row for row in account.identities.filter(user=account.user).select_related("cluster")}
+    proofs = [_proof(row, row.groups, row.groups_seen_at) for row in linked.values() if row.authenticator != MAPPED]
+    proofs += [proof for proof in _mapped(account.user, account.user.last_login) if proof.identity_id in linked]
+    return Caller(account.user, Credential.CHAT, _counting(account.user, proofs))
+
+
+def of_operator(user: User, credential: Credential) -> Caller:
+    """As whom the operator says that this user acts, by a word of now: a robot of the settings, or the shell."""
+    return Caller(user, credential, _counting(user, _as_mapped(user, timezone.now())))
+
+
+def _proved(rows: QuerySet[ProofRow]) -> list[Proof]:
+    return [_proof(row.identity, row.groups, row.proved_at) for row in rows.select_related("identity__cluster")]
+
+
+def _mapped(user: User, password_at: datetime | None) -> list[Proof]:
+    """A mapping is entered by the account's own password only, and counts as it stands now."""
+    if password_at is None or not settings.PRATIQUE["LOCAL_ACCOUNTS"]:
+        return []
+    return _as_mapped(user, password_at)
+
+
+def _as_mapped(user: User, proved_at: datetime) -> list[Proof]:
+    rows = KubernetesIdentity.objects.filter(user=user, authenticator=MAPPED).select_related("cluster")
+    return [_proof(row, row.groups, proved_at) for row in rows]
+
+
+def _proof(row: KubernetesIdentity, groups: list[str], proved_at: datetime) -> Proof:
+    identity = Identity(row.username, tuple(groups), row.uid)
+    return Proof(row.cluster_id, row.cluster.name, row.authenticator, row.issuer, identity, proved_at, row.pk)
+
+
+def _counting(user: User, proofs: Iterable[Proof]) -> tuple[Proof, ...]:
+    """What counts of it: nothing where the account is switched off, and no cluster's word for an operator's account."""
+    if not user.is_active:
+        return ()
+    is_operators = user.is_staff or user.is_superuser
+    return sorted_proofs(
+        proof
+        for proof in proofs
+        if counts(proof.identity, proof.authenticator) and (proof.is_mapped or not is_operators)
+    )

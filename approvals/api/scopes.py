@@ -1,0 +1,50 @@
+"""What a token may do at all, before anybody is asked: its scopes, and how long ago it was proved (security.md S33)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request as Http
+
+from approvals import access
+from approvals.access import Caller, Scope
+from approvals.errors import OutOfScope
+
+# What decides, by (basename, action); every other write asks for a change.
+DECIDING = {
+    ("api-request", "reviews"),
+    ("api-deployment", "revoke"),
+    ("api-deployment", "reinstate"),
+}
+# About the token itself: open to every token, also to one whose proof is too old.
+OWN = "api-token"
+
+
+def caller_of(http: Http) -> Caller:
+    """Who is asking; the permission classes let nobody else in."""
+    caller = http.auth if isinstance(http.auth, Caller) else http._request.find_caller()  # type: ignore[attr-defined]
+    assert isinstance(caller, Caller)
+    return caller
+
+
+class InScope(BasePermission):
+    """Raises OutOfScope and ProofTooOld, which say more than a no."""
+
+    def has_permission(self, request: Http, view: Any) -> bool:
+        basename = getattr(view, "basename", "")
+        if basename == OWN:
+            return True
+        caller, needed = caller_of(request), scope_of(request, basename, getattr(view, "action", "") or "")
+        if not caller.has(needed):
+            given = ", ".join(sorted(caller.scopes or ()))
+            words = f"this token lacks the scope {needed}: it has {given}. Make one with that scope on the account page"
+            raise OutOfScope(words, scope=needed)
+        access.check_fresh(caller)
+        return True
+
+
+def scope_of(request: Http, basename: str, action: str) -> str:
+    if request.method in SAFE_METHODS:
+        return Scope.READ.value
+    return Scope.DECIDE.value if (basename, action) in DECIDING else Scope.REQUEST.value

@@ -1,0 +1,36 @@
+"""`pratique-manage forget_identity`: an account is nobody on a cluster any more."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+
+from approvals import services
+from approvals.audit import Actor
+from approvals.errors import Refused
+from approvals.models import Cluster
+
+
+class Command(BaseCommand):
+    help = (
+        "Take an account's identity on a cluster away, mapped or proved. Sessions, API tokens and chat links that stand"
+        " on it end at once. Who has a token of the cluster can sign in anew, to an account of their own."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("user")
+        parser.add_argument("--cluster", required=True)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = User.objects.filter(username=options["user"]).first()
+        cluster = Cluster.objects.filter(name=options["cluster"]).first()
+        if user is None or cluster is None:
+            raise CommandError(f"there is no account {options['user']}, or no cluster {options['cluster']}")
+        try:
+            name = services.forget_identity(user=user, cluster=cluster, by=Actor(getpass.getuser(), "shell"))
+        except Refused as exc:
+            raise CommandError(str(exc)) from exc
+        self.stdout.write(f"{user.username} is no longer {name} on {cluster.name}; what stood on that has ended")

@@ -1,0 +1,43 @@
+"""Who is asking in a browser: the session's account, as far as the session has not ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.contrib.auth import get_user
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest, HttpResponse
+from django.utils.functional import SimpleLazyObject
+
+from approvals import services
+from approvals.access import Caller
+from approvals.services.sessions import SIGN_IN
+
+
+class Callers:
+    """Middleware, below Django's own: `http.caller`, and `http.user`, who is a stranger without one. Both are lazy."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, http: HttpRequest) -> HttpResponse:
+        known = SimpleLazyObject(lambda: _Known(http))
+        http.find_caller = lambda: known.caller  # type: ignore[attr-defined] # requests carry such facts
+        http.user = SimpleLazyObject(lambda: known.user)  # type: ignore[assignment] # as Django's own does
+        return self._get_response(http)
+
+
+class _Known:
+    """Read once a request."""
+
+    def __init__(self, http: HttpRequest) -> None:
+        self.user: User | AnonymousUser = AnonymousUser()
+        self.caller: Caller | None = None
+        user = get_user(http)
+        if isinstance(user, User):
+            self.caller = services.caller_of(user=user, sign_in_id=http.session.get(SIGN_IN))
+        if self.caller:
+            self.user = self.caller.user
+        elif isinstance(user, User):
+            http.session.flush()
+        http._cached_user = self.user  # type: ignore[attr-defined] # where Django keeps it, and the log looks

@@ -1,0 +1,89 @@
+"""Sessions: whose a browser's cookie is now, and how they end (security.md S01, S25)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from approvals import access, audit
+from approvals.access import Caller
+from approvals.audit import Actor
+from approvals.errors import NotFound
+from approvals.models import ApiToken, SignIn
+
+# Where a session keeps the key of its row.
+SIGN_IN = "sign_in"
+# That somebody was there is written at most this often.
+NOTED_EVERY = timedelta(minutes=1)
+
+
+def caller_of(*, user: User, sign_in_id: int | None) -> Caller | None:
+    """Who is asking with the session of this row; None where the session has ended.
+
+    It ends by its limits, with what it has proved, and where local accounts are switched off and it is one's.
+    """
+    row = SignIn.objects.filter(pk=sign_in_id, user=user).first() if sign_in_id else None
+    if row is None:
+        return None
+    row.user = user
+    now = timezone.now()
+    caller = access.of_sign_in(row)
+    if _is_over(row, now) or not (caller.proofs or _is_local(row)):
+        SignIn.objects.filter(pk=row.pk).delete()
+        return None
+    if now - row.seen_at > NOTED_EVERY:
+        SignIn.objects.filter(pk=row.pk).update(seen_at=now)
+    return caller
+
+
+def sharing_identity(caller: Caller) -> tuple[QuerySet[SignIn], QuerySet[ApiToken]]:
+    """The account's sessions and tokens that have proved something which this caller has proved, too.
+
+    A cluster to which the account is linked as well learns nothing of those that were proved elsewhere.
+    """
+    of_same = Q(proofs__identity__in=caller.identity_ids)
+    if any(proof.is_mapped for proof in caller.proofs) or not caller.proofs:
+        of_same |= Q(password_at__isnull=False)
+    rows = caller.user.sign_ins.filter(of_same | Q(pk=caller.holder_id)).distinct().order_by("-seen_at")
+    return rows, ApiToken.objects.filter(of_same | Q(proofs=None), user=caller.user).distinct().order_by("-created_at")
+
+
+@transaction.atomic(durable=True)
+def end_session(*, by: Caller, sign_in_id: int) -> None:
+    """Raises NotFound for what is not one of theirs."""
+    mine, _ = sharing_identity(by)
+    if sign_in_id not in mine.values_list("pk", flat=True):
+        raise NotFound("you have no such session")
+    SignIn.objects.filter(pk=sign_in_id).delete()
+    audit.record(verb="session.ended", actor=Actor(by.name, "browser"), facts={"session": sign_in_id})
+
+
+@transaction.atomic(durable=True)
+def end_other_sessions(*, by: Caller) -> int:
+    """How many ended; the one that asks stays."""
+    mine, _ = sharing_identity(by)
+    others = [pk for pk in mine.values_list("pk", flat=True) if pk != by.holder_id]
+    if not others:
+        return 0
+    SignIn.objects.filter(pk__in=others).delete()
+    audit.record(verb="session.ended", actor=Actor(by.name, "browser"), facts={"others": len(others)})
+    return len(others)
+
+
+def sign_out(*, sign_in_id: int | None) -> None:
+    SignIn.objects.filter(pk=sign_in_id or 0).delete()
+
+
+def _is_over(row: SignIn, now: datetime) -> bool:
+    whole = timedelta(hours=settings.PRATIQUE["SESSION_HOURS"])
+    idle = timedelta(minutes=settings.PRATIQUE["SESSION_IDLE_MINUTES"])
+    return now - row.began_at > whole or now - row.seen_at > idle
+
+
+def _is_local(row: SignIn) -> bool:
+    return row.password_at is not None and settings.PRATIQUE["LOCAL_ACCOUNTS"]

@@ -1,0 +1,250 @@
+"""Signing in: what was proved enters the account that is its own, and no other (security.md S01)."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from approvals import access, audit, instruments, limits
+from approvals.access import Caller, Permission
+from approvals.audit import Actor
+from approvals.errors import NotAllowed
+from approvals.models import Cluster, KubernetesIdentity, Proof, SignIn
+from provisioner.errors import PratiqueError
+from provisioner.values import AccessRequest, Identity
+
+# RFC 6750, section 2.1. Not every Kubernetes token is a JWT: OpenShift's and EKS's are not.
+BEARER = re.compile(r"[A-Za-z0-9._~+/:-]{1,16384}={0,2}", re.ASCII)
+DO_NOT_FIT = (
+    "this cluster and token do not fit: the name of the cluster is the one that its operator gave it here,"
+    " and the token has to be valid there for audience pratique. It may also be that the cluster does not answer"
+)
+# About what a cluster takes to answer, so that the time does not tell which clusters there are.
+REFUSAL_SECONDS = 0.3
+TOKEN_REVIEW, MAPPED = KubernetesIdentity.Authenticator.TOKEN_REVIEW, KubernetesIdentity.Authenticator.MAPPED
+MAX_NAME = 150
+MAX_AGENT = 300
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """What a sign-in came from; `agent` is the User-Agent, "" where it says none."""
+
+    address: str
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What a cluster has just said about the bearer of a token."""
+
+    cluster: Cluster
+    identity: Identity
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What an identity may do on its cluster, each as Kubernetes answered; deciding asks for more (S12)."""
+
+    read: Permission
+    request: Permission
+    decide: Permission
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether nothing has to be said before."""
+        return self.read.allowed and self.decide.allowed
+
+
+def prove(*, cluster: str, token: str, address: str) -> Proved:
+    """Whom the cluster of this name takes the token's bearer for.
+
+    `address` is the client's. Raises NotAllowed in the same words, and after the same time, whether there is no such
+    cluster, it does not answer or it does not know the token; TooManyAttempts where that happened too often.
+    """
+    attempt = limits.Attempt(limits.CLUSTER_TOKEN, address, cluster)
+    attempt.begin()
+    begin = time.monotonic()
+    where = Cluster.objects.filter(name=cluster).first() if BEARER.fullmatch(token) else None
+    identity = _bearer(where, token) if where else None
+    if where is None or identity is None:
+        time.sleep(max(0.0, begin + REFUSAL_SECONDS - time.monotonic()))
+        instruments.refused_sign_ins.labels("cluster_token").inc()
+        raise NotAllowed(DO_NOT_FIT)
+    attempt.succeed()
+    return Proved(where, identity, timezone.now())
+
+
+def rights_to_tell(proved: Proved) -> Rights | None:
+    """What a machine account lacks, to be said before it enters; None for people, and where nothing is missing."""
+    if access.is_human(proved.identity):
+        return None
+    rights = rights_of(proved)
+    return None if rights.are_enough else rights
+
+
+def rights_of(proved: Proved) -> Rights:
+    """Asked of Kubernetes anew."""
+    read, request = _ask(proved, "get", "bundledeploymentrequests"), _ask(proved, "create", "bundledeployments")
+    decide = _ask(proved, "approve", "bundledeployments")
+    if decide.allowed and access.is_machine(proved.identity):
+        words = f"{proved.identity.username} is a machine account: those decide only where the operator listed them"
+        decide = Permission(False, words, identity=proved.identity)
+    return Rights(read, request, decide)
+
+
+def _ask(proved: Proved, verb: str, resource: str) -> Permission:
+    question = AccessRequest(verb, "core.rukpak.io", resource)
+    return access.ask_for(proved.identity, proved.cluster, question, fresh=True)
+
+
+def sign_in(*, proved: Proved, browser: Browser, before: Caller | None = None) -> SignIn:
+    """Begin a session in the account of this very person, which is made if need be.
+
+    A session of the same account that was there `before` ends; what it has proved on other clusters is carried over.
+    Raises NotAllowed where the account is switched off, or is entered with a password only.
+    """
+    try:
+        return _sign_in(proved, browser, before)
+    except IntegrityError:
+        # Somebody came in as the same new person at the same time: now the account is there.
+        return _sign_in(proved, browser, before)
+
+
+@transaction.atomic(durable=True)
+def sign_in_with_password(*, user: User, browser: Browser, before: Caller | None = None) -> SignIn:
+    """Begin a session of a local account whose password was just given; the operator's mappings are its identities."""
+    row = _begin(user, browser, before, password_at=timezone.now())
+    audit.record(verb="session.began", actor=Actor(user.get_username(), "password"), facts={"address": browser.address})
+    return row
+
+
+@transaction.atomic(durable=True)
+def _sign_in(proved: Proved, browser: Browser, before: Caller | None) -> SignIn:
+    identity = keep(proved)
+    row = _begin(identity.user, browser, before, but=identity)
+    note(identity, proved, sign_in=row)
+    audit.record(
+        verb="identity.proved",
+        actor=Actor(proved.identity.username, "token"),
+        facts={
+            "cluster": proved.cluster.name,
+            "uid": proved.identity.uid,
+            "groups": list(proved.identity.groups),
+            "account": identity.user.get_username(),
+            "address": browser.address,
+        },
+    )
+    return row
+
+
+def keep(proved: Proved) -> KubernetesIdentity:
+    """The row of this person, with the groups of now; in a transaction. Raises NotAllowed."""
+    who = proved.identity
+    found = KubernetesIdentity.objects.select_related("user").filter(**key_of(proved)).first()
+    if found is None:
+        user = User.objects.create_user(_free_name(proved))
+        found = KubernetesIdentity(user=user, **key_of(proved))
+    check_enterable(found.user)
+    found.groups, found.groups_seen_at = list(who.groups), proved.at
+    found.save()
+    return found
+
+
+def key_of(proved: Proved) -> dict[str, Any]:
+    """What makes a bearer one person: never the name alone (S01)."""
+    return {
+        "cluster": proved.cluster,
+        "authenticator": TOKEN_REVIEW,
+        "issuer": "",
+        "subject": "",
+        "username": proved.identity.username,
+        "uid": proved.identity.uid,
+    }
+
+
+def note(identity: KubernetesIdentity, proved: Proved, **holder: Any) -> None:
+    """Have the session or token of `holder` carry this proof."""
+    facts = {"groups": list(proved.identity.groups), "proved_at": proved.at}
+    Proof.objects.update_or_create(identity=identity, **holder, defaults=facts)
+
+
+def check_enterable(user: User) -> None:
+    """No cluster's word enters an account that is somebody by another's word."""
+    if not user.is_active:
+        raise NotAllowed("this account is switched off here")
+    if is_local(user):
+        raise NotAllowed(
+            f"the account {user.get_username()} has a password, a mapping or staff rights, so no cluster's token enters"
+            " it: sign in with its password, or ask the operator"
+        )
+
+
+def is_local(user: User) -> bool:
+    """Whether the account is entered with its own password only."""
+    return (
+        user.is_staff
+        or user.is_superuser
+        or user.has_usable_password()
+        or user.kubernetes_identities.filter(authenticator=MAPPED).exists()
+    )
+
+
+def _begin(
+    user: User,
+    browser: Browser,
+    before: Caller | None,
+    *,
+    but: KubernetesIdentity | None = None,
+    password_at: datetime | None = None,
+) -> SignIn:
+    now = timezone.now()
+    agent = browser.agent[:MAX_AGENT]
+    row = SignIn.objects.create(
+        user=user, began_at=now, seen_at=now, address=browser.address, agent=agent, password_at=password_at
+    )
+    SignIn.objects.filter(user=user, began_at__lt=now - timedelta(hours=settings.PRATIQUE["SESSION_HOURS"])).delete()
+    if before is None:
+        return row
+    rows = Proof.objects.filter(sign_in=before.holder_id, sign_in__user=user).exclude(identity=but)
+    _copy(rows.filter(proved_at__gte=now - access.groups_limit()), row)
+    SignIn.objects.filter(pk=before.holder_id or 0).delete()
+    return row
+
+
+def _copy(rows: Iterable[Proof], sign_in: SignIn) -> None:
+    for row in rows:
+        Proof.objects.create(sign_in=sign_in, identity_id=row.identity_id, groups=row.groups, proved_at=row.proved_at)
+
+
+def _free_name(proved: Proved) -> str:
+    """A name that nobody has: an account of the same name may be anybody's."""
+    plain = f"{proved.identity.username}@{proved.cluster.name}"
+    if len(plain) <= MAX_NAME and not User.objects.filter(username=plain).exists():
+        return plain
+    parts = (proved.cluster.pk, proved.identity.username, proved.identity.uid)
+    mark = hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+    return f"{plain[: MAX_NAME - len(mark) - 1]}#{mark}"
+
+
+def _bearer(cluster: Cluster, token: str) -> Identity | None:
+    try:
+        return access.kubernetes().review_token(cluster, token)
+    except PratiqueError as exc:
+        # Told to the operator, not to a stranger.
+        logger.warning("could not ask about a token", extra={"cluster": cluster.name, "code": exc.code})
+        return None

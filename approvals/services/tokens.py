@@ -1,0 +1,125 @@
+"""Tokens for the REST API: what they may do, where, until when, and as whom (security.md S33).
+
+A token proves what the session that made it had proved, and that ages: after PRATIQUE_GROUPS_HOURS it is proved anew
+with a token of its cluster, or it does nothing. Behind a password there is nothing to prove anew, so it ends then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import access, audit
+from approvals.access import Caller, Credential, Scope
+from approvals.access import Proof as CallersProof
+from approvals.audit import Actor
+from approvals.errors import InvalidInput, NotAllowed, NotFound
+from approvals.models import ApiToken, Cluster, KubernetesIdentity, Proof
+from approvals.services import signing_in
+from approvals.services.sessions import sharing_identity
+from approvals.services.signing_in import Proved
+
+TOKEN_PREFIX = "prq_"  # noqa: S105 - says what kind of secret this is, and is none
+MAX_NAME = 100
+
+
+def create_api_token(
+    *, by: Caller, name: str, days: int, scopes: Sequence[str], clusters: Collection[Cluster]
+) -> tuple[ApiToken, str]:
+    """A new token and its text, which is shown this once and never kept.
+
+    Raises ProofTooOld, and InvalidInput for a scope that is none or a cluster where `by` has proved nothing.
+    """
+    if by.credential != Credential.SESSION:
+        raise NotAllowed("tokens are made by people who signed in, not by other tokens")
+    access.check_fresh(by)
+    _check(name, days, scopes, clusters)
+    return _create(by, name.strip()[:MAX_NAME], days, sorted(set(scopes)), [_proof(by, each) for each in clusters])
+
+
+@transaction.atomic(durable=True)
+def revoke_api_token(*, by: Caller, token_id: int) -> None:
+    _, mine = sharing_identity(by)
+    token = mine.filter(pk=token_id).first()
+    if token is None:
+        raise NotFound("you have no such token")
+    audit.record(verb="token.revoked", actor=Actor(by.name, "browser"), facts={"name": token.name})
+    ApiToken.objects.filter(pk=token.pk).delete()
+
+
+@transaction.atomic(durable=True)
+def prove_api_token(*, by: Caller, proved: Proved) -> ApiToken:
+    """Renew what the token of `by` has proved, with the groups of now: only as the very person that it stands for."""
+    is_token = by.credential == Credential.API_TOKEN and by.holder_id
+    row = ApiToken.objects.filter(pk=by.holder_id or 0).first() if is_token else None
+    if row is None:
+        raise NotAllowed("only an API token is proved anew so: send it as `Authorization: Bearer prq_…`")
+    known = KubernetesIdentity.objects.filter(**signing_in.key_of(proved), proofs__api_token=row)
+    if not known.exists():
+        raise NotAllowed(
+            f"that token is of {proved.identity.username} on cluster {proved.cluster.name}, and this API token does not"
+            " stand for them: use a token of the person who made it, or make a new API token"
+        )
+    signing_in.note(signing_in.keep(proved), proved, api_token=row)
+    facts = {"name": row.name, "cluster": proved.cluster.name, "groups": list(proved.identity.groups)}
+    audit.record(verb="token.proved", actor=Actor(proved.identity.username, "rest"), facts=facts)
+    return row
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check(name: str, days: int, scopes: Sequence[str], clusters: Collection[Cluster]) -> None:
+    most = settings.PRATIQUE["TOKEN_DAYS"]
+    if not name.strip():
+        raise InvalidInput("give the token a name, so that you can tell it from others", field="name")
+    if not 1 <= days <= most:
+        raise InvalidInput(f"{days} days; expected 1 to {most}, as the operator allows", field="days")
+    if not scopes or not set(scopes) <= set(Scope.values):
+        raise InvalidInput(f"the scopes are {[*scopes]}; expected some of {', '.join(Scope.values)}", field="scopes")
+    if not clusters:
+        raise InvalidInput("name at least one cluster that the token is for", field="clusters")
+
+
+def _proof(by: Caller, cluster: Cluster) -> CallersProof:
+    found = access.standing_on(by, cluster)
+    if found.identity is None or found.proof is None:
+        raise InvalidInput(f"no token for cluster {cluster.name}: {found.refusal}", field="clusters")
+    return found.proof
+
+
+@transaction.atomic(durable=True)
+def _create(by: Caller, name: str, days: int, scopes: list[str], proofs: list[CallersProof]) -> tuple[ApiToken, str]:
+    text = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    now = timezone.now()
+    password_at = min((proof.proved_at for proof in proofs if proof.is_mapped), default=None)
+    token = ApiToken.objects.create(
+        user=by.user,
+        name=name,
+        digest=digest(text),
+        scopes=scopes,
+        clusters=sorted(proof.cluster_id for proof in proofs),
+        password_at=password_at,
+        created_at=now,
+        expires_at=_end(now + timedelta(days=days), password_at),
+    )
+    for proof in proofs:
+        if not proof.is_mapped:
+            groups = list(proof.identity.groups)
+            Proof.objects.create(
+                api_token=token, identity_id=proof.identity_id, groups=groups, proved_at=proof.proved_at
+            )
+    facts = {"name": token.name, "scopes": scopes, "clusters": [proof.cluster for proof in proofs]}
+    audit.record(verb="token.created", actor=Actor(by.name, "browser"), facts=facts)
+    return token, text
+
+
+def _end(wanted: datetime, password_at: datetime | None) -> datetime:
+    return wanted if password_at is None else min(wanted, password_at + access.groups_limit())
