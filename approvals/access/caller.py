@@ -22,6 +22,7 @@ class Credential(StrEnum):
     """What somebody came with."""
 
     SESSION = "session"
+    ID_TOKEN = "id-token"  # noqa: S105 - a word of ours
     API_TOKEN = "api-token"  # noqa: S105 - a word of ours
     CHAT = "chat"
     WEBHOOK = "webhook"

@@ -32,6 +32,12 @@ def of_token(row: ApiToken) -> Caller:
     return Caller(row.user, Credential.API_TOKEN, _counting(row.user, here), scopes, clusters, row.pk)
 
 
+def of_issuer(user: User, proved: Iterable[tuple[KubernetesIdentity, list[str], datetime]]) -> Caller:
+    """Who comes with an ID token: identities with the groups in it, and when it was issued."""
+    proofs = [_proof(row, groups, at) for row, groups, at in proved]
+    return Caller(user, Credential.ID_TOKEN, _counting(user, proofs))
+
+
 def of_chat(account: ChatAccount) -> Caller:
     """As whom the account was linked, with the groups that this person was last seen with.
 

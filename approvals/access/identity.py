@@ -78,8 +78,12 @@ def too_old(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> ProofToo
 
 
 def _remedy(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> str:
+    if caller.credential == Credential.ID_TOKEN:
+        return "ask your issuer for a new ID token"
     if caller.credential != Credential.API_TOKEN:
         return "sign in again"
+    if any(proof.issuer for proof in proofs):
+        return "its issuer does not say anew who you are: try again later, or make a new token on the account page"
     if any(not proof.is_mapped for proof in proofs):
         return "prove them anew with a token of that cluster, by POST /api/v1/tokens/current/prove"
     return "make a new token on the account page"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import timedelta
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -12,10 +13,12 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from approvals import access, instruments
+from approvals import access, instruments, services
 from approvals.access import Caller
+from approvals.errors import CouldNotAsk, NotAllowed
 from approvals.limits import API_TOKEN, Attempt, client_address
 from approvals.models import ApiToken
+from approvals.oidc import IssuerSilent, TokenRefused, issuer_of, verify_id_token
 
 # Reading writes a row at most this often.
 NOTED_EVERY = timedelta(minutes=1)
@@ -28,15 +31,22 @@ class TokenAuthentication(BaseAuthentication):
             return None
         if len(words) != 2:
             raise AuthenticationFailed("expected `Authorization: Bearer <token>`")
+        if words[1].count(b".") == 2:
+            return self._of_issuer(request, words[1])
+        return self._of_token(request, words[1])
+
+    def _of_token(self, request: Request, word: bytes) -> tuple[User, Caller]:
+        """By a token that a person made here."""
         now = timezone.now()
-        digest = hashlib.sha256(words[1]).hexdigest()
+        digest = hashlib.sha256(word).hexdigest()
         attempt = Attempt(API_TOKEN, client_address(request._request), digest)
         attempt.begin()
-        token = (
-            ApiToken.objects.select_related("user")
-            .filter(digest=digest, expires_at__gt=now, user__is_active=True)
-            .first()
+        known = ApiToken.objects.select_related("user", "grant").filter(
+            digest=digest, expires_at__gt=now, user__is_active=True
         )
+        token = known.first()
+        if token and token.grant and services.renew_grant(token.grant):
+            token = known.first()
         if token is None:
             instruments.refused_sign_ins.labels("api_token").inc()
             raise AuthenticationFailed("the token is unknown, revoked or expired")
@@ -49,6 +59,24 @@ class TokenAuthentication(BaseAuthentication):
         if token.last_used_at is None or now - token.last_used_at > NOTED_EVERY:
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
         return token.user, caller
+
+    def _of_issuer(self, request: Request, word: bytes) -> tuple[User, Caller]:
+        """By an ID token of an issuer that the operator named, for the audience that they named."""
+        attempt = Attempt(API_TOKEN, client_address(request._request), hashlib.sha256(word).hexdigest())
+        attempt.begin()
+        try:
+            text = word.decode("ascii")
+            issuer = issuer_of(text, settings.PRATIQUE["OIDC_FILE"])
+            if not issuer.audiences:
+                raise TokenRefused("the operator takes no ID tokens of this issuer here")
+            caller = services.caller_of_id_token(verify_id_token(text, issuer, issuer.audiences, services.DISCOVERY))
+        except (TokenRefused, NotAllowed, UnicodeDecodeError) as exc:
+            instruments.refused_sign_ins.labels("id_token").inc()
+            raise AuthenticationFailed(f"the ID token is refused: {exc}") from exc
+        except IssuerSilent as exc:
+            raise CouldNotAsk(f"nobody could be asked about the ID token: {exc}") from exc
+        attempt.succeed()
+        return caller.user, caller
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"

@@ -6,6 +6,7 @@ from approvals.models.claimed import TaskClaim
 from approvals.models.deployment import BundleDeployment, Cluster, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.drift import Drift
 from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignIn
+from approvals.models.issuer import IssuerGrant
 from approvals.models.optional import OptionalObject
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, Finding, Outcome, Report, Request, Review, Verdict
@@ -21,6 +22,7 @@ __all__ = [
     "Drift",
     "Finding",
     "InventoryItem",
+    "IssuerGrant",
     "KubernetesIdentity",
     "LinkCode",
     "OptionalObject",

@@ -20,6 +20,7 @@ class KubernetesIdentity(models.Model):
     class Authenticator(models.TextChoices):
         TOKEN_REVIEW = "token-review", "Kubernetes token"
         MAPPED = "mapped", "mapped by the operator"
+        OIDC = "oidc", "OpenID Connect"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="kubernetes_identities")
     cluster = models.ForeignKey("approvals.Cluster", on_delete=models.CASCADE, related_name="identities")
@@ -53,6 +54,7 @@ class SignIn(models.Model):
     address = models.CharField(max_length=64, blank=True)
     agent = models.CharField(max_length=300, blank=True, help_text="the browser's User-Agent")
     password_at = models.DateTimeField(null=True, blank=True, help_text="when the local account's password was given")
+    grant = models.ForeignKey("approvals.IssuerGrant", on_delete=models.CASCADE, null=True, blank=True)
 
     def __str__(self) -> str:
         return f"{self.user_id} since {self.began_at.isoformat(timespec='seconds')}"
@@ -75,6 +77,7 @@ class ApiToken(models.Model):
     scopes = models.JSONField(default=list)
     clusters = models.JSONField(default=list)
     password_at = models.DateTimeField(null=True, blank=True, help_text="as of the session that made it")
+    grant = models.ForeignKey("approvals.IssuerGrant", on_delete=models.CASCADE, null=True, blank=True)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)

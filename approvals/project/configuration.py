@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from approvals.encryption.keys import parse_keys
 from approvals.limits.addresses import Proxies
+from approvals.oidc.issuers import parse_issuers
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,15 @@ SETTINGS = (
         "",
         "clusters whose kubeconfig may name files, commands and proxies (TLS is checked all the same)",
         words,
+    ),
+    Setting(
+        "OIDC_FILE",
+        "",
+        "YAML file of the OpenID Connect issuers whose people sign in, and on which clusters each counts",
+        parse_issuers,
+    ),
+    Setting(
+        "RENEW_MINUTES", "10", "minutes after which an issuer is asked anew who somebody is, and in which groups", int
     ),
     Setting("SLACK_SIGNING_SECRET", "", "of the Slack app whose buttons decide"),
     Setting("SLACK_TEAM", "", "the Slack team whose members count"),

@@ -57,6 +57,8 @@ CSRF_TRUSTED_ORIGINS = PRATIQUE["TRUSTED_ORIGINS"]
 INSTALLED_APPS = [
     "approvals.apps.ApprovalsConfig",
     "django.contrib.auth",
+    "allauth.account",
+    "allauth.socialaccount",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
@@ -82,6 +84,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "approvals.project.callers.Callers",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",

@@ -13,6 +13,13 @@ from approvals.services.deployments import (
 )
 from approvals.services.encryption import Rotation, rotate_keys
 from approvals.services.identity import forget_identity, link_identity, map_identity, unlink_identity
+from approvals.services.issuers import (
+    DISCOVERY,
+    caller_of_id_token,
+    end_sessions_of_issuer,
+    renew_grant,
+    sign_in_with_issuer,
+)
 from approvals.services.policies import save_policy
 from approvals.services.reviews import review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
@@ -23,6 +30,7 @@ from approvals.services.unseen import page_of, why_not_unseen
 from approvals.services.waivers import Waiver
 
 __all__ = [
+    "DISCOVERY",
     "Acknowledgement",
     "Browser",
     "Proved",
@@ -32,12 +40,14 @@ __all__ = [
     "acknowledgements",
     "ask_again",
     "caller_of",
+    "caller_of_id_token",
     "change_deployment",
     "create_api_token",
     "create_deployment",
     "delete_deployment",
     "end_other_sessions",
     "end_session",
+    "end_sessions_of_issuer",
     "forget_identity",
     "issue_link_code",
     "link_chat_account",
@@ -49,6 +59,7 @@ __all__ = [
     "prove_api_token",
     "register_cluster",
     "reinstate_revision",
+    "renew_grant",
     "review",
     "revoke_api_token",
     "revoke_revision",
@@ -58,6 +69,7 @@ __all__ = [
     "save_policy",
     "sharing_identity",
     "sign_in",
+    "sign_in_with_issuer",
     "sign_in_with_password",
     "sign_out",
     "to_acknowledge",

@@ -15,6 +15,7 @@ from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import NotFound
 from approvals.models import ApiToken, SignIn
+from approvals.services.issuers import leave_issuer, renew_grant
 
 # Where a session keeps the key of its row.
 SIGN_IN = "sign_in"
@@ -27,13 +28,13 @@ def caller_of(*, user: User, sign_in_id: int | None) -> Caller | None:
 
     It ends by its limits, with what it has proved, and where local accounts are switched off and it is one's.
     """
-    row = SignIn.objects.filter(pk=sign_in_id, user=user).first() if sign_in_id else None
+    row = _row_of(user, sign_in_id)
     if row is None:
         return None
     row.user = user
     now = timezone.now()
     caller = access.of_sign_in(row)
-    if _is_over(row, now) or not (caller.proofs or _is_local(row)):
+    if _is_over(row, now) or not (caller.proofs or _is_local(row)) or _cannot_renew(row, caller, now):
         SignIn.objects.filter(pk=row.pk).delete()
         return None
     if now - row.seen_at > NOTED_EVERY:
@@ -75,14 +76,33 @@ def end_other_sessions(*, by: Caller) -> int:
     return len(others)
 
 
-def sign_out(*, sign_in_id: int | None) -> None:
-    SignIn.objects.filter(pk=sign_in_id or 0).delete()
+def sign_out(*, sign_in_id: int | None) -> str:
+    """End the session; where an issuer began it, the address at which one signs out there, too ("": none)."""
+    row = SignIn.objects.select_related("grant").filter(pk=sign_in_id or 0).first()
+    if row is None:
+        return ""
+    SignIn.objects.filter(pk=row.pk).delete()
+    return leave_issuer(row.grant) if row.grant else ""
+
+
+def _row_of(user: User, sign_in_id: int | None) -> SignIn | None:
+    """The session's row, proved anew by its issuer where that is due, so that it may have ended just now."""
+    found = SignIn.objects.select_related("grant").filter(pk=sign_in_id or 0, user=user)
+    row = found.first()
+    if row is None or row.grant is None or not renew_grant(row.grant):
+        return row
+    return found.first()
 
 
 def _is_over(row: SignIn, now: datetime) -> bool:
     whole = timedelta(hours=settings.PRATIQUE["SESSION_HOURS"])
     idle = timedelta(minutes=settings.PRATIQUE["SESSION_IDLE_MINUTES"])
     return now - row.began_at > whole or now - row.seen_at > idle
+
+
+def _cannot_renew(row: SignIn, caller: Caller, now: datetime) -> bool:
+    """Whether an issuer proved all there is, too long ago, and gave nothing to prove it anew with."""
+    return row.grant is not None and not row.grant.refresh_token and caller.is_all_stale(now, access.groups_limit())
 
 
 def _is_local(row: SignIn) -> bool:

@@ -49,11 +49,17 @@ class Browser:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What a cluster has just said about the bearer of a token."""
+    """What a cluster, or an issuer that counts on it, has just said about the bearer of a token.
+
+    `issuer` and `subject` are "" where it was the cluster itself.
+    """
 
     cluster: Cluster
     identity: Identity
     at: datetime
+    authenticator: str = TOKEN_REVIEW
+    issuer: str = ""
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,7 @@ def sign_in(*, proved: Proved, browser: Browser, before: Caller | None = None) -
 @transaction.atomic(durable=True)
 def sign_in_with_password(*, user: User, browser: Browser, before: Caller | None = None) -> SignIn:
     """Begin a session of a local account whose password was just given; the operator's mappings are its identities."""
-    row = _begin(user, browser, before, password_at=timezone.now())
+    row = begin(user, browser, before, password_at=timezone.now())
     audit.record(verb="session.began", actor=Actor(user.get_username(), "password"), facts={"address": browser.address})
     return row
 
@@ -136,7 +142,7 @@ def sign_in_with_password(*, user: User, browser: Browser, before: Caller | None
 @transaction.atomic(durable=True)
 def _sign_in(proved: Proved, browser: Browser, before: Caller | None) -> SignIn:
     identity = keep(proved)
-    row = _begin(identity.user, browser, before, but=identity)
+    row = begin(identity.user, browser, before, but=identity)
     note(identity, proved, sign_in=row)
     audit.record(
         verb="identity.proved",
@@ -152,28 +158,37 @@ def _sign_in(proved: Proved, browser: Browser, before: Caller | None) -> SignIn:
     return row
 
 
-def keep(proved: Proved) -> KubernetesIdentity:
-    """The row of this person, with the groups of now; in a transaction. Raises NotAllowed."""
+def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
+    """The row of this person, with the groups of now; in a transaction. Raises NotAllowed.
+
+    Who is new gets an account of their own, or is `user`.
+    """
     who = proved.identity
     found = KubernetesIdentity.objects.select_related("user").filter(**key_of(proved)).first()
     if found is None:
-        user = User.objects.create_user(_free_name(proved))
-        found = KubernetesIdentity(user=user, **key_of(proved))
+        plain = f"{who.username}@{proved.cluster.name}"
+        account = user or User.objects.create_user(free_name(plain, proved.cluster.pk, who.username, who.uid))
+        found = KubernetesIdentity(user=account, uid=who.uid, **key_of(proved))
     check_enterable(found.user)
+    found.username = who.username
     found.groups, found.groups_seen_at = list(who.groups), proved.at
     found.save()
     return found
 
 
 def key_of(proved: Proved) -> dict[str, Any]:
-    """What makes a bearer one person: never the name alone (S01)."""
+    """What makes a bearer one person: never the name alone (S01).
+
+    An issuer gives a subject to nobody else, whatever the person is called; a cluster gives a name anew, with a new
+    uid.
+    """
+    by_name = {} if proved.subject else {"username": proved.identity.username, "uid": proved.identity.uid}
     return {
         "cluster": proved.cluster,
-        "authenticator": TOKEN_REVIEW,
-        "issuer": "",
-        "subject": "",
-        "username": proved.identity.username,
-        "uid": proved.identity.uid,
+        "authenticator": proved.authenticator,
+        "issuer": proved.issuer,
+        "subject": proved.subject,
+        **by_name,
     }
 
 
@@ -204,7 +219,7 @@ def is_local(user: User) -> bool:
     )
 
 
-def _begin(
+def begin(
     user: User,
     browser: Browser,
     before: Caller | None,
@@ -231,13 +246,11 @@ def _copy(rows: Iterable[Proof], sign_in: SignIn) -> None:
         Proof.objects.create(sign_in=sign_in, identity_id=row.identity_id, groups=row.groups, proved_at=row.proved_at)
 
 
-def _free_name(proved: Proved) -> str:
-    """A name that nobody has: an account of the same name may be anybody's."""
-    plain = f"{proved.identity.username}@{proved.cluster.name}"
+def free_name(plain: str, *key: object) -> str:
+    """A name for a new account that nobody has: one of the same name may be anybody's. `key` is whose it is."""
     if len(plain) <= MAX_NAME and not User.objects.filter(username=plain).exists():
         return plain
-    parts = (proved.cluster.pk, proved.identity.username, proved.identity.uid)
-    mark = hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+    mark = hashlib.sha256(repr(key).encode()).hexdigest()[:12]
     return f"{plain[: MAX_NAME - len(mark) - 1]}#{mark}"
 
 

@@ -1,7 +1,8 @@
 """Tokens for the REST API: what they may do, where, until when, and as whom (security.md S33).
 
 A token proves what the session that made it had proved, and that ages: after PRATIQUE_GROUPS_HOURS it is proved anew
-with a token of its cluster, or it does nothing. Behind a password there is nothing to prove anew, so it ends then.
+with a token of its cluster, or it does nothing. Where an issuer is behind it, that is asked without a word from the
+token's owner (services.issuers). Behind a password there is nothing to prove anew, so it ends then.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from approvals.access import Caller, Credential, Scope
 from approvals.access import Proof as CallersProof
 from approvals.audit import Actor
 from approvals.errors import InvalidInput, NotAllowed, NotFound
-from approvals.models import ApiToken, Cluster, KubernetesIdentity, Proof
+from approvals.models import ApiToken, Cluster, IssuerGrant, KubernetesIdentity, Proof
 from approvals.services import signing_in
 from approvals.services.sessions import sharing_identity
 from approvals.services.signing_in import Proved
@@ -100,6 +101,8 @@ def _create(by: Caller, name: str, days: int, scopes: list[str], proofs: list[Ca
     text = TOKEN_PREFIX + secrets.token_urlsafe(32)
     now = timezone.now()
     password_at = min((proof.proved_at for proof in proofs if proof.is_mapped), default=None)
+    grant = _grant(by, proofs)
+    cannot_renew = [proof.proved_at for proof in proofs if proof.issuer and not (grant and grant.refresh_token)]
     token = ApiToken.objects.create(
         user=by.user,
         name=name,
@@ -108,7 +111,8 @@ def _create(by: Caller, name: str, days: int, scopes: list[str], proofs: list[Ca
         clusters=sorted(proof.cluster_id for proof in proofs),
         password_at=password_at,
         created_at=now,
-        expires_at=_end(now + timedelta(days=days), password_at),
+        grant=grant,
+        expires_at=_end(now + timedelta(days=days), *cannot_renew, *([password_at] if password_at else [])),
     )
     for proof in proofs:
         if not proof.is_mapped:
@@ -121,5 +125,13 @@ def _create(by: Caller, name: str, days: int, scopes: list[str], proofs: list[Ca
     return token, text
 
 
-def _end(wanted: datetime, password_at: datetime | None) -> datetime:
-    return wanted if password_at is None else min(wanted, password_at + access.groups_limit())
+def _grant(by: Caller, proofs: list[CallersProof]) -> IssuerGrant | None:
+    """What an issuer gave this session, where the token stands on it."""
+    if not any(proof.issuer for proof in proofs):
+        return None
+    return IssuerGrant.objects.filter(signin__pk=by.holder_id or 0).first()
+
+
+def _end(wanted: datetime, *proved_at: datetime) -> datetime:
+    """`wanted`, unless it stands on what nobody can prove anew: then that ends it."""
+    return min([wanted, *(at + access.groups_limit() for at in proved_at)])

@@ -60,9 +60,9 @@ def sign_in(http: HttpRequest) -> HttpResponse:
 
 @only_by_form
 def sign_out(http: HttpRequest) -> HttpResponse:
-    services.sign_out(sign_in_id=http.session.get(SIGN_IN))
+    elsewhere = services.sign_out(sign_in_id=http.session.get(SIGN_IN))
     logout(http)
-    return redirect("sign-in")
+    return page(http, "signed_out.html", {"elsewhere": elsewhere}) if elsewhere else redirect("sign-in")
 
 
 @only_by_form
@@ -93,8 +93,8 @@ def _with_token(http: HttpRequest, form: TokenForm) -> HttpResponse:
 
 
 def _with_proof(http: HttpRequest, proved: Proved) -> HttpResponse:
-    row = services.sign_in(proved=proved, browser=_browser(http), before=caller_of(http))
-    answer = _enter(http, row)
+    row = services.sign_in(proved=proved, browser=browser_of(http), before=caller_of(http))
+    answer = enter(http, row, _target(http))
     _remember(answer, CLUSTER_COOKIE, proved.cluster.name)
     return answer
 
@@ -148,8 +148,8 @@ def _with_password(http: HttpRequest, form: PasswordForm) -> HttpResponse:
         form.add_error(None, str(refusal))
         return with_retry(_form(http, _token_form(http), form, status=refusal.status), refusal)
     attempt.succeed()
-    row = services.sign_in_with_password(user=user, browser=_browser(http), before=caller_of(http))
-    return _enter(http, row)
+    row = services.sign_in_with_password(user=user, browser=browser_of(http), before=caller_of(http))
+    return enter(http, row, _target(http))
 
 
 def _authenticated(http: HttpRequest, form: PasswordForm) -> User:
@@ -160,16 +160,16 @@ def _authenticated(http: HttpRequest, form: PasswordForm) -> User:
     return user
 
 
-def _enter(http: HttpRequest, row: SignIn) -> HttpResponse:
+def enter(http: HttpRequest, row: SignIn, target: str) -> HttpResponse:
     """From here on the cookie is another one, whoever it was before."""
     login(http, row.user, backend=BACKEND)
     http.session.pop(WAITING, None)
     http.session[SIGN_IN] = row.pk
     http.session.cycle_key()
-    return redirect(_target(http))
+    return redirect(target)
 
 
-def _browser(http: HttpRequest) -> Browser:
+def browser_of(http: HttpRequest) -> Browser:
     return Browser(client_address(http), http.headers.get("User-Agent", ""))
 
 
@@ -186,8 +186,11 @@ def _remember(answer: HttpResponse, cookie: str, value: str) -> None:
 def _target(http: HttpRequest) -> str:
     """Where the form came from, if that is a page of ours."""
     wanted = http.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts={http.get_host()}, require_https=http.is_secure())
-    return wanted if is_ours else "/"
+    return wanted if is_page_of_ours(http, wanted) else "/"
+
+
+def is_page_of_ours(http: HttpRequest, wanted: str) -> bool:
+    return url_has_allowed_host_and_scheme(wanted, allowed_hosts={http.get_host()}, require_https=http.is_secure())
 
 
 def _form(http: HttpRequest, token: TokenForm, password: PasswordForm, *, status: int = 200) -> HttpResponse:
@@ -199,5 +202,6 @@ def _form(http: HttpRequest, token: TokenForm, password: PasswordForm, *, status
         "next": http.POST.get("next") or http.GET.get("next", ""),
         "too_old": [proof for proof in caller.proofs if not proof.is_fresh(now, limit)] if caller else [],
         "hours": settings.PRATIQUE["GROUPS_HOURS"],
+        "issuers": [issuer for issuer in settings.PRATIQUE["OIDC_FILE"] if issuer.client],
     }
     return page(http, "sign_in.html", facts, status=status)

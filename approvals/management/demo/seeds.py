@@ -10,6 +10,7 @@ from django.conf import settings
 
 from approvals.management.demo.bundles import checksums
 
+CLUSTER = "demo"
 NAMESPACE = "harbour-system"
 ACCOUNT = "installer"
 _RBAC, _HARBOUR = "rbac.authorization.k8s.io", "harbour.example.com"

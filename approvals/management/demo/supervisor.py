@@ -115,6 +115,7 @@ def remembered(path: Path) -> dict[str, str]:
         "password": secrets.token_urlsafe(9),
         "bundles_port": str(free_port()),
         "cluster_port": str(free_port()),
+        "issuer_port": str(free_port()),
         "token": secrets.token_urlsafe(24),
         "encryption_key": new_key(),
         **kept,

@@ -1,0 +1,76 @@
+"""Serve the issuer until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from django.core.management import call_command
+from django.core.wsgi import get_wsgi_application
+
+HOST = "127.0.0.1"
+
+
+def main() -> None:
+    given = _arguments()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    os.environ.update(
+        DJANGO_SETTINGS_MODULE="approvals.management.demo.issuer.settings",
+        ISSUER_FOLDER=str(given.folder),
+        ISSUER_URL=f"http://{HOST}:{given.port}",
+        ISSUER_BACK_CHANNEL=given.back_channel,
+        ISSUER_FRONT_CHANNEL=given.front_channel,
+    )
+    application = get_wsgi_application()
+    call_command("migrate", verbosity=0)
+    _add_client(given.redirect_uri, given.home)
+    # Gunicorn is there anyway; Django's own server would watch files and speak of development.
+    from gunicorn.app.wsgiapp import WSGIApplication  # noqa: PLC0415 - it reads the command line when it is made
+
+    class Server(WSGIApplication):  # type: ignore[misc]  # gunicorn has no types
+        def init(self, *_: object) -> None:
+            """Nothing is read from the command line."""
+
+        def load_config(self) -> None:
+            for name, value in {"bind": f"{HOST}:{given.port}", "threads": 4, "loglevel": "warning"}.items():
+                self.cfg.set(name, value)
+
+        def load(self) -> object:
+            return application
+
+    Server().run()
+
+
+def _add_client(redirect_uri: str, home: str) -> None:
+    from oauth2_provider.models import Application  # noqa: PLC0415 - configured above
+
+    from approvals.management.demo.issuer.settings import CLIENT_ID  # noqa: PLC0415 - configured above
+
+    Application.objects.update_or_create(
+        client_id=CLIENT_ID,
+        defaults={
+            "name": "Pratique",
+            "client_type": Application.CLIENT_PUBLIC,
+            "authorization_grant_type": Application.GRANT_AUTHORIZATION_CODE,
+            "redirect_uris": redirect_uri,
+            "post_logout_redirect_uris": home,
+            "algorithm": Application.RS256_ALGORITHM,
+            "skip_authorization": True,
+        },
+    )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="issuer", description="An OpenID Connect issuer to try with.")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--folder", type=Path, required=True, help="keys, database and people.json")
+    parser.add_argument("--redirect-uri", required=True, help="where people come back to, signed in")
+    parser.add_argument("--home", required=True, help="where people come back to, signed out")
+    parser.add_argument("--back-channel", default="", help="address that is told when somebody signs out here")
+    parser.add_argument("--front-channel", default="", help="address that the browser opens when somebody signs out")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The demo's file of issuers and who there is at its own one, which `demo.issuer` serves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from approvals.management.demo.seeds import CLUSTER, PEOPLE
+
+NAME = "demo"
+
+
+def write_people(folder: Path) -> None:
+    """Who can be picked; what somebody changed there since the last start stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "people.json"
+    if not path.exists():
+        people = {name: {"sub": name, "groups": [group]} for name, group in PEOPLE.items()}
+        path.write_text(json.dumps(people, indent=2))
+
+
+def write_issuers(path: Path, url: str) -> None:
+    """The file for PRATIQUE_OIDC_FILE: the demo's issuer counts on the demo's cluster."""
+    mappings = {"username": {"claim": "sub", "prefix": "demo:"}, "groups": {"claim": "groups", "prefix": ""}}
+    issuer = {
+        "name": NAME,
+        "title": "the demo's sign-in",
+        "url": url,
+        "audiences": ["pratique"],
+        "client": {"id": "pratique"},
+        "clusters": [{"name": CLUSTER, "claimMappings": mappings}],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump({"issuers": [issuer]}, sort_keys=False))
+
+
+def command(python: str, folder: Path, port: str, site: str) -> list[str]:
+    """Start the issuer, whose people come back to `site`."""
+    addresses = {name: f"{site}/oidc/{NAME}/{name}" for name in ("callback", "back-channel", "front-channel")}
+    return [
+        *(python, "-m", "approvals.management.demo.issuer", "--port", port, "--folder", str(folder)),
+        *("--redirect-uri", addresses["callback"], "--home", f"{site}/sign-in"),
+        *("--back-channel", addresses["back-channel"], "--front-channel", addresses["front-channel"]),
+    ]

@@ -1,0 +1,37 @@
+"""OpenID Connect: which issuers the operator trusts for which cluster, and what one of their tokens proves there.
+
+`issuers` reads the operator's file, `discovery` asks an issuer for its addresses and keys, `tokens` verifies what it
+signed, `grants` asks for tokens, and `names` says whom claims mean on a cluster. The browser's sign-in and REST use the
+same five.
+"""
+
+from approvals.oidc.discovery import Discovery, IssuerSilent
+from approvals.oidc.grants import Code, GrantRefused, Tokens, exchange, renew, revoke, sign_out_address
+from approvals.oidc.issuers import Client, ClusterRules, Issuer, Issuers, parse_issuers
+from approvals.oidc.names import ClaimsRefused, Named, names_on
+from approvals.oidc.tokens import TokenRefused, Verified, issuer_of, verify_id_token, verify_logout_token
+
+__all__ = [
+    "ClaimsRefused",
+    "Client",
+    "ClusterRules",
+    "Code",
+    "Discovery",
+    "GrantRefused",
+    "Issuer",
+    "IssuerSilent",
+    "Issuers",
+    "Named",
+    "TokenRefused",
+    "Tokens",
+    "Verified",
+    "exchange",
+    "issuer_of",
+    "names_on",
+    "parse_issuers",
+    "renew",
+    "revoke",
+    "sign_out_address",
+    "verify_id_token",
+    "verify_logout_token",
+]

@@ -1,0 +1,272 @@
+"""The operator's file of issuers (PRATIQUE_OIDC_FILE): a whole issuer counts on a whole cluster, or not at all.
+
+The words are those of Kubernetes' AuthenticationConfiguration (`claimMappings`, `claimValidationRules`), so that an
+operator copies what the cluster's API server is started with. Expressions of CEL are refused: nothing here runs them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+DEFAULT_SCOPES = ("openid", "profile", "groups", "offline_access")
+MAX_FILE_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixed:
+    """A claim, and what is put before its value."""
+
+    claim: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRules:
+    """How one cluster names an issuer's people: as its API server does. `required` are claims and their values."""
+
+    cluster: str
+    username: Prefixed
+    groups: Prefixed | None = None
+    required: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """As which client people sign in with a browser; without a secret it is a public one, and PKCE protects it."""
+
+    id: str
+    secret: str = ""
+    scopes: tuple[str, ...] = DEFAULT_SCOPES
+
+    def __repr__(self) -> str:
+        return f"Client({self.id!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """`url` is what its tokens say in `iss`, to the letter. `audiences` are of tokens that scripts send."""
+
+    name: str
+    title: str
+    url: str
+    clusters: tuple[ClusterRules, ...]
+    client: Client | None = None
+    audiences: tuple[str, ...] = ()
+    ca_file: str = ""
+
+    def rules_on(self, cluster: str) -> ClusterRules | None:
+        return next((rules for rules in self.clusters if rules.cluster == cluster), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Issuers:
+    every: tuple[Issuer, ...] = ()
+
+    def __iter__(self) -> Iterator[Issuer]:
+        return iter(self.every)
+
+    def named(self, name: str) -> Issuer | None:
+        return next((issuer for issuer in self.every if issuer.name == name), None)
+
+    def with_url(self, url: str) -> Issuer | None:
+        return next((issuer for issuer in self.every if issuer.url == url), None)
+
+    def of_cluster(self, cluster: str) -> tuple[Issuer, ...]:
+        return tuple(issuer for issuer in self.every if issuer.rules_on(cluster))
+
+
+def parse_issuers(path: str) -> Issuers:
+    """The issuers of the file at `path`, none of "". Raises ValueError that names the place in the file."""
+    if not path:
+        return Issuers()
+    try:
+        text = Path(path).read_bytes()
+    except OSError as exc:
+        raise ValueError(f"{path} cannot be read: {exc.strerror or exc}") from exc
+    if len(text) > MAX_FILE_BYTES:
+        raise ValueError(f"{path} has {len(text)} bytes; expected at most {MAX_FILE_BYTES}")
+    try:
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        raise ValueError(f"{path} is not YAML: {exc}") from exc
+    return read_issuers(content, Path(path).parent)
+
+
+def read_issuers(content: object, folder: Path) -> Issuers:
+    """Issuers from the file's content; names of files in it are relative to `folder`."""
+    top = _Place("file", content)
+    top.allow("issuers")
+    every = tuple(_issuer(one, folder) for one in top.items("issuers"))
+    _each_once("issuers: name", [one.name for one in every])
+    _each_once("issuers: url", [one.url for one in every])
+    _apart_on_each_cluster(every)
+    return Issuers(every)
+
+
+def is_protected(url: str) -> bool:
+    """Whether nobody on the way can read or change what is sent: TLS, or this machine itself."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A mapping of the file, with its place for errors."""
+
+    where: str
+    content: object
+
+    def mapping(self) -> Mapping[str, Any]:
+        if not isinstance(self.content, dict):
+            raise ValueError(f"{self.where}: expected a mapping, found {_kind(self.content)}")
+        return self.content
+
+    def allow(self, *keys: str) -> None:
+        unknown = sorted(str(key) for key in self.mapping() if key not in keys)
+        if unknown:
+            raise ValueError(f"{self.where}: unknown field {unknown[0]}; expected {', '.join(keys)}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.mapping().get(key, default)
+        if not isinstance(value, str) or (default is None and not value):
+            raise ValueError(f"{self.where}.{key}: expected text, found {_kind(value)}")
+        return value
+
+    def texts(self, key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+        value = self.mapping().get(key, list(default))
+        if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+            raise ValueError(f"{self.where}.{key}: expected a list of texts, found {_kind(value)}")
+        return tuple(value)
+
+    def child(self, key: str) -> _Place | None:
+        value = self.mapping().get(key)
+        return None if value is None else _Place(f"{self.where}.{key}", value)
+
+    def needed(self, key: str) -> _Place:
+        found = self.child(key)
+        if found is None:
+            raise ValueError(f"{self.where}.{key} is missing")
+        return found
+
+    def items(self, key: str) -> list[_Place]:
+        value = self.mapping().get(key, [])
+        if not isinstance(value, list):
+            raise ValueError(f"{self.where}.{key}: expected a list, found {_kind(value)}")
+        return [_Place(f"{self.where}.{key}[{number}]", one) for number, one in enumerate(value)]
+
+
+def _issuer(place: _Place, folder: Path) -> Issuer:
+    place.allow("name", "title", "url", "certificateAuthorityFile", "audiences", "client", "clusters")
+    name = place.text("name")
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{place.where}.name: {name!r}; expected a-z, 0-9 and - (it stands in addresses)")
+    client = _client(place.child("client"), folder)
+    ca_file = place.text("certificateAuthorityFile", "")
+    issuer = Issuer(
+        name=name,
+        title=place.text("title", name),
+        url=_url(place),
+        clusters=tuple(_rules(one) for one in place.items("clusters")),
+        client=client,
+        audiences=place.texts("audiences"),
+        ca_file=str(folder / ca_file) if ca_file else "",
+    )
+    if client is None and not issuer.audiences:
+        raise ValueError(f"{place.where}: expected client (people sign in), audiences (scripts send tokens), or both")
+    _each_once(f"{place.where}.clusters: name", [rules.cluster for rules in issuer.clusters])
+    return issuer
+
+
+def _url(place: _Place) -> str:
+    url = place.text("url")
+    parts = urlsplit(url)
+    if not is_protected(url) or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ValueError(f"{place.where}.url: {url!r}; expected https://host/path, as the issuer's tokens say in iss")
+    return url
+
+
+def _client(place: _Place | None, folder: Path) -> Client | None:
+    if place is None:
+        return None
+    place.allow("id", "secretFile", "scopes")
+    scopes = place.texts("scopes", DEFAULT_SCOPES)
+    if "openid" not in scopes:
+        raise ValueError(f"{place.where}.scopes: openid is missing; without it there is no ID token")
+    name = place.text("secretFile", "")
+    try:
+        secret = (folder / name).read_text().strip() if name else ""
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ValueError(f"{place.where}.secretFile: {name} cannot be read") from exc
+    if name and not secret:
+        raise ValueError(f"{place.where}.secretFile: {name} is empty")
+    return Client(place.text("id"), secret, scopes)
+
+
+def _rules(place: _Place) -> ClusterRules:
+    place.allow("name", "claimMappings", "claimValidationRules")
+    mappings = place.needed("claimMappings")
+    mappings.allow("username", "groups")
+    groups = mappings.child("groups")
+    return ClusterRules(
+        cluster=place.text("name"),
+        username=_prefixed(mappings.needed("username")),
+        groups=_prefixed(groups) if groups else None,
+        required=tuple(_required(one) for one in place.items("claimValidationRules")),
+    )
+
+
+def _prefixed(place: _Place) -> Prefixed:
+    _without_expressions(place, "claim", "prefix")
+    if "prefix" not in place.mapping():
+        raise ValueError(f'{place.where}.prefix is missing: give the API server\'s, or "" where it has none')
+    return Prefixed(place.text("claim"), place.text("prefix", ""))
+
+
+def _required(place: _Place) -> tuple[str, str]:
+    _without_expressions(place, "claim", "requiredValue")
+    return place.text("claim"), place.text("requiredValue", "")
+
+
+def _without_expressions(place: _Place, *keys: str) -> None:
+    if "expression" in place.mapping():
+        raise ValueError(f"{place.where}.expression: expressions are not supported; expected {' and '.join(keys)}")
+    place.allow(*keys)
+
+
+def _each_once(what: str, values: Sequence[str]) -> None:
+    twice = sorted({value for value in values if values.count(value) > 1})
+    if twice:
+        raise ValueError(f"{what} {twice[0]!r} stands there twice")
+
+
+def _apart_on_each_cluster(every: Sequence[Issuer]) -> None:
+    """No issuer of a cluster may name another's people or groups: their prefixes must be apart."""
+    for one in every:
+        for rules in one.clusters:
+            for other in every:
+                theirs = other.rules_on(rules.cluster)
+                if other is not one and theirs and _may_clash(rules, theirs):
+                    raise ValueError(
+                        f"issuers {one.name} and {other.name} count on cluster {rules.cluster}, and the prefix of one"
+                        " begins with that of the other: either could name the other's people. Give them prefixes"
+                        " that differ from the first letter that they do not share, such as a: and b:"
+                    )
+
+
+def _may_clash(one: ClusterRules, other: ClusterRules) -> bool:
+    names = one.username.prefix.startswith(other.username.prefix)
+    groups = bool(one.groups and other.groups and one.groups.prefix.startswith(other.groups.prefix))
+    return names or groups
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else "empty text" if value == "" else f"a {type(value).__name__}"

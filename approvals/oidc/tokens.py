@@ -1,0 +1,144 @@
+"""What an issuer signed: ID tokens (OpenID Connect Core 1.0, section 3.1.3.7) and back-channel logout tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hmac import compare_digest
+from typing import Any
+
+import jwt
+
+from approvals.oidc.discovery import Discovery
+from approvals.oidc.issuers import Issuer, Issuers
+
+# No symmetric algorithm: its key would be the client's secret, or a public key that somebody takes for one.
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+MAX_CHARACTERS = 16_384
+LEEWAY_SECONDS = 30
+# Tokens of the same issuer for other ends: to call an API with (RFC 9068), to sign people out.
+OTHER_TYPES = frozenset({"at+jwt", "application/at+jwt", "logout+jwt", "application/logout+jwt"})
+LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
+MAX_SUBJECT = 255
+
+
+class TokenRefused(Exception):
+    """The token proves nothing here; the message never quotes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A token that an issuer of the operator's signed for us. `subject` is its key for the person, never the e-mail."""
+
+    issuer: Issuer
+    subject: str
+    claims: Mapping[str, Any]
+    issued_at: datetime
+    expires_at: datetime
+
+
+def issuer_of(text: str, issuers: Issuers) -> Issuer:
+    """Who claims to have signed a token; nothing is proved by that. Raises TokenRefused."""
+    if len(text) > MAX_CHARACTERS:
+        raise TokenRefused(f"the token has more than {MAX_CHARACTERS} characters")
+    try:
+        claims = jwt.decode(text, options={"verify_signature": False})
+    except jwt.PyJWTError as exc:
+        raise TokenRefused("the token is no JWT") from exc
+    issuer = issuers.with_url(str(claims.get("iss", "")))
+    if issuer is None:
+        raise TokenRefused("the token is of an issuer that the operator has not named")
+    return issuer
+
+
+def verify_id_token(
+    text: str, issuer: Issuer, audiences: Sequence[str], discovery: Discovery, *, nonce: str | None = None
+) -> Verified:
+    """An ID token of this issuer, for one of these audiences. Raises TokenRefused and IssuerSilent.
+
+    `nonce` is what the browser's sign-in sent; None where nobody sent any, as for a token that a script brings.
+    """
+    if header_of(text).get("typ", "").lower() in OTHER_TYPES:
+        raise TokenRefused("this is another kind of token; expected an ID token")
+    claims = _claims(text, issuer, audiences, discovery, ["iss", "aud", "sub", "exp", "iat"])
+    subject = claims["sub"]
+    if not subject or len(subject) > MAX_SUBJECT:
+        raise TokenRefused(f"the claim sub has no 1 to {MAX_SUBJECT} characters")
+    party = claims.get("azp")
+    if party is not None and party not in audiences:
+        raise TokenRefused("the token was issued to another party (azp)")
+    if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and party is None:
+        raise TokenRefused("the token has several audiences and does not say to whom it was issued (azp)")
+    if nonce is not None and not compare_digest(str(claims.get("nonce", "")), nonce):
+        raise TokenRefused("the token answers another sign-in (nonce)")
+    return Verified(issuer, subject, claims, _moment(claims["iat"]), _moment(claims["exp"]))
+
+
+def verify_logout_token(text: str, issuer: Issuer, client: str, discovery: Discovery) -> tuple[str, str]:
+    """(sub, sid) of a logout token, one of them perhaps "". Raises TokenRefused and IssuerSilent.
+
+    Source: OpenID Connect Back-Channel Logout 1.0, section 2.6.
+    """
+    claims = _claims(text, issuer, [client], discovery, ["iss", "aud", "iat", "exp", "jti", "events"])
+    events = claims["events"]
+    if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
+        raise TokenRefused("this is no logout token: its events do not say so")
+    if "nonce" in claims:
+        raise TokenRefused("this is no logout token: it has a nonce")
+    subject, session = claims.get("sub", ""), claims.get("sid", "")
+    if not isinstance(session, str) or not (subject or session):
+        raise TokenRefused("the logout token names neither a person (sub) nor a session (sid)")
+    return subject, session
+
+
+def header_of(text: str) -> dict[str, Any]:
+    """The header of a token, unproved. Raises TokenRefused."""
+    if len(text) > MAX_CHARACTERS:
+        raise TokenRefused(f"the token has more than {MAX_CHARACTERS} characters")
+    try:
+        return jwt.get_unverified_header(text)
+    except jwt.PyJWTError as exc:
+        raise TokenRefused("the token is no JWT") from exc
+
+
+def _claims(
+    text: str, issuer: Issuer, audiences: Sequence[str], discovery: Discovery, needed: list[str]
+) -> dict[str, Any]:
+    header = header_of(text)
+    if header.get("alg") not in ALGORITHMS:
+        raise TokenRefused(f"the token is signed by {str(header.get('alg'))[:20]!r}; expected one of {ALGORITHMS}")
+    key = discovery.key(issuer, str(header.get("kid", "")))
+    if key is None:
+        raise TokenRefused("the token is signed by a key that its issuer does not have")
+    if key.algorithm_name != header["alg"] and not _is_of_same_family(key.algorithm_name, header["alg"]):
+        raise TokenRefused("the token is signed by another algorithm than its key is for")
+    try:
+        return jwt.decode(
+            text,
+            key.key,
+            algorithms=[header["alg"]],
+            audience=list(audiences),
+            issuer=issuer.url,
+            leeway=LEEWAY_SECONDS,
+            options={"require": needed},
+        )
+    except jwt.ExpiredSignatureError as exc:
+        raise TokenRefused("the token has expired") from exc
+    except jwt.InvalidAudienceError as exc:
+        raise TokenRefused(f"the token is for another audience; expected {' or '.join(audiences)}") from exc
+    except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as exc:
+        raise TokenRefused(f"the token is not valid ({type(exc).__name__})") from exc
+
+
+def _is_of_same_family(one: str, other: str) -> bool:
+    """A key without `alg` is taken for the first algorithm of its type: RSA signs by six."""
+    return one[:2] in ("RS", "PS") and other[:2] in ("RS", "PS")
+
+
+def _moment(seconds: float) -> datetime:
+    """Raises TokenRefused where a clock knows no such moment."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError) as exc:
+        raise TokenRefused("the token is not valid: its times are none") from exc

@@ -1,0 +1,290 @@
+"""People of OpenID Connect issuers: signing in, being proved anew, being signed out by the issuer (S01, S25, S33)."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from approvals import access, audit
+from approvals.access import Caller
+from approvals.audit import Actor
+from approvals.errors import NotAllowed
+from approvals.models import ApiToken, Cluster, IssuerGrant, KubernetesIdentity, Proof, SignIn
+from approvals.oidc import (
+    ClaimsRefused,
+    Discovery,
+    GrantRefused,
+    Issuer,
+    Issuers,
+    IssuerSilent,
+    TokenRefused,
+    Tokens,
+    Verified,
+    names_on,
+    renew,
+    revoke,
+    sign_out_address,
+)
+from approvals.services import signing_in
+from approvals.services.signing_in import Browser, Proved
+
+OIDC = KubernetesIdentity.Authenticator.OIDC
+# An issuer that does not answer is asked again after this.
+ASK_AGAIN = timedelta(seconds=30)
+MAX_SESSION = 255
+# Where a browser comes back to after it signed out at the issuer.
+SIGN_IN_PATH = "/sign-in"
+DISCOVERY = Discovery()
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whom an issuer's word proves, and on which clusters nobody, with the reason."""
+
+    proved: tuple[Proved, ...]
+    refused: tuple[str, ...]
+
+
+def standing_of(verified: Verified) -> Standing:
+    """Whom a verified token means on each registered cluster where its issuer counts."""
+    proved, refused = [], []
+    rules = {one.cluster: one for one in verified.issuer.clusters}
+    for cluster in Cluster.objects.filter(name__in=rules).order_by("name"):
+        try:
+            named = names_on(rules[cluster.name], verified.claims)
+        except ClaimsRefused as exc:
+            refused.append(f"{cluster.name}: {exc}")
+            continue
+        if named.groups_unknown:
+            refused.append(f"{cluster.name}: {named.groups_unknown}")
+        else:
+            about = (OIDC, verified.issuer.url, verified.subject)
+            proved.append(Proved(cluster, named.identity, verified.issued_at, *about))
+    return Standing(tuple(proved), tuple(refused))
+
+
+def sign_in_with_issuer(*, tokens: Tokens, browser: Browser, before: Caller | None = None) -> SignIn:
+    """Begin a session in the account of this issuer's person, which is made if need be.
+
+    Raises NotAllowed where the person is nobody on any cluster here, or the account is switched off.
+    """
+    standing = standing_of(tokens.verified)
+    if not standing.proved:
+        raise NotAllowed(_nobody(tokens.verified.issuer, standing.refused))
+    try:
+        return _sign_in(tokens, standing, browser, before)
+    except IntegrityError:
+        # Somebody came in as the same new person at the same time: now the account is there.
+        return _sign_in(tokens, standing, browser, before)
+
+
+def renew_grant(grant: IssuerGrant) -> bool:
+    """Have the issuer say anew who this is, where that is due; True where it was asked.
+
+    Sessions and tokens of a person who has left end. Where the issuer does not answer, or another request asks it just
+    now, what was proved counts on until it is too old (S25).
+    """
+    now = timezone.now()
+    is_due = now - grant.renewed_at >= timedelta(minutes=settings.PRATIQUE["RENEW_MINUTES"])
+    was_tried = grant.tried_at > grant.renewed_at and now - grant.tried_at < ASK_AGAIN
+    if not is_due or was_tried or not grant.refresh_token:
+        return False
+    mine = IssuerGrant.objects.filter(pk=grant.pk, tried_at=grant.tried_at)
+    if not mine.update(tried_at=now):
+        return False
+    _renew(grant)
+    return True
+
+
+def end_sessions_of_issuer(issuer: Issuer, *, subject: str, session: str) -> int:
+    """The issuer's word that a session there (`session`), or everything of a person, has ended; how many ended here."""
+    grants = IssuerGrant.objects.filter(issuer=issuer.url)
+    grants = grants.filter(session=session) if session else grants.filter(subject=subject)
+    if session and subject:
+        grants = grants.filter(subject=subject)
+    with transaction.atomic(durable=True):
+        ended, _ = SignIn.objects.filter(grant__in=grants).delete()
+        _forget_unused(grants)
+        audit.record(
+            verb="session.ended",
+            actor=Actor(f"{issuer.name}:{subject or session}", "issuer"),
+            facts={"issuer": issuer.url, "subject": subject, "sessions": ended},
+        )
+    return ended
+
+
+def leave_issuer(grant: IssuerGrant) -> str:
+    """Give back what nothing here stands on any more; the address at which one signs out at the issuer, too.
+
+    An issuer that does not answer forgets it by itself one day.
+    """
+    issuer = _issuer_of(grant)
+    id_token, refresh_token = grant.id_token, grant.refresh_token
+    is_used = SignIn.objects.filter(grant=grant).exists() or ApiToken.objects.filter(grant=grant).exists()
+    if not is_used:
+        IssuerGrant.objects.filter(pk=grant.pk).delete()
+    if issuer is None:
+        return ""
+    try:
+        if refresh_token and not is_used:
+            revoke(issuer, DISCOVERY, refresh_token)
+        home = str(settings.PRATIQUE["PUBLIC_URL"]).rstrip("/") + SIGN_IN_PATH
+        return sign_out_address(issuer, DISCOVERY, id_token=id_token, home=home)
+    except IssuerSilent as exc:
+        logger.warning("an issuer was not told of a sign-out", extra={"issuer": issuer.name, "error": str(exc)})
+        return ""
+
+
+@transaction.atomic
+def caller_of_id_token(verified: Verified) -> Caller:
+    """Who comes with an ID token of their own, without a session: for as long as the token lasts.
+
+    Raises NotAllowed where the person is nobody on any cluster here, or the account is switched off.
+    """
+    standing = standing_of(verified)
+    if not standing.proved:
+        raise NotAllowed(_nobody(verified.issuer, standing.refused))
+    user = _account_of(verified)
+    rows = _keep(user, standing.proved)
+    return access.of_issuer(user, [(row, list(proved.identity.groups), proved.at) for row, proved in rows])
+
+
+@transaction.atomic(durable=True)
+def _sign_in(tokens: Tokens, standing: Standing, browser: Browser, before: Caller | None) -> SignIn:
+    verified = tokens.verified
+    user = _account_of(verified)
+    identities = _keep(user, standing.proved)
+    row = signing_in.begin(user, browser, before)
+    row.grant = _grant(tokens)
+    row.save(update_fields=["grant"])
+    for identity, proved in identities:
+        signing_in.note(identity, proved, sign_in=row)
+    audit.record(
+        verb="identity.proved",
+        actor=Actor(user.get_username(), "oidc"),
+        facts={
+            "issuer": verified.issuer.url,
+            "subject": verified.subject,
+            "clusters": {one.cluster.name: one.identity.username for one in standing.proved},
+            "groups": {one.cluster.name: list(one.identity.groups) for one in standing.proved},
+            "address": browser.address,
+        },
+    )
+    return row
+
+
+def _account_of(verified: Verified) -> User:
+    """The account of this person of the issuer's: by `sub` alone, which an issuer gives to nobody else (S01)."""
+    known = (
+        KubernetesIdentity.objects.filter(authenticator=OIDC, issuer=verified.issuer.url, subject=verified.subject)
+        .select_related("user")
+        .order_by("pk")
+        .first()
+    )
+    if known:
+        return known.user
+    said = verified.claims.get("preferred_username")
+    shown = said if isinstance(said, str) and said else verified.subject
+    mark = (verified.issuer.url, verified.subject)
+    return User.objects.create_user(signing_in.free_name(f"{shown}@{verified.issuer.name}", *mark))
+
+
+def _keep(user: User, proved: Iterable[Proved]) -> list[tuple[KubernetesIdentity, Proved]]:
+    """The person's rows. On a cluster where the account is linked to somebody else, that stays who it is."""
+    linked = set(user.kubernetes_identities.exclude(authenticator=OIDC).values_list("cluster_id", flat=True))
+    return [(signing_in.keep(one, user), one) for one in proved if one.cluster.pk not in linked]
+
+
+def _grant(tokens: Tokens) -> IssuerGrant:
+    verified, now = tokens.verified, timezone.now()
+    session = verified.claims.get("sid", "")
+    return IssuerGrant.objects.create(
+        uid=uuid.uuid4(),
+        issuer=verified.issuer.url,
+        subject=verified.subject,
+        session=session[:MAX_SESSION] if isinstance(session, str) else "",
+        refresh_token=tokens.refresh_token,
+        id_token=tokens.id_token,
+        renewed_at=now,
+        tried_at=now,
+    )
+
+
+def _renew(grant: IssuerGrant) -> None:
+    issuer = _issuer_of(grant)
+    if issuer is None or issuer.client is None:
+        _end(grant, "the operator has taken the issuer away")
+        return
+    try:
+        tokens = renew(issuer, DISCOVERY, refresh_token=grant.refresh_token, subject=grant.subject)
+    except IssuerSilent as exc:
+        logger.warning("an issuer does not answer", extra={"issuer": issuer.name, "error": str(exc)})
+    except (GrantRefused, TokenRefused) as exc:
+        _end(grant, str(exc))
+    else:
+        _keep_renewed(grant, tokens)
+
+
+@transaction.atomic(durable=True)
+def _keep_renewed(grant: IssuerGrant, tokens: Tokens) -> None:
+    grant.refresh_token, grant.id_token = tokens.refresh_token, tokens.id_token
+    grant.renewed_at = grant.tried_at = timezone.now()
+    grant.save()
+    proved = standing_of(tokens.verified).proved
+    holders: list[SignIn | ApiToken] = [*SignIn.objects.filter(grant=grant), *ApiToken.objects.filter(grant=grant)]
+    for holder in holders:
+        _prove_again(holder, proved)
+
+
+def _prove_again(holder: SignIn | ApiToken, proved: Iterable[Proved]) -> None:
+    """Only what the holder had proved before: a token for one cluster does not become one for two."""
+    about = {"sign_in": holder} if isinstance(holder, SignIn) else {"api_token": holder}
+    known = {row.identity.cluster_id: row for row in Proof.objects.filter(**about).select_related("identity")}
+    for identity, one in _keep(holder.user, proved):
+        row = known.pop(one.cluster.pk, None)
+        if row is not None or isinstance(holder, SignIn):
+            signing_in.note(identity, one, **about)
+    for row in known.values():
+        if row.identity.authenticator == OIDC:
+            row.delete()
+
+
+@transaction.atomic(durable=True)
+def _end(grant: IssuerGrant, why: str) -> None:
+    """Sessions and tokens end with the identity behind them (S33)."""
+    audit.record(
+        verb="identity.ended",
+        actor=Actor(f"{grant.subject}", "oidc"),
+        facts={"issuer": grant.issuer, "subject": grant.subject, "why": why},
+    )
+    SignIn.objects.filter(grant=grant).delete()
+    ApiToken.objects.filter(grant=grant).delete()
+    grant.delete()
+
+
+def _forget_unused(grants: Iterable[IssuerGrant]) -> None:
+    for grant in grants:
+        if not ApiToken.objects.filter(grant=grant).exists():
+            grant.delete()
+
+
+def _issuer_of(grant: IssuerGrant) -> Issuer | None:
+    issuers: Issuers = settings.PRATIQUE["OIDC_FILE"]
+    return issuers.with_url(grant.issuer)
+
+
+def _nobody(issuer: Issuer, refused: Iterable[str]) -> str:
+    reasons = "; ".join(refused)
+    if reasons:
+        return f"{issuer.title} signed you in, and you are nobody on any cluster here: {reasons}."
+    return f"{issuer.title} signed you in, and no cluster here takes its people: the operator names them in a file."

@@ -1,0 +1,327 @@
+"""People of an issuer at our doors: a real issuer, our pages and REST, and a fake Kubernetes at our own port."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import jwt
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from jwcrypto.jwk import JWK
+
+from approvals.models import ApiToken, IssuerGrant, KubernetesIdentity, SignIn
+from approvals.oidc import Client as OidcClient
+from approvals.oidc import ClusterRules, Issuer, Issuers
+from approvals.oidc.issuers import Prefixed
+from tests.approvals.core.conftest import World, here
+from tests.services.issuer import CLIENT, RunningIssuer, code_for, start_issuer
+
+__all__ = ["here"]
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+SITE = "http://127.0.0.1:9"
+PEOPLE: dict[str, dict[str, Any]] = {
+    "ada": {"sub": "u-ada", "groups": ["platform"], "email": "ada@example.com"},
+    "bert": {"sub": "u-bert", "groups": ["developers"], "email": "ada@example.com"},
+}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIssuer]:
+    issuer = start_issuer(tmp_path_factory.mktemp("issuer"), SITE, PEOPLE)
+    yield issuer
+    issuer.stop()
+
+
+@pytest.fixture
+def issuer(running: RunningIssuer, here: World, settings: Any) -> Iterator[RunningIssuer]:
+    """It counts on cluster `prod` of the world; there, readers of the fake Kubernetes may read."""
+    rules = ClusterRules(here.cluster.name, Prefixed("sub", "oidc:"), Prefixed("groups", "oidc:"))
+    known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT), (CLIENT,))
+    changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": SITE, "RENEW_MINUTES": 0}
+    settings.PRATIQUE = {**settings.PRATIQUE, **changed}
+    here.kubernetes.allow("oidc:u-ada", "get")
+    yield running
+    running.set_people(PEOPLE)
+
+
+def leave(client: Client, **form: str) -> dict[str, str]:
+    """What our page sends the browser to the issuer with."""
+    page = client.post("/oidc/example", form).content.decode()
+    found = re.search(r'<a href="([^"]+)"[^>]*>continue to Example', page)
+    assert found, page
+    return {name: texts[0] for name, texts in parse_qs(urlsplit(unescape(found[1])).query).items()}
+
+
+def come_back(client: Client, issuer: RunningIssuer, person: str = "ada", **form: str) -> Any:
+    back = code_for(issuer, person, leave(client, **form))
+    return client.get(f"/oidc/example/callback?{urlencode(back)}")
+
+
+def signed_in(issuer: RunningIssuer, person: str = "ada") -> Client:
+    client = Client()
+    assert come_back(client, issuer, person).status_code == 302
+    return client
+
+
+def test_the_way_there_carries_pkce_state_and_nonce(issuer: RunningIssuer) -> None:
+    wish = leave(Client())
+    assert (wish["code_challenge_method"], wish["response_type"], wish["client_id"]) == ("S256", "code", CLIENT)
+    assert wish["redirect_uri"] == issuer.redirect_uri
+    assert min(len(wish[name]) for name in ("state", "nonce", "code_challenge")) >= 16
+    assert {*wish["scope"].split()} == {"openid", "profile", "groups", "offline_access"}
+
+
+def test_who_signs_in_is_somebody_on_the_named_cluster_only(issuer: RunningIssuer, here: World) -> None:
+    client = Client()
+    answer = come_back(client, issuer, next="/clusters")
+    assert (answer.status_code, answer["Location"]) == (302, "/clusters")
+    identity = KubernetesIdentity.objects.get(issuer=issuer.url)
+    assert (identity.cluster, identity.username, identity.groups) == (here.cluster, "oidc:u-ada", ["oidc:platform"])
+    me = client.get("/me").content.decode()
+    assert "oidc:u-ada" in me
+    assert "OpenID Connect" in me
+
+
+def test_S24_nobody_is_sent_elsewhere_after_signing_in(issuer: RunningIssuer) -> None:
+    answer = come_back(Client(), issuer, next="https://evil.example/")
+    assert answer["Location"] == "/"
+
+
+def test_S30_no_token_of_the_issuer_stands_in_plain_text(issuer: RunningIssuer, here: World) -> None:
+    signed_in(issuer)
+    grant = IssuerGrant.objects.get()
+    assert grant.refresh_token
+    raw = IssuerGrant.objects.values_list("refresh_token", "id_token").get()
+    assert all(grant.refresh_token.encode() not in bytes(one.envelope) for one in raw)
+
+
+def test_S01_another_browser_cannot_use_the_answer(issuer: RunningIssuer) -> None:
+    mine, theirs = Client(), Client()
+    back = code_for(issuer, "ada", leave(mine))
+    answer = theirs.get(f"/oidc/example/callback?{urlencode(back)}")
+    assert answer.status_code == 403
+    assert "not begun in this browser" in answer.content.decode()
+    assert not SignIn.objects.exists()
+
+
+def test_S01_an_answer_counts_once(issuer: RunningIssuer) -> None:
+    client = Client()
+    back = code_for(issuer, "ada", leave(client))
+    assert client.get(f"/oidc/example/callback?{urlencode(back)}").status_code == 302
+    assert client.get(f"/oidc/example/callback?{urlencode(back)}").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"iss": "https://evil.example"}, "does not come from"),
+        ({"code": "", "error": "access_denied"}, "you cancelled it"),
+        ({"code": "", "error": "server_error"}, "it sent no code"),
+        ({"code": "made-up"}, "invalid_grant"),
+        pytest.param({"code": "x" * 9000}, "invalid_grant", id="a long code"),
+        ({"state": "made-up"}, "not begun in this browser"),
+        ({"state": ""}, "not begun in this browser"),
+    ],
+    ids=str,
+)
+def test_S01_a_mixed_up_or_broken_answer_signs_nobody_in(
+    issuer: RunningIssuer, change: dict[str, str], words: str
+) -> None:
+    client = Client()
+    back = {**code_for(issuer, "ada", leave(client)), **change}
+    answer = client.get(f"/oidc/example/callback?{urlencode({key: text for key, text in back.items() if text})}")
+    assert answer.status_code == 403
+    assert words in answer.content.decode()
+    assert not SignIn.objects.exists()
+
+
+def test_S01_people_are_known_by_sub_whatever_else_is_equal(issuer: RunningIssuer) -> None:
+    """Bert has ada's e-mail address, and calls himself ada from tomorrow on."""
+    signed_in(issuer)
+    signed_in(issuer, "bert")
+    issuer.set_people({**PEOPLE, "bert": {**PEOPLE["bert"], "preferred_username": "ada"}})
+    signed_in(issuer, "bert")
+    owners = {row.subject: row.user_id for row in KubernetesIdentity.objects.filter(issuer=issuer.url)}
+    assert set(owners) == {"u-ada", "u-bert"}
+    assert len(set(owners.values())) == 2
+
+
+def test_S01_a_local_account_of_the_same_name_is_not_entered(issuer: RunningIssuer) -> None:
+    local = User.objects.create_user("ada@example", password="a long password", is_staff=True)
+    signed_in(issuer)
+    entered = KubernetesIdentity.objects.get(subject="u-ada").user
+    assert entered != local
+    assert not entered.is_staff
+
+
+def test_an_account_that_is_switched_off_stays_out(issuer: RunningIssuer) -> None:
+    client = signed_in(issuer)
+    User.objects.filter(kubernetes_identities__subject="u-ada").update(is_active=False)
+    assert client.get("/me").status_code == 302
+    answer = come_back(Client(), issuer)
+    assert answer.status_code == 403
+    assert "switched off" in answer.content.decode()
+
+
+def test_S25_unknown_groups_are_told_and_count_nowhere(issuer: RunningIssuer) -> None:
+    issuer.set_people({"ada": {"sub": "u-ada", "hasgroups": True}})
+    answer = come_back(Client(), issuer)
+    assert answer.status_code == 403
+    assert "too many" in answer.content.decode()
+    assert not KubernetesIdentity.objects.filter(issuer=issuer.url).exists()
+
+
+def test_S25_a_group_that_is_lost_there_is_lost_here(issuer: RunningIssuer) -> None:
+    client = signed_in(issuer)
+    assert "oidc:platform" in client.get("/me").content.decode()
+    issuer.set_people({**PEOPLE, "ada": {"sub": "u-ada", "groups": ["guests"]}})
+    me = client.get("/me").content.decode()
+    assert "oidc:guests" in me
+    assert "oidc:platform" not in me
+
+
+def test_S25_groups_that_become_unknown_end_what_was_known(issuer: RunningIssuer) -> None:
+    client = signed_in(issuer)
+    issuer.set_people({"ada": {"sub": "u-ada", "_claim_names": {"groups": "src1"}}})
+    client.get("/me")
+    assert "oidc:platform" not in client.get("/me", follow=True).content.decode()
+
+
+def test_S33_sessions_and_tokens_end_with_the_person(issuer: RunningIssuer, here: World) -> None:
+    client = signed_in(issuer)
+    text = new_token(client, here)
+    assert rest(text).status_code == 200
+    issuer.set_people({"bert": PEOPLE["bert"]})
+    assert client.get("/me").status_code == 302
+    assert rest(text).status_code == 401
+    assert not ApiToken.objects.exists()
+    assert not IssuerGrant.objects.exists()
+
+
+def test_S33_a_token_is_proved_anew_after_its_session_has_ended(issuer: RunningIssuer, here: World) -> None:
+    client = signed_in(issuer)
+    text = new_token(client, here)
+    client.post("/sign-out")
+    before = IssuerGrant.objects.get().renewed_at
+    assert rest(text).status_code == 200
+    assert IssuerGrant.objects.get().renewed_at > before
+    issuer.set_people({**PEOPLE, "ada": {"sub": "u-ada", "groups": ["guests"]}})
+    rest(text)
+    assert KubernetesIdentity.objects.get(subject="u-ada").groups == ["oidc:guests"]
+
+
+def test_S25_an_issuer_that_is_away_ends_nobody_at_once(issuer: RunningIssuer, settings: Any, here: World) -> None:
+    client = signed_in(issuer)
+    IssuerGrant.objects.update(issuer="http://127.0.0.1:9")
+    known = settings.PRATIQUE["OIDC_FILE"].every[0]
+    away = Issuer("example", "Example", "http://127.0.0.1:9", known.clusters, known.client, known.audiences)
+    settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": Issuers((away,))}
+    assert client.get("/me").status_code == 200
+    answer = client.post("/oidc/example")
+    assert answer.status_code == 503
+    assert "does not answer" in answer.content.decode()
+
+
+def test_an_issuer_that_the_operator_takes_away_ends_its_people(issuer: RunningIssuer, settings: Any) -> None:
+    client = signed_in(issuer)
+    settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": Issuers()}
+    assert client.get("/me").status_code == 302
+    assert client.get("/oidc/example/callback?code=a&state=b").status_code == 404
+
+
+def test_signing_out_here_offers_to_sign_out_there(issuer: RunningIssuer) -> None:
+    client = signed_in(issuer)
+    answer = client.post("/sign-out")
+    assert f'href="{issuer.url}' in answer.content.decode()
+    assert not SignIn.objects.exists()
+    assert not IssuerGrant.objects.exists()
+
+
+def logout_token(issuer: RunningIssuer, **more: Any) -> str:
+    """As the issuer signs it: with its own key."""
+    key = (issuer.folder / "key.pem").read_text()
+    now = int(time.time())
+    known = {"iss": issuer.url, "aud": CLIENT, "iat": now, "exp": now + 60, "jti": "j-1", "sub": "u-ada"}
+    events = {"http://schemas.openid.net/event/backchannel-logout": {}}
+    claims = {**known, "events": events, **more}
+    kid = JWK.from_pem(key.encode()).thumbprint()
+    return jwt.encode(claims, key, "RS256", headers={"kid": kid, "typ": "logout+jwt"})
+
+
+def test_who_signs_out_there_is_signed_out_here_everywhere(issuer: RunningIssuer) -> None:
+    clients = [signed_in(issuer), signed_in(issuer), signed_in(issuer, "bert")]
+    answer = Client().post("/oidc/example/back-channel", {"logout_token": logout_token(issuer)})
+    assert answer.status_code == 200
+    assert [client.get("/me").status_code for client in clients] == [302, 302, 200]
+
+
+def test_one_session_there_ends_one_here(issuer: RunningIssuer) -> None:
+    first, second = signed_in(issuer), signed_in(issuer)
+    session = IssuerGrant.objects.order_by("pk")[0].session
+    token = logout_token(issuer, sid=session)
+    assert Client().post("/oidc/example/back-channel", {"logout_token": token}).status_code == 200
+    assert [client.get("/me").status_code for client in (first, second)] == [302, 200]
+
+
+@pytest.mark.parametrize(
+    "more", [{"aud": "other"}, {"iss": "https://evil.example"}, {"events": {}}, {"nonce": "n"}, {"exp": 1}], ids=str
+)
+def test_S01_what_the_issuer_did_not_say_signs_nobody_out(issuer: RunningIssuer, more: dict[str, Any]) -> None:
+    client = signed_in(issuer)
+    answer = Client().post("/oidc/example/back-channel", {"logout_token": logout_token(issuer, **more)})
+    assert answer.status_code == 400
+    assert Client().post("/oidc/example/back-channel", {"logout_token": "x"}).status_code == 400
+    assert client.get("/me").status_code == 200
+
+
+def test_a_browser_told_by_the_issuer_signs_out_in_a_frame(issuer: RunningIssuer) -> None:
+    client = signed_in(issuer)
+    session = IssuerGrant.objects.get().session
+    stranger = Client()
+    for wrong in ({"sid": session}, {"iss": issuer.url}, {"iss": "https://evil.example", "sid": session}):
+        assert stranger.get(f"/oidc/example/front-channel?{urlencode(wrong)}").status_code == 400
+    assert client.get("/me").status_code == 200
+    answer = stranger.get(f"/oidc/example/front-channel?{urlencode({'iss': issuer.url, 'sid': session})}")
+    assert answer.status_code == 200
+    assert f"frame-ancestors {issuer.url}" in answer["Content-Security-Policy"]
+    assert "X-Frame-Options" not in answer
+    assert client.get("/me").status_code == 302
+
+
+def new_token(client: Client, here: World) -> str:
+    form = {"name": "ci", "days": 5, "scopes": ["read"], "clusters": [here.cluster.pk]}
+    page = client.post("/me/tokens", form).content.decode()
+    found = re.search(r"prq_[\w-]+", page)
+    assert found, page
+    return found[0]
+
+
+def rest(text: str) -> Any:
+    return Client().get("/api/v1/requests", headers={"Authorization": f"Bearer {text}"})
+
+
+def test_a_script_comes_with_an_id_token(issuer: RunningIssuer, here: World) -> None:
+    signed_in(issuer)
+    text = IssuerGrant.objects.get().id_token
+    answer = rest(text)
+    assert answer.status_code == 200, answer.content
+    assert Client().get("/api/v1/requests", headers={"Authorization": f"Bearer {text}x"}).status_code == 401
+
+
+def test_S01_an_id_token_for_another_audience_is_refused(issuer: RunningIssuer, settings: Any, here: World) -> None:
+    signed_in(issuer)
+    text = IssuerGrant.objects.get().id_token
+    known = settings.PRATIQUE["OIDC_FILE"].every[0]
+    for audiences, words in (((), "takes no ID tokens"), (("other",), "another audience")):
+        other = Issuer("example", "Example", issuer.url, known.clusters, known.client, audiences)
+        settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": Issuers((other,))}
+        answer = rest(text)
+        assert answer.status_code == 401
+        assert words in answer.content.decode()

@@ -1,0 +1,78 @@
+"""A person of an OpenID Connect issuer, with nothing put on: Chromium, a real issuer, a real API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import playwright.sync_api as pw
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from approvals.models import Review
+from approvals.oidc import Client, ClusterRules, Issuer, Issuers
+from approvals.oidc.issuers import Prefixed
+from tests.journeys import bundles
+from tests.journeys.conftest import station
+from tests.journeys.station import Station
+from tests.services.issuer import CLIENT, RunningIssuer, start_issuer
+from tests.services.registry import Registry
+
+__all__ = ["station"]
+
+pytestmark = pytest.mark.controlplane
+
+# The group `platform` may approve on the journey's cluster; the group `developers` may not.
+PEOPLE: dict[str, dict[str, Any]] = {"olga": {"sub": "o-1", "groups": ["platform"]}}
+
+
+@pytest.fixture
+def issuer(live_server: LiveServer, station: Station, tmp_path: Path, settings: Any) -> Iterator[RunningIssuer]:
+    running = start_issuer(tmp_path / "issuer", live_server.url, PEOPLE)
+    rules = ClusterRules("journey", Prefixed("sub", "oidc:"), Prefixed("groups", ""))
+    known = Issuer("example", "Example", running.url, (rules,), Client(CLIENT))
+    changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": live_server.url, "RENEW_MINUTES": 0}
+    settings.PRATIQUE = {**settings.PRATIQUE, **changed}
+    yield running
+    running.stop()
+
+
+def test_signs_in_approves_loses_the_group_and_signs_out_everywhere(
+    page: pw.Page, live_server: LiveServer, station: Station, registry: Registry, issuer: RunningIssuer
+) -> None:
+    deployment = station.wish("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "1")))
+    station.work()
+    first = f"{live_server.url}/requests/{station.latest(deployment).uid}"
+
+    page.goto(first)
+    page.get_by_role("button", name="Sign in with Example").click()
+    page.get_by_role("button", name="olga").click()
+    page.wait_for_url(first)
+    page.get_by_text("olga@example").first.click()
+    assert "oidc:o-1" in page.inner_text("header")
+    page.get_by_role("button", name="Approve").click()
+    page.wait_for_url(first)
+    given = Review.objects.get()
+    assert (given.username, given.channel) == ("oidc:o-1", "browser")
+    station.work()
+    page.reload()
+    assert "3 of 3 objects" in page.inner_text("#progress")
+
+    station.wish("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "2")))
+    station.work()
+    second = f"{live_server.url}/requests/{station.latest(deployment).uid}"
+    page.goto(second)
+    issuer.set_people({"olga": {"sub": "o-1", "groups": ["developers"]}})
+    page.get_by_role("button", name="Approve").click()
+    page.wait_for_load_state()
+    assert "oidc:o-1" in page.inner_text("main")
+    assert Review.objects.count() == 1
+
+    elsewhere = page.context.new_page()
+    elsewhere.goto(issuer.url)
+    elsewhere.get_by_role("button", name="Sign out everywhere").click()
+    elsewhere.wait_for_load_state()
+    page.goto(second)
+    assert page.title().startswith("Sign in")
+    assert page.get_by_role("button", name="Sign in with Example").is_visible()
