@@ -171,8 +171,11 @@ def standing(*objects: dict[str, Any]) -> list[Finding]:
     return [one for one in own.CHECK.standing(made(*objects).state()) if one.rule.startswith("OWN-PRATIQUE")]
 
 
-def webhook(kind: str, *rules: dict[str, Any]) -> dict[str, Any]:
-    hook = {"name": "x.example.com", "rules": list(rules)}
+def webhook(kind: str, *rules: dict[str, Any], spares: list[str] | None = None) -> dict[str, Any]:
+    hook: dict[str, Any] = {"name": "x.example.com", "rules": list(rules)}
+    if spares:
+        term = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": spares}
+        hook["namespaceSelector"] = {"matchExpressions": [term]}
     about = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": f"{kind}WebhookConfiguration"}
     return {**about, "metadata": {"name": "x"}, "webhooks": [hook]}
 
@@ -225,7 +228,8 @@ def test_S22_what_stands_between_us_and_the_api_server_is_said(obj: dict[str, An
     "objects",
     [
         pytest.param([webhook("Validating", on("rbac.authorization.k8s.io", "roles"))], id="a check of roles"),
-        pytest.param([webhook("Mutating", on("", "pods"))], id="an injector"),
+        pytest.param([webhook("Mutating", on("", "pods"), spares=["kube-system", "pratique"])], id="an injector"),
+        pytest.param([webhook("Validating", on("", "pods"))], id="a check of pods"),
         pytest.param([api_service("metrics.k8s.io")], id="an API of its own"),
         pytest.param(
             [service_account("kube-system", "agent"), pod("kube-system", "agent")], id="its own account there"
