@@ -64,13 +64,19 @@ class ReportSight:
 
     def why_hidden(self, finding: Record) -> str:
         """Why no value of a finding is shown; "" where all are, or where there is none."""
-        ref = finding["ref"]
-        is_live = bool(ref) and key_of(ref) in self._there
-        if not finding["serverWords"] and not (is_live and (finding["evidence"] or is_secret(ref))):
-            return ""
-        # What is said of no single object may be made of any.
-        asked = [self.may_see(one) for one in ([ref] if ref else self._there.values())]
+        asked = [self.may_see(one) for one in self._made_of(finding)]
         return UNASKED if None in asked else "" if all(asked) else EXISTS
+
+    def _made_of(self, finding: Record) -> list[Record]:
+        """The objects of the cluster whose values a finding holds."""
+        ref, sources = finding["ref"], list(finding.get("sources", []))
+        is_live = bool(ref) and key_of(ref) in self._there
+        if sources:  # they are complete, but for the object itself
+            return [*sources, ref] if is_live and ref not in sources else sources
+        if not finding["serverWords"] and not (is_live and (finding["evidence"] or is_secret(ref))):
+            return []
+        # What is said of no single object may be made of any.
+        return [ref] if ref else list(self._there.values())
 
     def finding(self, finding: Record) -> Record:
         words = self.why_hidden(finding)
@@ -86,7 +92,7 @@ class ReportSight:
 
     def private(self, body: Record) -> list[Record]:
         """The findings about somebody else's objects that this viewer may get."""
-        return [one for one in body["private"] if self.may_see(one["ref"])]
+        return [one for one in body["private"] if self.may_see(one["ref"]) and not self.why_hidden(one)]
 
 
 def exists(planned: Record) -> bool:

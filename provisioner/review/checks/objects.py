@@ -100,7 +100,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
                 yield from _of_untried(facts, planned, (untried, fitting))
         if not is_untried(planned):  # there they say why
             is_new = planned.action is not Action.NONE or planned.ref.identity not in wished
-            yield from _of_warnings(planned, is_new=is_new)
+            yield from _of_warnings(planned, planned.uid or facts.salt, is_new=is_new)
         yield from _of_others(planned, wished.get(planned.ref.identity))
     for why, refs in sorted(untried.items()):
         yield _of_untried_group(why, refs)
@@ -108,10 +108,15 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         yield _of_fitting(fitting)
 
 
-def _of_warnings(planned: PlannedAction, *, is_new: bool) -> Iterator[Finding]:
-    """What the API server said, and what is to be known of how it is applied; of an object that stays, nothing new."""
-    for words in planned.warnings:
-        warned = _WARNED.at(planned.ref, f"The API server warns of {said(planned.ref)}", key=words)
+def _of_warnings(planned: PlannedAction, salt: str, *, is_new: bool) -> Iterator[Finding]:
+    """What the API server said, and what is to be known of how it is applied; of an object that stays, nothing new.
+
+    The words of the server may quote values, which nobody shall guess from the fingerprint: it is made with `salt`, and
+    where there is none of the warning's place.
+    """
+    for place, words in enumerate(planned.warnings):
+        key = [salt, words] if salt else place
+        warned = _WARNED.at(planned.ref, f"The API server warns of {said(planned.ref)}", key=key)
         yield replace(warned, is_new=is_new, server_words=words)
     for words in planned.notes:
         yield replace(_WARNED.at(planned.ref, f"{said(planned.ref)}: {words}", key=words), is_new=is_new)

@@ -366,8 +366,8 @@ PERMISSIONS: dict[str, Explanation] = {
         "The account, or whoever is bound to the role, can get round approvals: decide requests, act as somebody who "
         "may, change who may do what, or change what Pratique runs with.",
         "Rights for the whole cluster include the namespace of Pratique, where it is enough to read Secrets or "
-        "to start pods. In the namespace of an installing account that has such power itself, it is enough to start pods, or to "
-        "make and read Secrets: both give its token.",
+        "to start pods. In the namespace of an installing account that has such power itself, it is enough to start "
+        "pods, or to make and read Secrets: both give its token.",
         "Limit the rights to the namespaces that the program works in, and keep strong installing accounts in "
         "namespaces of their own. Otherwise a person has to approve it: no policy and no chat message can.",
         _S,

@@ -47,7 +47,7 @@ def test_a_report_comes_back_from_its_record(case: Path) -> None:
     "record",
     [
         pytest.param({}, id="nothing"),
-        pytest.param({"version": 3, "headline": [], "findings": [], "private": [], "plan": {}}, id="a later version"),
+        pytest.param({"version": 4, "headline": [], "findings": [], "private": [], "plan": {}}, id="a later version"),
         pytest.param({"version": 2, "headline": [], "findings": [], "plan": {}}, id="nothing private"),
         pytest.param({"version": 2, "headline": [], "findings": [], "private": [], "plan": {}}, id="an empty plan"),
         pytest.param({"version": 1, "headline": [], "findings": [{}], "plan": {}}, id="a finding without parts"),
