@@ -16,6 +16,7 @@ from approvals import models
 from approvals.access.questions import may_see_object
 from provisioner.cluster.drift import public_place
 from provisioner.errors import AlreadyExists
+from provisioner.review.beside import ROLES
 from provisioner.values import Action, ObjectRef
 
 EXISTS = "exists, hidden from you"
@@ -50,6 +51,12 @@ class Sight:
         if ref not in self._answers and len(self._answers) < self._limit:
             self._answers[ref] = may_see_object(self._user, self._cluster, ref).allowed
         return self._answers.get(ref)
+
+
+def may_see_roles(user: User, cluster: models.Cluster) -> bool:
+    """Whether the user may get all roles and bindings, so that words of the authorizer, which name some, are shown."""
+    sight = Sight(user, cluster, limit=len(ROLES))
+    return all(sight.may_see(one) for one in ROLES)
 
 
 class ReportSight:

@@ -38,10 +38,11 @@ MAX_REASON = 4000
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Who may decide, with Kubernetes' words for it, and the account here by which they came."""
+    """Who may decide, in our words and in those of Kubernetes, and the account here by which they came."""
 
     identity: Identity
     words: str
+    server_words: str
     signed_in_as: str
 
 
@@ -108,7 +109,7 @@ def check_reviewer(by: User, request: Request) -> Checked:
     """Ask Kubernetes whether this person may decide on this request; raises NotAllowed or CouldNotAsk."""
     decider = check_decider(by, request.deployment)
     account = access.may_use_account(decider.identity, request)
-    return Checked(decider.identity, decider.words, account.allowed)
+    return Checked(decider.identity, decider.server_words or decider.words, account.allowed)
 
 
 def check_decider(by: User, deployment: BundleDeployment) -> Decider:
@@ -124,7 +125,7 @@ def check_decider(by: User, deployment: BundleDeployment) -> Decider:
         )
     if not access.are_groups_fresh(by, deployment.cluster, now=timezone.now()):
         raise NotAllowed("your groups were last seen too long ago to decide on them: sign in again")
-    return Decider(permission.identity, permission.words, by.get_username())
+    return Decider(permission.identity, permission.words, permission.server_words, by.get_username())
 
 
 @transaction.atomic(durable=True)

@@ -22,7 +22,7 @@ _WORDS_OF_SIGNALS = {
     signal.SIGKILL: TOO_LARGE,
     signal.SIGPROF: f"it took longer than {CPU_SECONDS:g} s of processor time",
     signal.SIGALRM: TOO_SLOW,
-    signal.SIGSEGV: "it crashed its evaluator, as expressions do that are nested too deeply",
+    signal.SIGSEGV: "it crashed its evaluator, which happens to expressions that are nested too deeply",
 }
 
 
@@ -64,7 +64,7 @@ class Child:
         """Hand over one message; `deadline` is of time.monotonic()."""
         if self._unread:
             self.end()
-            raise Lost("its evaluator answered what nobody asked")
+            raise Lost("its evaluator sent an answer that was not asked for")
         left = memoryview(HEAD.pack(len(message)) + message)
         while left:
             self._wait(self._to, select.POLLOUT, deadline)

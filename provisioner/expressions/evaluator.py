@@ -40,7 +40,7 @@ from provisioner.expressions.messages import NO_DATA, Message
 from provisioner.expressions.questions import Answer, Language, Outcome, Question
 
 TOO_DEEP = NO_DATA - 1
-TOO_LONG = f"what it is about has more than {MAX_QUESTION_BYTES} bytes"
+TOO_LONG = f"the values that it reads have more than {MAX_QUESTION_BYTES} bytes"
 SHORT_BYTES = 40
 PAUSE_SECONDS, MANY = 0.001, 50  # how long answers may gather, where more than so many are to come
 BUSY = f"no evaluator was free within {FREE_CHILD_SECONDS:g} s; it is asked again"
@@ -183,7 +183,7 @@ class _Batch:
         if about != NO_DATA and len(self._data_at[about]) > MAX_QUESTION_BYTES:
             return _ended(TOO_LONG)
         if self._lost[about] >= MAX_LOST:
-            return _ended(f"{MAX_LOST} others that were asked with it passed their limits")
+            return _ended(f"{MAX_LOST} other expressions on the same values passed their limits")
         if self._allowance.lost and self._allowance.lost[self._own(key)] >= MAX_LOST:
             return _ended(f"it passed its limits {MAX_LOST} times on other values")
         if _POOL.remembers(text) and (known := _POOL.how_ended(self._identity(key))):
@@ -193,7 +193,7 @@ class _Batch:
 
     def _why_stopped(self) -> str:
         if time.monotonic() >= self._deadline or self._allowance.seconds <= 0:
-            return f"those that were asked before it took longer than {self._seconds:g} s"
+            return f"the expressions before it took longer than {self._seconds:g} s"
         return ""
 
     def _ask(self, asked: Sequence[_Key]) -> int:
@@ -379,7 +379,7 @@ def _decoded(body: bytes) -> tuple[Answer, tuple[bool, float] | None]:
         is_leaving, seconds = end
         return found, (bool(is_leaving), max(0.0, float(seconds)))
     except (ValueError, TypeError) as exc:
-        raise Lost("its evaluator answered what nobody can read") from exc
+        raise Lost("its evaluator sent an answer that cannot be read") from exc
 
 
 _read_short = lru_cache(maxsize=64)(_decoded)  # most answers are true or false, and not the last of a message

@@ -63,7 +63,7 @@ class Ours:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """A means to get round Pratique; `words` complete "can …"."""
+    """A means to bypass the approvals of Pratique; `words` complete "can …"."""
 
     means: Means
     words: str

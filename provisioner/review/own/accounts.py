@@ -157,7 +157,7 @@ class _Held:
 
     def findings(self, use: Use) -> Iterator[Finding]:
         if self.words:
-            message = f"{use.words}, which can already get round Pratique: {self.words}. {_REMEDY}"
+            message = f"{use.words}, which can already bypass the approvals of Pratique: {self.words}. {_REMEDY}"
             found = _STRONG.at(use.ref, message, path=use.path, evidence=self.evidence, key=[*use.key, "live"])
             yield replace(found, severity=self.severity)
         if self.unread:
@@ -169,7 +169,7 @@ def _of_unread(uses: list[Use]) -> Iterator[Finding]:
     for namespace, name in dict.fromkeys(use.account for use in uses):
         use = next(one for one in uses if one.account == (namespace, name))
         message = (
-            f"{use.words}. Whether that account can get round Pratique is not known, because the roles and bindings of "
-            "the cluster could not be read. Let Pratique list them, and prepare the request again"
+            f"{use.words}. Whether that account can bypass the approvals of Pratique is not known, because the roles "
+            "and bindings of the cluster could not be read. Let Pratique list them, and prepare the request again"
         )
         yield _UNKNOWN.at(use.ref, message, path=use.path, key=[namespace, name, "unknown"])

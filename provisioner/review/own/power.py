@@ -18,6 +18,7 @@ _UNREADABLE = Rule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
 _ROLES = frozenset({GroupKind(GROUP, "Role"), GroupKind(GROUP, "ClusterRole")})
 _BINDINGS = frozenset({GroupKind(GROUP, "RoleBinding"), GroupKind(GROUP, "ClusterRoleBinding")})
 MAX_NAMED = 4
+_REMEDY = "Limit these rights to the namespaces that the program works in, or have a person approve them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ def _of_subject(judge: Judge, subject: Subject) -> Iterator[Finding]:
     if found:
         is_new = bool(set(found) - set(judge.before(old.grants)))
         reason = [grant for grant in given if judge.after([grant])]
-        words = f"{who(subject)} {'will newly be able to' if is_new else 'can'} get round Pratique: {listed(found)}"
+        may = "will newly be able to" if is_new else "can"
+        words = f"{who(subject)} {may} bypass the approvals of Pratique: {listed(found)}. {_REMEDY}"
         evidence = {"subject": str(subject), "by": ways_of(reason, judge.files)}
         yield replace(_finding(ref_of(subject), words, found, evidence), is_new=is_new)
 
@@ -119,7 +121,7 @@ def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding
     if found:
         old = judge.sides.before.roles.get((scope, ref.name))
         is_new = old is None or _readable(judge.sides.before, old) != rules
-        words = f"{said(ref)} lets whoever is bound to it get round Pratique: {listed(found)}"
+        words = f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}. {_REMEDY}"
         yield replace(_finding(ref, words, found, {"role": str(ref)}, path=("rules",)), is_new=is_new)
 
 
@@ -131,7 +133,7 @@ def _of_unknown_role(judge: Judge, ref: ObjectRef, binding: JsonObject) -> Itera
     name = str(wanted.get("name") or "")
     is_wide = ref.kind == "ClusterRoleBinding" or ref.namespace in judge.ours.places
     if wanted.get("kind") == "ClusterRole" and is_wide and rbac.is_strong_name(name):
-        words = f"{said(ref)} binds the ClusterRole {name}: whoever it names can get round Pratique"
+        words = f"{said(ref)} binds the ClusterRole {name}: whoever it names can bypass the approvals of Pratique"
         found = _POWER.at(ref, words, path=("roleRef",), evidence={"role": name}, key=name)
         yield replace(found, is_new=judge.sides.before.bindings.get((ref.kind, ref.namespace, ref.name)) is None)
 

@@ -107,6 +107,15 @@ def test_a_record_of_version_1_is_read_and_written_as_one_of_this_version() -> N
     assert old == old_record()
 
 
+def test_a_record_of_version_2_keeps_its_words_and_names_no_sources() -> None:
+    record = to_record(report_of(CASES[0]))
+    earlier = {**record, "version": 2}
+    earlier["findings"] = [
+        {name: value for name, value in one.items() if name != "sources"} for one in record["findings"]
+    ]
+    assert to_record(from_record(earlier)) == record
+
+
 def test_a_record_of_this_version_is_left_as_it_is() -> None:
     record = to_record(from_record(old_record()))
     assert upgraded(record) is record
