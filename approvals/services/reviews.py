@@ -42,8 +42,8 @@ class Decider:
 
     identity: Identity
     words: str
-    server_words: str
     signed_in_as: str
+    server_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def check_decider(by: User, deployment: BundleDeployment) -> Decider:
         )
     if not access.are_groups_fresh(by, deployment.cluster, now=timezone.now()):
         raise NotAllowed("your groups were last seen too long ago to decide on them: sign in again")
-    return Decider(permission.identity, permission.words, permission.server_words, by.get_username())
+    return Decider(permission.identity, permission.words, by.get_username(), permission.server_words)
 
 
 @transaction.atomic(durable=True)
