@@ -29,6 +29,12 @@ class InvalidConstraint(PratiqueError):
     code = "invalid-constraint"
 
 
+class ConstraintOverLimit(InvalidConstraint):
+    """A constraint whose expression passes a limit on memory, time or depth: it is never met as it is written."""
+
+    code = "constraint-over-limit"
+
+
 class InvalidRange(InvalidConstraint):
     """A version or a range of versions that cannot be read."""
 

@@ -189,6 +189,8 @@ class Finding:
     `message` is ours: whoever may read the request may read it. `server_words`, path and evidence hold what a server
     said, or what stands in a live object: for people who may get `ref`, and where that is None all live objects of the
     plan. A finding that `is_private` is there for them only: it would tell how somebody else's object differs.
+    `sources` are objects beside the plan of which it is made, such as roles: where there are any, all of them have to
+    be readable. One without a name stands for every object of its kind, in its namespace where it names one.
     """
 
     rule: str
@@ -203,6 +205,7 @@ class Finding:
     fingerprint: str = ""
     server_words: str = ""
     is_private: bool = False
+    sources: tuple[ObjectRef, ...] = ()
 
 
 class Action(StrEnum):

@@ -29,6 +29,7 @@ READ_SECONDS = 15
 class Permission:
     """`words` say why or why not, for people; `rule` is the RBAC YAML that would allow it, "" where it is allowed.
 
+    `server_words` are the authorizer's: they name the role and the binding, which are values of those (S27).
     `refused` says why nobody was asked: the caller is nobody on that cluster, or proved it too long ago.
     """
 
@@ -38,6 +39,7 @@ class Permission:
     identity: Identity | None = None
     could_ask: bool = True
     refused: Refused | None = None
+    server_words: str = ""
 
     @property
     def is_too_old(self) -> bool:
@@ -160,13 +162,13 @@ def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest,
     except PratiqueError as exc:
         return _could_not_ask(identity, str(exc))
     if answer.allowed:
-        permission = Permission(
-            True, answer.reason or f"Kubernetes allows {identity.username} to {request}", "", identity
-        )
+        words = f"Kubernetes allows {identity.username} to {request}"
+        permission = Permission(True, words, "", identity, server_words=answer.reason)
     else:
         words = f"Kubernetes does not let {identity.username} {request} on cluster {cluster.name}"
         permission = Permission(False, words, _rule_for(identity, request), identity)
-    cache.set(key, (permission.allowed, permission.words, permission.rule, identity, True), READ_SECONDS)
+    known = (permission.allowed, permission.words, permission.rule, identity, True, permission.server_words)
+    cache.set(key, known, READ_SECONDS)
     return permission
 
 

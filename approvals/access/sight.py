@@ -15,6 +15,7 @@ from approvals.access.caller import Caller
 from approvals.access.questions import may_see_object
 from provisioner.cluster.drift import public_place
 from provisioner.errors import AlreadyExists
+from provisioner.review.beside import ROLES
 from provisioner.values import Action, ObjectRef
 
 EXISTS = "exists, hidden from you"
@@ -51,6 +52,12 @@ class Sight:
         return self._answers.get(ref)
 
 
+def may_see_roles(caller: Caller, cluster: models.Cluster) -> bool:
+    """Whether the caller may get all roles and bindings, so that words of the authorizer, which name some, are shown."""
+    sight = Sight(caller, cluster, limit=len(ROLES))
+    return all(sight.may_see(one) for one in ROLES)
+
+
 class ReportSight:
     """What one viewer may see of one report's record."""
 
@@ -63,13 +70,19 @@ class ReportSight:
 
     def why_hidden(self, finding: Record) -> str:
         """Why no value of a finding is shown; "" where all are, or where there is none."""
-        ref = finding["ref"]
-        is_live = bool(ref) and key_of(ref) in self._there
-        if not finding["serverWords"] and not (is_live and (finding["evidence"] or is_secret(ref))):
-            return ""
-        # What is said of no single object may be made of any.
-        asked = [self.may_see(one) for one in ([ref] if ref else self._there.values())]
+        asked = [self.may_see(one) for one in self._made_of(finding)]
         return UNASKED if None in asked else "" if all(asked) else EXISTS
+
+    def _made_of(self, finding: Record) -> list[Record]:
+        """The objects of the cluster whose values a finding holds."""
+        ref, sources = finding["ref"], list(finding.get("sources", []))
+        is_live = bool(ref) and key_of(ref) in self._there
+        if sources:  # they are complete, but for the object itself
+            return [*sources, ref] if is_live and ref not in sources else sources
+        if not finding["serverWords"] and not (is_live and (finding["evidence"] or is_secret(ref))):
+            return []
+        # What is said of no single object may be made of any.
+        return [ref] if ref else list(self._there.values())
 
     def finding(self, finding: Record) -> Record:
         words = self.why_hidden(finding)
@@ -85,7 +98,7 @@ class ReportSight:
 
     def private(self, body: Record) -> list[Record]:
         """The findings about somebody else's objects that this viewer may get."""
-        return [one for one in body["private"] if self.may_see(one["ref"])]
+        return [one for one in body["private"] if self.may_see(one["ref"]) and not self.why_hidden(one)]
 
 
 def exists(planned: Record) -> bool:

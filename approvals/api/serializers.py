@@ -171,7 +171,14 @@ class RevokeInput(RollbackInput):
     reason = serializers.CharField(max_length=MAX_REASON, help_text="why nobody shall go back to it")
 
 
+ALLOWED = "Kubernetes allowed this reviewer to decide; which role did is shown to people who may get roles and bindings"
+
+
 class ReviewSerializer(serializers.ModelSerializer[Review]):
+    access_reason = serializers.SerializerMethodField(
+        help_text="why Kubernetes allowed it: which roles did, where you may get roles and bindings"
+    )
+
     class Meta:
         model = Review
         fields = [
@@ -187,6 +194,11 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
             "access_reason",
             "given_at",
         ]
+
+    def get_access_reason(self, review: Review) -> str:
+        """The words of the authorizer name roles and bindings: values of those (S27)."""
+        may_see = self.context.get("may_see_roles")
+        return review.access_reason if may_see and may_see(review.request) else ALLOWED
 
 
 class RequestSerializer(serializers.ModelSerializer[Request]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from django.core.exceptions import MultipleObjectsReturned
@@ -27,7 +27,7 @@ from rest_framework.views import APIView
 
 from approvals import access, services
 from approvals.access import Permission
-from approvals.access.sight import Sight, said_of, show_words
+from approvals.access.sight import Sight, may_see_roles, said_of, show_words
 from approvals.api import filters
 from approvals.api import serializers as shapes
 from approvals.api.pagination import Pages
@@ -281,7 +281,9 @@ class RequestViewSet(Readable):
         return shapes.RequestSerializer if self.action == "list" else shapes.RequestDetailSerializer
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "said_of": self._said_of}
+        known = cache(partial(may_see_roles, caller_of(self.request)))
+        context = {"said_of": self._said_of, "may_see_roles": lambda request: known(request.deployment.cluster)}
+        return {**super().get_serializer_context(), **context}
 
     def _said_of(self, request: Request) -> list[str]:
         return said_of(Sight(caller_of(self.request), request.deployment.cluster, limit=MAX_ASKED), request)

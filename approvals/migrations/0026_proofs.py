@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('approvals', '0022_forget_plain'),
+        ('approvals', '0024_forget_axes'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

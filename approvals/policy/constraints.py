@@ -6,9 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals.policy.expression import CONSTRAINT, BadExpression, Facts, NotAsked, answer, check_compiled, check_form
+from approvals.policy.expression import (
+    CONSTRAINT,
+    BadExpression,
+    Facts,
+    NotAsked,
+    OverLimit,
+    answer,
+    check_compiled,
+    check_form,
+)
 from provisioner import expressions
-from provisioner.errors import InvalidConstraint, InvalidRange
+from provisioner.errors import ConstraintOverLimit, InvalidConstraint, InvalidRange
 from provisioner.versions import range_of, release_of, version_of
 
 Constraints = Mapping[str, Any]
@@ -44,13 +53,16 @@ def expressions_of(constraints: Constraints) -> list[str]:
 def check_constraints(constraints: Constraints, compiled: Sequence[expressions.Answer]) -> None:
     """Raise InvalidConstraint for an expression that does not compile; `compiled` is of expressions_of.
 
-    Of one that nobody could compile now, `unmet` says so: the request waits.
+    Where no evaluator was free, `unmet` says so: the request waits. ConstraintOverLimit is raised for one that passes
+    a limit by itself.
     """
     for text, found in zip(expressions_of(constraints), compiled, strict=True):
         try:
             check_compiled(found)
         except NotAsked:
             continue
+        except OverLimit as exc:
+            raise _over_limit(text, str(exc)) from exc
         except BadExpression as exc:
             raise _cannot_be_asked(text, exc) from exc
 
@@ -66,9 +78,10 @@ def facts_of(around: Surroundings) -> Facts:
 
 
 def unmet(constraints: Constraints, around: Surroundings, evaluated: Sequence[expressions.Answer]) -> list[str]:
-    """What of the constraints is not so, in words; empty where all are met. Raises InvalidConstraint.
+    """What of the constraints is not so, in words; empty where all are met.
 
-    `evaluated` is of expressions_of, on facts_of.
+    `evaluated` is of expressions_of, on facts_of. Raises InvalidConstraint, and ConstraintOverLimit for an expression
+    that passes a limit: it would wait for ever.
     """
     return [
         *_version(constraints, around),
@@ -79,8 +92,18 @@ def unmet(constraints: Constraints, around: Surroundings, evaluated: Sequence[ex
 
 
 def _cannot_be_asked(text: str, why: BadExpression) -> InvalidConstraint:
-    shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
-    return InvalidConstraint(f"the constraint {shown!r} cannot be asked: {why}")
+    return InvalidConstraint(f"the constraint {_shown(text)} cannot be asked: {why}")
+
+
+def _over_limit(text: str, why: str) -> ConstraintOverLimit:
+    return ConstraintOverLimit(
+        f"the constraint {_shown(text)} could not be evaluated: {why}. It is never met as it is written; change "
+        "spec.constraints.cel, which makes a new request"
+    )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…")
 
 
 def api_name(group: str, version: str, kind: str) -> str:
@@ -133,6 +156,8 @@ def _expressions(
 ) -> Iterator[str]:
     facts = facts_of(around)
     for each, found in zip(constraints.get("cel") or (), evaluated, strict=True):
+        if found.exceeds:
+            raise _over_limit(str(each["expression"]), found.words)
         said = answer(each["expression"], facts, CONSTRAINT, found)
         if not said.is_true:
             message = str(each.get("message") or "")

@@ -23,7 +23,11 @@ class BadExpression(Exception):
 
 
 class NotAsked(BadExpression):
-    """Nobody knows whether it compiles: a limit of the evaluator ended that. Another time it may."""
+    """Nobody knows whether it compiles, because no evaluator was free. Another time it may."""
+
+
+class OverLimit(BadExpression):
+    """It passes a limit of the evaluator by itself; to ask it again gives the same answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,8 @@ def check_form(text: str) -> None:
 
 def check_compiled(found: expressions.Answer) -> None:
     """Raise BadExpression unless the evaluator compiled it, and it is a yes-or-no question."""
+    if found.exceeds:
+        raise OverLimit(_cut(found.words, MAX_WORDS))
     if found.outcome is Outcome.ENDED:
         raise NotAsked(_cut(found.words, MAX_WORDS))
     if found.outcome is not Outcome.COMPILED:
@@ -122,7 +128,8 @@ def answer(text: str, facts: Facts, language: Language, found: expressions.Answe
         return Answer(False, True, f"does not compile: {_cut(found.words, MAX_WORDS)}")
     if not found.is_bool:
         why = problem_words(text, found) or f"it gives {found.type}; expected bool"
-        return Answer(False, True, f"could not be evaluated: {why}")
+        more = ". To ask again gives the same answer: the expression has to be changed" if found.exceeds else ""
+        return Answer(False, True, f"could not be evaluated: {why}{more}")
     return Answer(found.is_true, False, f"`{text.strip()}` is {'true' if found.is_true else 'false'}")
 
 

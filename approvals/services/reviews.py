@@ -37,11 +37,12 @@ MAX_REASON = 4000
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Who may decide, with Kubernetes' words for it, and the account here by which they came."""
+    """Who may decide, in our words and in those of Kubernetes, and the account here by which they came."""
 
     identity: Identity
     words: str
     signed_in_as: str
+    server_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def check_reviewer(by: Caller, request: Request) -> Checked:
     """Ask Kubernetes whether this person may decide on this request; raises NotAllowed or CouldNotAsk."""
     decider = check_decider(by, request.deployment)
     account = access.may_use_account(decider.identity, request)
-    return Checked(decider.identity, decider.words, account.allowed)
+    return Checked(decider.identity, decider.server_words or decider.words, account.allowed)
 
 
 def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
@@ -122,7 +123,7 @@ def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
         raise NotAllowed(
             f"{permission.identity.username} is a machine account or a cluster master, and those do not review"
         )
-    return Decider(permission.identity, permission.words, by.name)
+    return Decider(permission.identity, permission.words, by.name, permission.server_words)
 
 
 @transaction.atomic(durable=True)

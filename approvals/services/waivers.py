@@ -76,7 +76,7 @@ def check_right(by: Caller, identity: Identity, request: Request) -> str:
         raise CouldNotAsk(permission.words)
     if not permission.allowed:
         raise NotAllowed(f"accepting a finding needs more than approving: {permission.words}", rule=permission.rule)
-    return permission.words
+    return permission.server_words or permission.words
 
 
 def why_not(finding: Record) -> str:

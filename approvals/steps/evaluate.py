@@ -28,6 +28,7 @@ from provisioner.values import Action, Severity
 Result = PolicyEvaluation.Result
 NOT_SELECTED = "its selector does not select this deployment"
 HELD_BACK = "held-back"
+DESTRUCTIVE = "the request deletes, replaces or adopts objects, and only people acknowledge that"
 MAX_NAMED = 3
 
 
@@ -169,6 +170,9 @@ def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Fac
     """A grant's result and its words."""
     if not _is_selected(each, request):
         return Result.NOT_SELECTED, NOT_SELECTED
+    if _is_destructive(report):
+        # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
+        return Result.SILENT, f"it was not asked: {DESTRUCTIVE}"
     answer = _answer(each, facts)
     if answer.is_error:
         return Result.ERROR, answer.words
@@ -198,7 +202,7 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
     if any(finding.rule.startswith(policy.OWN_RULES_PREFIX) for finding in report.findings.all()):
         return "the content touches Pratique itself, which only people approve"
     if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
-        return "it deletes, replaces or adopts objects, which only people acknowledge"
+        return DESTRUCTIVE
     if not request.is_requester_known:
         return "nobody knows who asked, so a person who may use the ServiceAccount has to approve"
     return objection_to(each, request)

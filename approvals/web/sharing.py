@@ -77,7 +77,7 @@ def _finding(sight: ReportSight, finding: Record, is_asked: bool, there: Collect
     if is_asked:
         return sight.finding(finding)
     is_live = bool(finding["ref"]) and key_of(finding["ref"]) in there
-    return withheld(finding) if is_live or finding["serverWords"] else finding
+    return withheld(finding) if is_live or finding["serverWords"] or finding.get("sources") else finding
 
 
 def _action(sight: ReportSight, planned: Record, is_asked: bool) -> Record:

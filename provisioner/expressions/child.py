@@ -22,12 +22,23 @@ _WORDS_OF_SIGNALS = {
     signal.SIGKILL: TOO_LARGE,
     signal.SIGPROF: f"it took longer than {CPU_SECONDS:g} s of processor time",
     signal.SIGALRM: TOO_SLOW,
-    signal.SIGSEGV: "it crashed its evaluator, as expressions do that are nested too deeply",
+    signal.SIGSEGV: "it crashed its evaluator, which happens to expressions that are nested too deeply",
 }
 
 
+# The limits that an expression passes by itself, whatever else the machine has to do.
+_OWN_LIMITS = frozenset({signal.SIGABRT, signal.SIGPROF, signal.SIGSEGV})
+
+
 class Lost(Exception):
-    """The child is gone, or was ended; the message says why. It may not be asked again."""
+    """The child is gone, or was ended; the message says why. It may not be asked again.
+
+    `exceeds` is set where what it was asked passed a limit by itself.
+    """
+
+    def __init__(self, words: str, *, exceeds: bool = False):
+        super().__init__(words)
+        self.exceeds = exceeds
 
 
 class Child:
@@ -53,7 +64,7 @@ class Child:
         """Hand over one message; `deadline` is of time.monotonic()."""
         if self._unread:
             self.end()
-            raise Lost("its evaluator answered what nobody asked")
+            raise Lost("its evaluator sent an answer that was not asked for")
         left = memoryview(HEAD.pack(len(message)) + message)
         while left:
             self._wait(self._to, select.POLLOUT, deadline)
@@ -71,7 +82,7 @@ class Child:
         (size,) = HEAD.unpack(self._read(HEAD.size, deadline, pause))
         if size > MAX_ANSWER_BYTES:
             self.end()
-            raise Lost(f"its answer has more than {MAX_ANSWER_BYTES} bytes")
+            raise Lost(f"its answer has more than {MAX_ANSWER_BYTES} bytes", exceeds=True)
         return self._read(size, deadline, pause)
 
     def end(self) -> int:
@@ -120,7 +131,7 @@ class Child:
             self._process.wait(1)
         status = self.end()
         known = next((words for number, words in _WORDS_OF_SIGNALS.items() if status == -number), None)
-        return Lost(known or f"its evaluator ended early (status {status})")
+        return Lost(known or f"its evaluator ended early (status {status})", exceeds=-status in _OWN_LIMITS)
 
 
 def _started() -> subprocess.Popen[bytes]:

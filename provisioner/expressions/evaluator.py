@@ -40,7 +40,7 @@ from provisioner.expressions.messages import NO_DATA, Message
 from provisioner.expressions.questions import Answer, Language, Outcome, Question
 
 TOO_DEEP = NO_DATA - 1
-TOO_LONG = f"what it is about has more than {MAX_QUESTION_BYTES} bytes"
+TOO_LONG = f"the values that it reads have more than {MAX_QUESTION_BYTES} bytes"
 SHORT_BYTES = 40
 PAUSE_SECONDS, MANY = 0.001, 50  # how long answers may gather, where more than so many are to come
 BUSY = f"no evaluator was free within {FREE_CHILD_SECONDS:g} s; it is asked again"
@@ -164,8 +164,8 @@ class _Batch:
         size, about = 0, NO_DATA
         while waiting and len(asked) < MAX_MESSAGE_QUESTIONS:
             key = waiting[0]
-            if why := self._why_not(key):
-                self._found[key] = _ended(why)
+            if (ended := self._why_not(key)) is not None:
+                self._found[key] = ended
                 waiting.popleft()
                 continue
             size += len(key[1]) + (len(self._data_at[key[2]]) if key[2] != about else 0)
@@ -175,24 +175,25 @@ class _Batch:
             asked.append(waiting.popleft())
         return asked
 
-    def _why_not(self, key: _Key) -> str:
-        """Why a question is not asked, "" where it is."""
+    def _why_not(self, key: _Key) -> Answer | None:
+        """The answer to a question that is not asked, None for one that is."""
         _, text, about = key
         if about == TOO_DEEP:
-            return "its values are nested too deeply"
+            return _ended("its values are nested too deeply")
         if about != NO_DATA and len(self._data_at[about]) > MAX_QUESTION_BYTES:
-            return TOO_LONG
+            return _ended(TOO_LONG)
         if self._lost[about] >= MAX_LOST:
-            return f"{MAX_LOST} others that were asked with it passed their limits"
+            return _ended(f"{MAX_LOST} other expressions on the same values passed their limits")
         if self._allowance.lost and self._allowance.lost[self._own(key)] >= MAX_LOST:
-            return f"it passed its limits {MAX_LOST} times on other values"
-        if _POOL.remembers(text) and (words := _POOL.why_ended(self._identity(key))):
-            return words
-        return self._why_stopped()
+            return _ended(f"it passed its limits {MAX_LOST} times on other values")
+        if _POOL.remembers(text) and (known := _POOL.how_ended(self._identity(key))):
+            return known
+        stopped = self._why_stopped()
+        return _ended(stopped) if stopped else None
 
     def _why_stopped(self) -> str:
         if time.monotonic() >= self._deadline or self._allowance.seconds <= 0:
-            return f"those that were asked before it took longer than {self._seconds:g} s"
+            return f"the expressions before it took longer than {self._seconds:g} s"
         return ""
 
     def _ask(self, asked: Sequence[_Key]) -> int:
@@ -231,21 +232,22 @@ class _Batch:
         except Lost as exc:
             child.is_leaving = True
             count += 1
-            self._found[asked[count - 1]] = _ended(self._why_lost(str(exc)))
+            self._found[asked[count - 1]] = self._lost_answer(exc)
         self._allowance.charge(time.monotonic() - began if taken is None else taken, answers=count)
         last = asked[count - 1]
         if child.is_leaving and self._found[last].outcome is Outcome.ENDED and not self._why_stopped():
             self._remember(last)
         return count
 
-    def _why_lost(self, words: str) -> str:
+    def _lost_answer(self, lost: Lost) -> Answer:
         """Where the time for all is over, it is no fault of this one."""
-        return self._why_stopped() or words
+        stopped = self._why_stopped()
+        return _ended(stopped) if stopped else _ended(str(lost), exceeds=lost.exceeds)
 
     def _remember(self, key: _Key) -> None:
         self._lost[key[2]] += 1
         self._allowance.lost[self._own(key)] += 1
-        _POOL.remember(self._identity(key), key[1], self._found[key].words)
+        _POOL.remember(self._identity(key), key[1], self._found[key])
 
     def _own(self, key: _Key) -> tuple[Language, str]:
         return self._language_at[key[0]], key[1]
@@ -267,7 +269,7 @@ class _Pool:
         self._idle: list[Child] = []
         self._busy: set[Child] = set()
         self._starting = 0
-        self._ended: OrderedDict[bytes, tuple[float, str, str]] = OrderedDict()
+        self._ended: OrderedDict[bytes, tuple[float, str, Answer]] = OrderedDict()
         self._ended_texts: Counter[str] = Counter()
 
     def take(self, deadline: float) -> Child:
@@ -310,16 +312,16 @@ class _Pool:
         """Whether this text ended its child on any data, which is rare."""
         return text in self._ended_texts
 
-    def why_ended(self, identity: bytes) -> str:
-        """Why this question ended its child a moment ago; "" where it did not."""
+    def how_ended(self, identity: bytes) -> Answer | None:
+        """The answer to this question where it ended its child a moment ago."""
         with self._condition:
-            until, _, words = self._ended.get(identity, (0.0, "", ""))
-            return words if time.monotonic() < until else ""
+            known = self._ended.get(identity)
+            return known[2] if known and time.monotonic() < known[0] else None
 
-    def remember(self, identity: bytes, text: str, words: str) -> None:
+    def remember(self, identity: bytes, text: str, answer: Answer) -> None:
         with self._condition:
             self._forget(identity)
-            self._ended[identity] = (time.monotonic() + REMEMBERED_SECONDS, text, words)
+            self._ended[identity] = (time.monotonic() + REMEMBERED_SECONDS, text, answer)
             self._ended_texts[text] += 1
             if len(self._ended) > MAX_REMEMBERED:
                 self._forget(next(iter(self._ended)))
@@ -349,8 +351,8 @@ class _Pool:
             return sorted(child.pid for child in (*self._idle, *self._busy))
 
 
-def _ended(words: str) -> Answer:
-    return Answer(Outcome.ENDED, words=words)
+def _ended(words: str, *, exceeds: bool = False) -> Answer:
+    return Answer(Outcome.ENDED, words=words, exceeds=exceeds)
 
 
 def _read(body: bytes) -> tuple[Answer, tuple[bool, float] | None]:
@@ -369,13 +371,15 @@ def _decoded(body: bytes) -> tuple[Answer, tuple[bool, float] | None]:
             str(kind),
             str(words),
             b64decode(program),
+            # A child that can still say that a limit ended it met its own limit of memory or depth.
+            exceeds=outcome == Outcome.ENDED,
         )
         if not end:
             return found, None
         is_leaving, seconds = end
         return found, (bool(is_leaving), max(0.0, float(seconds)))
     except (ValueError, TypeError) as exc:
-        raise Lost("its evaluator answered what nobody can read") from exc
+        raise Lost("its evaluator sent an answer that cannot be read") from exc
 
 
 _read_short = lru_cache(maxsize=64)(_decoded)  # most answers are true or false, and not the last of a message

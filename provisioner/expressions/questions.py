@@ -61,6 +61,8 @@ class Answer:
     `value` is what it came to where that is a bool or a short string, else None; `type` is its CEL type in lower case:
     of the expression where it was only compiled, else of the value. `words` says why there is no value; of FAILED they
     are CEL's own and may quote the data. `program` is the serialized, checked expression where it was asked for.
+    `exceeds` is set where the expression itself passed a limit of ENDED: to ask it again about the same data gives the
+    same answer. Without it, ENDED may be the fault of others, and another time there may be a value.
     """
 
     outcome: Outcome
@@ -68,6 +70,7 @@ class Answer:
     type: str = ""
     words: str = ""
     program: bytes = b""
+    exceeds: bool = False
 
     @property
     def is_true(self) -> bool:

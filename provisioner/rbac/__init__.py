@@ -2,6 +2,7 @@
 
 from provisioner.rbac.compare import Comparisons, PermissionDiff, ScopedRule, diff
 from provisioner.rbac.effective import (
+    NO_SUCH_ROLE,
     EffectiveRules,
     Grant,
     RbacObjects,
@@ -17,7 +18,7 @@ from provisioner.rbac.effective import (
     written_rules,
 )
 from provisioner.rbac.escalation import EscalationCheck, is_escalation, may_write_binding, may_write_role
-from provisioner.rbac.guarded import CONTROL_PLANE, OWN_RESOURCES, Means
+from provisioner.rbac.guarded import CONTROL_PLANE, OTHER_DEPLOYERS, OWN_RESOURCES, Means
 from provisioner.rbac.held import Held, bits_of, remainder, size
 from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
 from provisioner.rbac.power import Ours, Power, is_strong_name, powers, powers_of
@@ -31,6 +32,8 @@ __all__ = [
     "CONTROL_PLANE",
     "FULL_AUTHORITY",
     "MAX_ATOMS",
+    "NO_SUCH_ROLE",
+    "OTHER_DEPLOYERS",
     "OWN_RESOURCES",
     "AccessRequest",
     "Comparisons",

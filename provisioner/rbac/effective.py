@@ -15,6 +15,8 @@ from provisioner.values import AccessRequest, Identity, JsonObject, ObjectRef, o
 CLUSTER = ""
 GROUP = "rbac.authorization.k8s.io"
 KINDS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+# How the problem of a binding ends that names a role which is not there: it grants nothing.
+NO_SUCH_ROLE = "which does not exist"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ def _granted_by(known: RbacObjects, binding: JsonObject, matched: Subject, probl
     role = known.role_of(binding)
     if role is None:
         wanted = _mapping(binding.get("roleRef"))
-        problems.append(f"{ref} names {wanted.get('kind', 'no kind')} {wanted.get('name', '')}, which does not exist")
+        problems.append(f"{ref} names {wanted.get('kind', 'no kind')} {wanted.get('name', '')}, {NO_SUCH_ROLE}")
         return []
     scope = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
     return [

@@ -2,8 +2,8 @@
 
 A row is a means to get round an approval: to decide, to be somebody who may, to change who may, to forge what decisions
 are made of, or to destroy it. The rows follow what the API server asks, constrained impersonation (Kubernetes 1.36,
-KEP-5284) included. What reaches no further than namespaces that are not Pratique's is no such power: an operator may
-write roles, pods and Secrets in a namespace of its own.
+KEP-5284) included. Rights in a namespace that is not Pratique's count only where they lead to an installer: an
+operator may write roles, pods and Secrets in a namespace of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from provisioner.rbac.catalogue import (
     BATCH,
     CERTIFICATES,
     CORE,
+    DEPLOYERS,
     IMPERSONATE_AS,
     RBAC,
     ROLES,
@@ -48,13 +49,16 @@ class Reach(StrEnum):
 
     CLUSTER: for the whole cluster only, what it is about belongs to no namespace. OWN: there, or in a namespace of
     Pratique or of the control plane. ACCOUNTS: there, or where an installer lives, for that account. HOMES: there, or
-    in the namespace of an installer.
+    in the namespace of an installer. STRONG: there, or in the namespace of an installer that holds such power itself.
+    ANYWHERE: in every namespace.
     """
 
     CLUSTER = "cluster"
     OWN = "own"
     ACCOUNTS = "accounts"
     HOMES = "homes"
+    STRONG = "strong"
+    ANYWHERE = "anywhere"
 
 
 class Named(StrEnum):
@@ -95,6 +99,8 @@ _SETUP = "change Secrets, services and settings in the namespace {place}"
 _IMPERSONATE = "act as other users or groups (impersonate)"
 _RIGHTS = "change who may do what (roles and bindings)"
 _API = "replace or delete the API of Pratique (definitions, API services)"
+# What another deployer installs is reviewed by nobody here. Our own objects have rows of their own.
+OTHER_DEPLOYERS = tuple(one for one in DEPLOYERS if one.group != OWN_GROUP)
 
 GUARDED: tuple[Guarded, ...] = (
     Guarded(Means.BE_ANOTHER, _IMPERSONATE, ("impersonate",), (CORE,), ("users", "groups")),
@@ -134,11 +140,13 @@ GUARDED: tuple[Guarded, ...] = (
         _RUN,
         _CHANGE,
         (CORE,),
-        ("pods", "pods/ephemeralcontainers", "podtemplates", "replicationcontrollers"),
-        Reach.OWN,
+        ("pods", "podtemplates", "replicationcontrollers"),
+        Reach.STRONG,
     ),
-    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (APPS,), (*_WORKLOADS, "controllerrevisions"), Reach.OWN),
-    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (BATCH,), _JOBS, Reach.OWN),
+    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (CORE,), ("pods/ephemeralcontainers",), Reach.OWN),
+    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (APPS,), _WORKLOADS, Reach.STRONG),
+    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (APPS,), ("controllerrevisions",), Reach.OWN),
+    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (BATCH,), _JOBS, Reach.STRONG),
     Guarded(Means.BE_ANOTHER, _ENTER, _ANY_ACCESS, (CORE,), _INTO_PODS, Reach.OWN),
     Guarded(Means.BE_ANOTHER, "run commands in any pod through its node", _ANY_ACCESS, (CORE,), ("nodes/proxy",)),
     Guarded(
@@ -148,6 +156,17 @@ GUARDED: tuple[Guarded, ...] = (
         (CERTIFICATES,),
         ("signers",),
         named=Named.SIGNER,
+    ),
+    *(
+        Guarded(
+            Means.BE_ANOTHER,
+            "have another deployer (Argo CD, Flux, OLM or the like) install things with the rights of that deployer",
+            _CHANGE,
+            (one.group,),
+            one.resources,
+            Reach.ANYWHERE,
+        )
+        for one in OTHER_DEPLOYERS
     ),
     Guarded(
         Means.CHANGE_RIGHTS,
@@ -222,8 +241,12 @@ GUARDED: tuple[Guarded, ...] = (
     Guarded(Means.FORGE, _SETUP, ANY_WRITE, ("discovery.k8s.io",), ("endpointslices",), Reach.OWN),
     Guarded(Means.FORGE, _SETUP, ANY_WRITE, ("networking.k8s.io",), ("ingresses", "networkpolicies"), Reach.OWN),
     Guarded(Means.DESTROY, _STOP, _REMOVE, (CORE,), ("pods", "replicationcontrollers"), Reach.OWN),
+    Guarded(
+        Means.DESTROY, _STOP, ("update", "patch"), (CORE,), ("pods/resize", "replicationcontrollers/scale"), Reach.OWN
+    ),
     Guarded(Means.DESTROY, _STOP, ("create",), (CORE,), ("pods/eviction",), Reach.OWN),
     Guarded(Means.DESTROY, _STOP, _REMOVE, (APPS,), _WORKLOADS, Reach.OWN),
+    Guarded(Means.DESTROY, _STOP, _REMOVE, (BATCH,), _JOBS, Reach.OWN),
     Guarded(Means.DESTROY, _STOP, ("update", "patch"), (APPS,), tuple(f"{it}/scale" for it in _WORKLOADS), Reach.OWN),
 )
 STRONG_NAMES = frozenset({"admin", "cluster-admin", "edit"})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from provisioner.errors import InvalidManifest
-from provisioner.rbac.catalogue import IMPERSONATE_ON
+from provisioner.rbac.catalogue import CORE, IMPERSONATE_ON
 from provisioner.rbac.effective import CLUSTER, Grant, RbacObjects, role_rules
 from provisioner.rbac.guarded import (
     CONTROL_PLANE,
@@ -21,6 +21,7 @@ from provisioner.rbac.guarded import (
     Named,
     Reach,
 )
+from provisioner.rbac.held import Held
 from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES
 from provisioner.values import JsonObject
@@ -37,11 +38,13 @@ _SUPPLIED_BY_KUBERNETES = "system:"
 class Ours:
     """What of a cluster is Pratique's: the namespace it runs in, and the installers, each (namespace, name).
 
-    An installer is a ServiceAccount by which bundles are applied. Who can be one applies without a review.
+    An installer is a ServiceAccount by which bundles are applied. Who can be one applies without a review. Those that
+    are `strong` hold power over Pratique themselves.
     """
 
     namespace: str
     installers: frozenset[tuple[str, str]] = frozenset()
+    strong: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def places(self) -> frozenset[str]:
@@ -52,10 +55,15 @@ class Ours:
     def homes(self) -> frozenset[str]:
         return frozenset(namespace for namespace, _ in self.installers)
 
+    @property
+    def strong_homes(self) -> frozenset[str]:
+        """The namespaces in which a pod can run as a strong installer."""
+        return frozenset(namespace for namespace, _ in self.strong)
+
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """A means to get round Pratique; `words` complete "can …"."""
+    """A means to bypass the approvals of Pratique; `words` complete "can …"."""
 
     means: Means
     words: str
@@ -78,9 +86,31 @@ def powers(
 
     `known` are all roles, so that a right to bind a role by name is judged by what that role grants.
     """
-    objects = RbacObjects.of(known)
-    found = {power for rule, scope in held for power in _of_rule(rule, _At(scope, ours, objects))}
+    objects, everything = RbacObjects.of(known), list(held)
+    found = {power for rule, scope in everything for power in _of_rule(rule, _At(scope, ours, objects))}
+    found |= set(_by_filled_secrets(everything, ours))
     return sorted(found, key=lambda it: (_ORDER.index(it.means), it.words))
+
+
+def _by_filled_secrets(held: Iterable[tuple[PolicyRule, str]], ours: Ours) -> Iterator[Power]:
+    """Kubernetes fills a Secret of the type service-account-token: whoever makes one and reads it has the token."""
+    everything = list(held)
+    for home in sorted(ours.strong_homes - ours.places):
+        rules = [rule for rule, scope in everything if scope in (CLUSTER, home)]
+        making = Held(rules).covering(_secrets("create"))
+        named = Held(replace(rule, resource_names=()) for rule in rules)
+        if making and any(named.covering(_secrets(verb)) for verb in READING):
+            words = f"make Secrets with tokens of accounts in the namespace {home} and read them"
+            yield Power(Means.BE_ANOTHER, f"{words}, {_with_installer(home, ours)}")
+
+
+def _secrets(verb: str) -> PolicyRule:
+    return PolicyRule((verb,), (CORE,), ("secrets",))
+
+
+def _with_installer(home: str, ours: Ours) -> str:
+    names = sorted(name for namespace, name in ours.strong if namespace == home)
+    return "where an installer lives" + (f" ({', '.join(names)})" if names else "")
 
 
 def powers_of(grants: Iterable[Grant], ours: Ours, known: RbacObjects | Iterable[JsonObject] = ()) -> list[Power]:
@@ -111,9 +141,11 @@ def _is_everything(rule: PolicyRule, scope: str) -> bool:
 
 def _words(row: Guarded, rule: PolicyRule, at: _At) -> str:
     is_home = at.scope != CLUSTER and at.scope not in at.ours.places
-    words = row.words.replace("{place}", at.scope if at.scope in at.ours.places else at.ours.namespace)
-    if is_home:
-        words = f"{words} in the namespace {at.scope}, where an installer lives"
+    words = row.words.replace("{place}", at.ours.namespace if at.scope == CLUSTER else at.scope)
+    if is_home and "{place}" not in row.words:
+        words = f"{words} in the namespace {at.scope}"
+    if is_home and row.reach is not Reach.ANYWHERE:
+        words = f"{words}, {_with_installer(at.scope, at.ours)}"
     names = sorted(rule.resource_names)
     if not names:
         return words
@@ -148,7 +180,9 @@ def _has_reviews(rule: PolicyRule) -> bool:
 
 
 def _matches(rule: PolicyRule, row: Guarded, at: _At) -> bool:
-    if ANY not in rule.api_groups and not set(row.groups) & set(rule.api_groups):
+    # `*` in a namespace says nothing of deployers: nobody knows whether there are any.
+    is_named = bool(set(row.groups) & set(rule.api_groups))
+    if not is_named and (ANY not in rule.api_groups or (row.reach is Reach.ANYWHERE and at.scope != CLUSTER)):
         return False
     resources = [one for one in row.resources if _has_resource(rule, one)]
     verbs = _verbs(rule, row)
@@ -183,8 +217,10 @@ def _reaches(reach: Reach, at: _At) -> bool:
         return True
     if reach is Reach.CLUSTER:
         return False
-    has_installers = at.scope in at.ours.homes and reach in (Reach.ACCOUNTS, Reach.HOMES)
-    return at.scope in at.ours.places or has_installers
+    if reach is Reach.ANYWHERE or at.scope in at.ours.places:
+        return True
+    homes = {Reach.ACCOUNTS: at.ours.homes, Reach.HOMES: at.ours.homes, Reach.STRONG: at.ours.strong_homes}
+    return at.scope in homes.get(reach, ())
 
 
 def _counts(name: str, row: Guarded, at: _At) -> bool:

@@ -135,7 +135,7 @@ def moved_bindings(facts: Facts) -> Iterator[Finding]:
         if old != new:
             message = (
                 f"{said(planned.ref)} names {old.get('kind')} {old.get('name')} and shall name {new.get('kind')} "
-                f"{new.get('name')}: the API server refuses this, the binding has to be deleted and made again"
+                f"{new.get('name')}: the API server refuses this, the binding has to be deleted and created again"
             )
             yield _MOVED.at(planned.ref, message, path=("roleRef",), key=[str(old.get("name")), str(new.get("name"))])
 

@@ -234,7 +234,9 @@ def _of_crash(check: Check, exc: Exception) -> Finding:
     last = traceback.extract_tb(exc.__traceback__)[-1]
     place = f"{PurePath(last.filename).name}:{last.lineno}"
     rule = Rule("CRASHED", Section.CONTENT, Severity.UNKNOWN)
-    message = f"The check {check.name} did not finish ({type(exc).__name__} at {place}): what it looks for is not known"
+    message = (
+        f"The check {check.name} did not finish ({type(exc).__name__} at {place}): what it looks for was not checked"
+    )
     return rule.at(None, message, evidence={"check": check.name, "error": type(exc).__name__}, key=check.name)
 
 
@@ -256,9 +258,7 @@ def _of_unclaimed(planned: PlannedAction, facts: Facts) -> Finding:
         severity = Severity.UNKNOWN
     elif planned.ref.group in _POWERFUL_GROUPS:
         severity = Severity.DANGEROUS
-    words = (
-        "its fields are shown, what they do is for you to judge" if is_shown else "and its fields could not be shown"
-    )
+    words = "read its fields to judge what they do" if is_shown else "and its fields could not be shown"
     message = f"{planned.action.capitalize()}s {said(planned.ref)}, which no check looks at: {words}"
     rule = Rule("UNCLAIMED", Section.OBJECTS, severity)
     return rule.at(planned.ref, message, evidence={"action": str(planned.action)}, key=str(planned.action))

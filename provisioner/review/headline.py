@@ -104,7 +104,7 @@ def _objects(plan: Plan) -> str:
 
 def _let_go(count: int) -> str:
     stay, them = ("stay", "them") if count > 1 else ("stays", "it")
-    return f" {_number(count, 'object')} {stay}, and nobody looks after {them} any more." if count else ""
+    return f" {_number(count, 'object')} {stay} in the cluster and Pratique no longer manages {them}." if count else ""
 
 
 def _number(count: int, noun: str) -> str:

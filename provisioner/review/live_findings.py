@@ -165,7 +165,7 @@ def _of_writers(scene: Scene) -> Iterator[Finding]:
     kept = {one.name for one in scene.new.served_versions}
     for version in sorted(set(scene.managers) & {one.name for one in scene.old.versions} - kept):
         managers = scene.managers[version]
-        message = f"{scene.kind} objects were written as {version}, which goes, by {counted(managers)}"
+        message = f"{scene.kind} objects were written as {version}, which is removed, by {counted(managers)}"
         evidence = {"version": version, "managers": dict(sorted(managers.items()))}
         yield _WRITERS.at(scene.ref, message, evidence=evidence, key=[version, sorted(managers)])
 
@@ -178,15 +178,18 @@ def _of_way_back(scene: Scene) -> Iterator[Finding]:
     refused = [one for one in back if one.verdicts.get("api") is Severity.BREAKING]
     losing = sorted({".".join(map(str, one.path)) for one in back if one.rule in {"SCH-01", "SRV-01"}})
     if refused:
-        message = f"{said(scene.ref)}: there is no way back, the API server would refuse it: {refused[0].message}"
+        message = (
+            f"{said(scene.ref)}: this cannot be undone, because the API server would refuse the old definition: "
+            f"{refused[0].message}"
+        )
         evidence: dict[str, Any] = {"refused": [one.message for one in refused]}
         yield _NO_WAY_BACK.at(scene.ref, message, evidence=evidence, key="refused")
     elif losing:
         fields = ", ".join(losing[:3]) + (f" and {len(losing) - 3} more" if len(losing) > 3 else "")
-        message = f"{said(scene.ref)}: going back loses what is written until then into {fields}"
+        message = f"{said(scene.ref)}: undoing this loses what is written until then into {fields}"
         yield _LOSSY_WAY_BACK.at(scene.ref, message, evidence={"fields": losing[:MAX_PATHS]}, key=losing)
     else:
-        yield _WAY_BACK.at(scene.ref, f"{said(scene.ref)}: the way back is open, and loses no field", key="open")
+        yield _WAY_BACK.at(scene.ref, f"{said(scene.ref)}: this can be undone without losing a field", key="open")
 
 
 def _storage(scene: Scene) -> list[str]:

@@ -13,7 +13,7 @@ from provisioner.values import Content, ObjectRef
 GROUP = "rbac.authorization.k8s.io"
 MAX_RULES = 60
 MAX_WORDS = 1_000
-UNDECIDED = "could not be found out what changes, for the rights are too many to compare"
+UNDECIDED = "what changes could not be found out, because there are too many rights to compare"
 NOWHERE: Mapping[ObjectIdentity, str] = {}
 WHOLE_CLUSTER = "whole cluster"
 _READ, _WRITE, _DELETE = {"get", "list", "watch"}, {"create", "update", "patch"}, {"delete", "deletecollection"}

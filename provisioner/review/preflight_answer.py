@@ -91,7 +91,8 @@ def preflight(facts: PreflightFacts) -> Preflight:
 
 
 def _undecided(facts: PreflightFacts, what: str, exc: TooManyRights) -> Finding:
-    words = f"Whether {who(facts.account)} {what} could not be found out, for the rights are too many to compare: {exc}"
+    why = f"because there are too many rights to compare: {exc}"
+    words = f"Whether {who(facts.account)} {what} could not be found out, {why}"
     return _UNKNOWN.at(_ref(facts.account), words, key=[what, str(exc)])
 
 

@@ -14,9 +14,11 @@ from typing import Any
 from provisioner.errors import BadRecord
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 
-VERSION = 2
+VERSION = 3
 # Until this one the words of the API server stood among ours.
 _MIXED_VERSION = 1
+# Until this one nothing said of which objects beside the plan a finding is made.
+_SOURCELESS_VERSION = 2
 # Of a record of that version nobody can say which words are whose, so that all of them count as values.
 OLD_WORDS = "Reported before the words of the cluster were kept apart; they are shown to people who may get the object"
 
@@ -36,7 +38,7 @@ def to_record(report: Report) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any]) -> Report:
-    """The report of a record. Raises BadRecord for what `to_record` of this VERSION or the one before did not write."""
+    """The report of a record. Raises BadRecord for what no `to_record` up to this VERSION wrote."""
     try:
         record = upgraded(record)
         if record.get("version") != VERSION:
@@ -52,18 +54,25 @@ def from_record(record: Mapping[str, Any]) -> Report:
 
 
 def upgraded(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`record` in the present version, where it is of the one before: every word of it about an object is a value."""
-    if record.get("version") != _MIXED_VERSION:
-        return record
-    plan = record["plan"]
-    return {
-        **record,
-        "version": VERSION,
-        "headline": [OLD_WORDS],
-        "findings": [_upgraded_finding(one) for one in record["findings"]],
-        "private": [],
-        "plan": {**plan, "actions": [_upgraded_action(one) for one in plan["actions"]]},
-    }
+    """`record` in the present version, where it is of an earlier one.
+
+    Of the first version every word about an object is a value. Of the second nobody can say what findings were made of
+    beside the plan; they keep the words that everybody could read.
+    """
+    if record.get("version") == _MIXED_VERSION:
+        plan = record["plan"]
+        record = {
+            **record,
+            "version": _SOURCELESS_VERSION,
+            "headline": [OLD_WORDS],
+            "findings": [_upgraded_finding(one) for one in record["findings"]],
+            "private": [],
+            "plan": {**plan, "actions": [_upgraded_action(one) for one in plan["actions"]]},
+        }
+    if record.get("version") == _SOURCELESS_VERSION:
+        parts = {part: [{**one, "sources": []} for one in record[part]] for part in ("findings", "private")}
+        record = {**record, **parts, "version": VERSION}
+    return record
 
 
 def _upgraded_finding(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,6 +97,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "isNew": finding.is_new,
         "fingerprint": finding.fingerprint,
         "serverWords": finding.server_words,
+        "sources": [ref_record(one) for one in finding.sources],
     }
 
 
@@ -104,6 +114,7 @@ def _finding(record: Mapping[str, Any]) -> Finding:
         record["isNew"],
         record["fingerprint"],
         record["serverWords"],
+        sources=tuple(_ref(one) for one in record["sources"]),
     )
 
 

@@ -12,7 +12,7 @@ from provisioner.selectors import selects
 from provisioner.values import JsonObject, ObjectRef
 
 SYSTEM = "kube-system"
-_NAME = "kubernetes.io/metadata.name"
+NAME_LABEL = "kubernetes.io/metadata.name"
 _ALL_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 Body = Mapping[str, Any]
 
@@ -27,7 +27,7 @@ def namespace_labels(objects: Iterable[JsonObject], name: str) -> dict[str, Any]
         ref = ObjectRef.of(obj)
         if (ref.group, ref.kind, ref.name) == ("", "Namespace", name):
             found |= mapping(mapping(obj.get("metadata")).get("labels"))
-    return {**found, _NAME: name}
+    return {**found, NAME_LABEL: name}
 
 
 def sees_namespace(webhook: Body, labels: Body) -> bool:

@@ -4,24 +4,23 @@ Everybody who may read a request reads the words of its findings; a live value o
 the checks look twice: at what will be, as the cluster would store it, and at the same without anything that only live
 objects hold. What comes out the same was said of the bundle. What does not keeps its rule and its severity, and its
 words become values of the object. About somebody else's object even that there is such a finding would tell how it
-differs, so that the finding is private.
+differs, so that the finding is private. What objects beside the plan decide, such as roles, is told apart in `beside`.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import replace
 
 from provisioner.errors import AlreadyExists
-from provisioner.review.facts import Facts, ObjectIdentity, said
-from provisioner.values import Action, Finding, JsonObject, ObjectRef, Plan, PlannedAction
+from provisioner.review import beside
+from provisioner.review.beside import Key, Look, key_of, words_without_details
+from provisioner.review.facts import Facts, ObjectIdentity
+from provisioner.values import Action, Finding, JsonObject, ObjectRef, Plan, PlannedAction, Section
 
 # What of a plan is made of live objects; of a deletion only counts and sizes are told.
 _MERGED = frozenset({Action.UPDATE, Action.REPLACE, Action.NONE, Action.ADOPT})
-_Key = tuple[object, ...]
-Look = Callable[[Facts], list[Finding]]
 
 
 def is_private(planned: PlannedAction) -> bool:
@@ -39,15 +38,21 @@ def without_private(planned: PlannedAction) -> PlannedAction:
 def looked(facts: Facts, look: Look) -> list[Finding]:
     """What `look` finds, with the words that live objects decide kept apart, and what is private marked."""
     found = look(facts)
-    if facts.bundle is None or not any(_is_merged(one) or is_private(one) for one in facts.plan.actions):
+    if facts.bundle is None:
         return found
     if not any(is_private(one) for one in facts.plan.actions):
-        return _withheld(facts, found, look(_without_live(facts)))
+        return _told(facts, look, found)
     public = without_foreign(facts)
     told = look(public)
-    known = {_key(one) for one in told}
-    private = [_as_private(one, facts) for one in found if _key(one) not in known]
-    return [*_withheld(facts, told, look(_without_live(public))), *private]
+    known = {key_of(one) for one in told}
+    private = [_as_private(one, facts) for one in found if key_of(one) not in known]
+    return [*_told(public, look, told), *private]
+
+
+def _told(facts: Facts, look: Look, found: list[Finding]) -> list[Finding]:
+    is_merged = any(_is_merged(one) for one in facts.plan.actions)
+    withheld = _withheld(facts, found, look(_without_live(facts))) if is_merged else found
+    return beside.told_apart(facts, look, found, withheld)
 
 
 def without_foreign(facts: Facts) -> Facts:
@@ -94,23 +99,18 @@ def _bare(planned: PlannedAction, bundle: PlannedAction | None) -> PlannedAction
     return replace(planned, before=before, after=bundle.after)
 
 
-def _key(finding: Finding) -> _Key:
-    ref = finding.ref.identity if finding.ref else None
-    return (finding.rule, finding.severity, ref, finding.path, finding.message)
-
-
 def _withheld(facts: Facts, found: list[Finding], bare: list[Finding]) -> list[Finding]:
     """`found`, the words of each that `bare` has not kept as values of its object.
 
     What both have is named by the fingerprint that the bundle alone gives it: the other may be made of live values.
     """
-    names: dict[_Key, list[str]] = defaultdict(list)
+    names: dict[Key, list[str]] = defaultdict(list)
     for one in bare:
-        names[_key(one)].append(one.fingerprint)
-    exact = {id(one) for one in found if _taken(names[_key(one)], one.fingerprint)}
+        names[key_of(one)].append(one.fingerprint)
+    exact = {id(one) for one in found if _taken(names[key_of(one)], one.fingerprint)}
     made = []
     for one in found:
-        rest = names[_key(one)]
+        rest = names[key_of(one)]
         if id(one) in exact:
             made.append(one)
         elif rest:
@@ -134,15 +134,10 @@ def _of_live(finding: Finding, facts: Facts) -> Finding:
     named = "\n".join([finding.fingerprint, *([salt] if salt else sorted(uids.values()))])
     return replace(
         finding,
-        message=_words(finding.rule, finding.ref),
+        message=words_without_details(finding),
         server_words="; ".join(filter(None, [finding.message, finding.server_words])),
         fingerprint=hashlib.sha256(named.encode()).hexdigest(),
     )
-
-
-def _words(rule: str, ref: ObjectRef | None) -> str:
-    which = f"{said(ref)} as it is in the cluster" if ref else "objects as they are in the cluster"
-    return f"{rule} is found in {which}; more is shown to people who may get it"
 
 
 def _as_private(finding: Finding, facts: Facts) -> Finding:
@@ -150,4 +145,6 @@ def _as_private(finding: Finding, facts: Facts) -> Finding:
     foreign = [one.ref for one in facts.plan.actions if is_private(one)]
     identities = {one.identity for one in foreign}
     ref = finding.ref if finding.ref and finding.ref.identity in identities else foreign[0]
-    return replace(_of_live(replace(finding, ref=ref), facts), is_private=True)
+    made = replace(_of_live(replace(finding, ref=ref), facts), is_private=True)
+    is_of_rights = finding.section in (Section.PERMISSIONS, Section.PREFLIGHT)
+    return replace(made, sources=(*beside.ROLES, ref)) if is_of_rights and facts.live_rbac else made

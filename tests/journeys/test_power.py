@@ -176,9 +176,65 @@ def test_S22_a_person_approves_what_a_policy_may_not(any_station: Station, regis
     assert here.approve(deployment).state == "applied"
 
 
+ORDINARY = [rule("create update", "roles rolebindings", group=API), rule("get create", "secrets pods")]
+
+
 def test_S22_a_policy_approves_rights_that_reach_nothing_of_pratique(any_station: Station, registry: Registry) -> None:
-    here = any_station
-    ordinary = [rule("create update", "roles rolebindings", group=API), rule("get create", "secrets pods")]
-    deployment = asked(here, registry, *objects(here, ordinary, namespace=here.namespace))
+    here, other = any_station, f"{any_station.namespace}-quiet"
+    prepare_namespace(here.api, other)
+    deployment = asked(here, registry, *objects(here, ORDINARY, namespace=other))
     request = here.latest(deployment)
     assert (request.state, words(request)) == ("applied", "`true` is true")
+
+
+def test_S28_nor_pods_where_an_installer_lives_that_may_do_everything(any_station: Station, registry: Registry) -> None:
+    here = any_station
+    stays_for_people(here, asked(here, registry, *objects(here, ORDINARY, namespace=here.namespace)))
+
+
+def workload(kind: str, namespace: str) -> dict[str, Any]:
+    labels = {"app": "robot"}
+    container = {"name": "main", "image": "registry.example.com/robot:1"}
+    pod: dict[str, Any] = {"serviceAccountName": "installer", "containers": [container]}
+    meta = {"name": "robot", "namespace": namespace}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    made: dict[str, dict[str, Any]] = {
+        "Pod": {"apiVersion": "v1", "spec": pod},
+        "Deployment": {"apiVersion": "apps/v1", "spec": {"selector": {"matchLabels": labels}, "template": template}},
+        "Job": {"apiVersion": "batch/v1", "spec": {"template": {"spec": {**pod, "restartPolicy": "Never"}}}},
+    }
+    return {"kind": kind, "metadata": meta, **made[kind]}
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Deployment", "Job"])
+def test_S22_nor_what_runs_as_an_account_that_is_strong_in_the_cluster(
+    any_station: Station, registry: Registry, kind: str
+) -> None:
+    """An account of somebody else that nothing but a binding of the cluster makes strong, as that of Argo CD."""
+    here, other = any_station, f"{any_station.namespace}-argocd"
+    prepare_namespace(here.api, other)
+    request = stays_for_people(here, asked(here, registry, workload(kind, other)))
+    found = request.reports.get().findings.get(rule="OWN-PRATIQUE-05")
+    assert found.severity == "critical"
+
+
+def test_S22_nor_a_webhook_that_changes_our_pods(any_station: Station, registry: Registry) -> None:
+    here = any_station
+    hook = {
+        "name": "pods.robot.example.com",
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "failurePolicy": "Ignore",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"service": {"name": "robot", "namespace": here.namespace}},
+        "namespaceSelector": {"matchLabels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+    }
+    about = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration"}
+    made = {**about, "metadata": {"name": f"{here.namespace}-robot"}, "webhooks": [hook]}
+    home = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "pratique", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+    }
+    here.api.apply(home, field_manager=SEEDER)
+    stays_for_people(here, asked(here, registry, made))

@@ -310,3 +310,48 @@ def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
     assert (unknown["action"], unknown["isProved"], unknown["problem"]) == ("adopt", False, "")
     assert unknown["after"]["data"] == {"value": "ours-configmap"}
     assert deployment.requests.count() == 1
+
+
+def bound_role(name: str, rules: list[JsonDict], subject: JsonDict) -> list[JsonDict]:
+    group = "rbac.authorization.k8s.io"
+    about = {"apiVersion": f"{group}/v1", "metadata": {"name": name}}
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    return [
+        {**about, "kind": "ClusterRole", "rules": rules},
+        {**about, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]},
+    ]
+
+
+def test_S09_S27_what_roles_beside_the_plan_hold_is_told_only_to_who_may_get_them(
+    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A workload runs as an account that a role of the cluster makes strong; the words of the authorizer name roles."""
+    caplog.set_level(logging.DEBUG)
+    station, group = any_station, "rbac.authorization.k8s.io"
+    robot = {"kind": "ServiceAccount", "name": "robot", "namespace": station.namespace}
+    rule = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["zqusernamezq"]}
+    for obj in bound_role(f"zqstrongzq-{station.namespace}", [rule], robot):
+        station.api.apply(obj, field_manager="test")
+    bundle = objects("mine", lambda kind: f"ours-{kind.lower()}")["Deployment"]
+    bundle["spec"]["template"]["spec"]["serviceAccountName"] = "robot"
+    request = wished(station, registry, "sight-roles", [bundle])
+    assert request.state == "in_review"
+    assert request.reports.get().findings.filter(rule="OWN-PRATIQUE-05", severity="critical").exists()
+    station.approve(request.deployment)
+    request.refresh_from_db()
+    assert "RBAC: allowed" in request.reviews.get().access_reason
+
+    texts = {"a role's rule": "zqusernamezq", "a role": "zqstrongzq", "the authorizer": "RBAC: allowed"}
+    assert leaks(channels(station, request, HIDDEN, caplog), texts) == []
+
+    kinds = ["roles", "rolebindings", "clusterroles", "clusterrolebindings"]
+    readers = {"apiGroup": group, "kind": "Group", "name": "platform"}
+    seeing = [{"apiGroups": [group], "resources": kinds, "verbs": ["get"]}]
+    for obj in bound_role(f"see-roles-{station.namespace}", seeing, readers):
+        station.api.apply(obj, field_manager="test")
+    asked = AccessRequest("get", group, "clusterrolebindings")
+    living.until_may(station.api, Identity("alice", ("platform",)), asked)
+    seen = channels(station, request, SEEING, caplog)
+    rest, page = ("".join(text for name, text in seen.items() if name.startswith(door)) for door in ("REST", "page /"))
+    assert {kind for kind, text in texts.items() if text not in rest} == set()
+    assert "zqusernamezq" in page

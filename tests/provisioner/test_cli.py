@@ -86,8 +86,8 @@ def test_html_is_one_page(capsys: pytest.CaptureFixture[str]) -> None:
 def test_text_says_the_worst_new_thing_first(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, *case("account-reads-every-secret"))
     lines = [line.strip() for line in out.splitlines() if line.strip()]
-    first = " ".join(lines[1:4])
-    assert 0 < first.index("get round Pratique") < first.index("read every Secret")
+    first = " ".join(lines[1:6])
+    assert 0 < first.index("bypass the approvals of Pratique") < first.index("read every Secret")
     assert "\x1b" not in out
 
 

@@ -31,8 +31,8 @@ def _standing(state: State) -> Iterator[Finding]:
         exists = state.around.exists.get(service.identity)
         if exists is False:
             message = (
-                f"{said(ref)} calls {said(service)}, which neither bundle nor cluster has: discovery reports errors, "
-                "namespaces cannot be deleted, and autoscalers by its metrics stop"
+                f"{said(ref)} calls {said(service)}, which is neither in the bundle nor in the cluster: discovery "
+                "reports errors, namespaces cannot be deleted, and autoscalers by its metrics stop"
             )
             yield _NO_SERVICE.at(ref, message, path=("spec", "service"), key=str(service))
         elif exists is None:
@@ -55,7 +55,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             yield _SHADOWS.at(planned.ref, message, evidence={"kinds": kinds}, key=["shadows", group, version])
         elif planned.action is Action.DELETE:
             words = f": {_few(kinds)} can no longer be read or written" if kinds else ""
-            message = f"Deletes {said(planned.ref)}, so nobody answers for {group}/{version}{words}"
+            message = f"Deletes {said(planned.ref)}, so the cluster no longer serves {group}/{version}{words}"
             yield _GONE.at(planned.ref, message, evidence={"kinds": kinds}, key=[group, version])
 
 

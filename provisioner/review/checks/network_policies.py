@@ -46,7 +46,7 @@ def _of_policy(ref: ObjectRef, obj: JsonObject, state: State) -> Iterator[Findin
     spec = mapping(obj.get("spec"))
     selector = mapping(spec.get("podSelector"))
     if not selector and not _is_deny_all(spec) and _opens(spec):
-        message = f"{said(ref)} holds for every pod of the namespace, also for those of others"
+        message = f"{said(ref)} applies to every pod of the namespace, also to those of others"
         yield _ALL_PODS.at(ref, message, path=("spec", "podSelector"))
     for direction, preposition in PEERS.items():
         for index, rule in enumerate(maps(spec.get(direction))):
@@ -54,7 +54,7 @@ def _of_policy(ref: ObjectRef, obj: JsonObject, state: State) -> Iterator[Findin
                 message = f"{said(ref)} lets traffic {preposition} {where} through"
                 yield _OPEN.at(ref, message, path=("spec", direction, index), key=[direction, index])
     if _denies_names(spec) and not _has_dns_elsewhere(ref, state):
-        message = f"{said(ref)} cuts its pods off from DNS: they can find no service by name"
+        message = f"{said(ref)} blocks DNS for its pods: they cannot resolve names of services"
         yield _NO_DNS.at(ref, message, path=("spec", "egress"))
 
 
@@ -118,7 +118,9 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         if planned.ref.group_kind != _POLICY:
             continue
         if planned.action is Action.DELETE:
-            yield _REMOVED.at(planned.ref, f"Deletes {said(planned.ref)}: what it kept out may come in", key="gone")
+            yield _REMOVED.at(
+                planned.ref, f"Deletes {said(planned.ref)}: traffic that it refused is let in", key="gone"
+            )
         elif planned.action in {Action.UPDATE, Action.REPLACE} and planned.before and planned.after:
             yield from _of_loosening(planned.ref, planned.before, planned.after)
 

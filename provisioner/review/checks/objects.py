@@ -63,8 +63,8 @@ _CONSEQUENCE_OF_DELETION = {
     _NAMESPACE: "everything in it goes with it",
     GroupKind("", "PersistentVolumeClaim"): "its data may go with it",
     GroupKind("", "PersistentVolume"): "its data may go with it",
-    GroupKind("apps", "StatefulSet"): "its pods stop, and nobody looks after its volumes",
-    SECRET: "what reads it stops working, and its values cannot be brought back from here",
+    GroupKind("apps", "StatefulSet"): "its pods stop, and its volumes are left behind",
+    SECRET: "programs that read it stop working, and Pratique cannot restore its values",
 }
 # Kinds whose fields are all that there is to see; what they mean to pods or people other checks say.
 _PLAIN = frozenset(
@@ -100,7 +100,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
                 yield from _of_untried(facts, planned, (untried, fitting))
         if not is_untried(planned):  # there they say why
             is_new = planned.action is not Action.NONE or planned.ref.identity not in wished
-            yield from _of_warnings(planned, is_new=is_new)
+            yield from _of_warnings(planned, planned.uid or facts.salt, is_new=is_new)
         yield from _of_others(planned, wished.get(planned.ref.identity))
     for why, refs in sorted(untried.items()):
         yield _of_untried_group(why, refs)
@@ -108,10 +108,15 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         yield _of_fitting(fitting)
 
 
-def _of_warnings(planned: PlannedAction, *, is_new: bool) -> Iterator[Finding]:
-    """What the API server said, and what is to be known of how it is applied; of an object that stays, nothing new."""
-    for words in planned.warnings:
-        warned = _WARNED.at(planned.ref, f"The API server warns of {said(planned.ref)}", key=words)
+def _of_warnings(planned: PlannedAction, salt: str, *, is_new: bool) -> Iterator[Finding]:
+    """What the API server said, and what is to be known of how it is applied; of an object that stays, nothing new.
+
+    The words of the server may quote values, which nobody shall guess from the fingerprint: it is made with `salt`, and
+    where there is none of the warning's place.
+    """
+    for place, words in enumerate(planned.warnings):
+        key = [salt, words] if salt else place
+        warned = _WARNED.at(planned.ref, f"The API server warns of {said(planned.ref)}", key=key)
         yield replace(warned, is_new=is_new, server_words=words)
     for words in planned.notes:
         yield replace(_WARNED.at(planned.ref, f"{said(planned.ref)}: {words}", key=words), is_new=is_new)
@@ -137,7 +142,7 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
 
 def _of_deletion(ref: ObjectRef) -> Finding:
     if ref.group == _RBAC:
-        return _DELETED_ROLE.at(ref, f"Deletes {said(ref)}; what that takes away stands under permissions")
+        return _DELETED_ROLE.at(ref, f"Deletes {said(ref)}; the section on permissions lists the rights that are lost")
     consequence = _CONSEQUENCE_OF_DELETION.get(ref.group_kind)
     if consequence:
         return _DELETED_WITH_DATA.at(ref, f"Deletes {said(ref)}: {consequence}")
@@ -157,7 +162,7 @@ def _of_stuck(ref: ObjectRef, stuck: list[Change]) -> Finding:
     """Not proved, but known: nobody could ask the server about this change."""
     consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
     change = f"{said(ref)} changes {_fields(stuck)}, which the API server refuses"
-    message = f"{change}: it has to be made anew; {consequence}"
+    message = f"{change}: it has to be deleted and created again; {consequence}"
     return _REPLACED.at(ref, message, path=stuck[0].path, evidence=_evidence(stuck), key="known")
 
 
@@ -203,7 +208,7 @@ def _of_problem(planned: PlannedAction) -> Finding:
         rule = _NO_NAMESPACE
     message = f"Cannot {_verb(planned.action)} {said(ref)}: {words}"
     if rule is _FOREIGN:
-        message = f"{words}. It will not be adopted: nothing is applied while it stands in the way"
+        message = f"{words}. It will not be adopted, and nothing is applied while it exists"
     found = rule.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)
     return replace(found, server_words=planned.server_words)
 
@@ -257,7 +262,7 @@ def _of_fitting(refs: list[ObjectRef]) -> Finding:
     which = names[0] if len(names) == 1 else f"{len(names)} objects"
     message = (
         f"{which} of the new namespace {', '.join(places)} fit the schemas that the cluster publishes, and could "
-        "not be tried: rules that only code knows, quotas and admission webhooks are first asked at apply"
+        "not be tried: quotas, admission webhooks and checks in code are first asked at apply"
     )
     return _FIT_OFFLINE.at(refs[0] if len(refs) == 1 else None, message, evidence={"objects": names}, key=places)
 
@@ -267,7 +272,7 @@ def _why(facts: Facts, ref: ObjectRef, answer: Answer) -> str:
         return answer.why
     if _comes_with_namespace(facts, ref):
         return f"the namespace {ref.namespace} comes with this bundle, and the cluster publishes no schema of the kind"
-    return "the cluster cannot try objects of this kind without making them"
+    return "the cluster cannot try objects of this kind without creating them"
 
 
 def _of_untried_group(why: str, refs: list[ObjectRef]) -> Finding:

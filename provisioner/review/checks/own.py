@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from provisioner import rbac
-from provisioner.rbac import CONTROL_PLANE, OWN_RESOURCES, Subject
-from provisioner.review.facts import SECRET, Check, Facts, Rule, State, items, mapping, said
-from provisioner.review.pods_of import pod_specs
-from provisioner.review.power import of_power
+from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, OWN_RESOURCES, Subject
+from provisioner.review.facts import Check, Facts, Listing, Rule, State, items, mapping, said
+from provisioner.review.own.accounts import of_named_accounts, of_strong_accounts
+from provisioner.review.own.admission import NAMESPACES, of_admission, wants_namespaces
+from provisioner.review.own.others import of_other_ways
+from provisioner.review.own.power import of_power
 from provisioner.values import (
     Action,
     Finding,
@@ -26,55 +28,27 @@ _NAME = "pratique"
 _OWN_KIND = Rule("OWN-PRATIQUE-01", Section.CONTENT, Severity.CRITICAL)
 _OWN_PLACE = Rule("OWN-PRATIQUE-02", Section.CONTENT, Severity.CRITICAL)
 _OWN_ACCOUNT = Rule("OWN-PRATIQUE-04", Section.PERMISSIONS, Severity.CRITICAL)
-_AS_INSTALLER = Rule("OWN-PRATIQUE-05", Section.PERMISSIONS, Severity.CRITICAL)
-_TOKEN_SECRET, _TOKEN_OF = "kubernetes.io/service-account-token", "kubernetes.io/service-account.name"
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 # What Pratique asks the API server: who somebody is, and what they may do. Whoever stands in between answers for it.
 _ASKED = frozenset({GROUP, "authentication.k8s.io", "authorization.k8s.io"})
 _ASKED_RESOURCES = frozenset({"*", *OWN_RESOURCES, "tokenreviews", "subjectaccessreviews"})
-_ACCOUNT = GroupKind("", "ServiceAccount")
 _BINDINGS = frozenset({GroupKind(_RBAC, "RoleBinding"), GroupKind(_RBAC, "ClusterRoleBinding")})
 _NEVER_IN_CONTENT = frozenset({"BundleDeploymentRequest", "BundleDeploymentReview"})
 
 
 def _standing(state: State) -> Iterator[Finding]:
-    yield from _of_installers(state)
+    yield from of_named_accounts(state)
+    yield from of_admission(state)
+    yield from of_other_ways(state)
     for ref, obj in state.named:
         if ref.group == GROUP:
             yield _of_own_kind(ref)
-        elif _is_own_place(ref, obj, state.around.own_namespace):
-            yield _OWN_PLACE.at(ref, f"{said(ref)} is or concerns a part of Pratique itself, which guards this cluster")
+        elif words := _own_place(ref, obj, state.around.own_namespace):
+            yield _OWN_PLACE.at(ref, f"{said(ref)} {words}")
         if ref.group_kind in _BINDINGS:
             yield from _of_account(ref, obj, state.around.own_namespace)
-
-
-def _of_installers(state: State) -> Iterator[Finding]:
-    """Pods that run as an account that can get round approvals, and Secrets that are filled with its token."""
-    for pod in pod_specs(state.objects):
-        name = str(pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or "default")
-        namespace = pod.ref.namespace or state.install_namespace
-        if words := _why_strong(state, namespace, name):
-            message = f"{said(pod.ref)} runs as {namespace}/{name}, {words}"
-            yield _AS_INSTALLER.at(pod.ref, message, path=pod.path, key=[namespace, name])
-    for ref, obj in state.named:
-        name = str(mapping(mapping(obj.get("metadata")).get("annotations")).get(_TOKEN_OF) or "")
-        is_token = ref.group_kind == SECRET and obj.get("type") == _TOKEN_SECRET
-        if is_token and (words := _why_strong(state, ref.namespace, name)):
-            message = f"{said(ref)} holds a token of {ref.namespace}/{name}, {words}"
-            yield _AS_INSTALLER.at(ref, message, path=("type",), key=[ref.namespace, name])
-
-
-def _why_strong(state: State, namespace: str, name: str) -> str:
-    """Why an account can get round approvals, in words; "" where nothing says that it can."""
-    installers = state.around.installers | {(state.install_namespace, state.service_account)}
-    if (namespace, name) in installers:
-        return "an account that Pratique applies bundles with"
-    own = {(ref.namespace, ref.name) for ref, _ in state.named if ref.group_kind == _ACCOUNT}
-    if namespace == CONTROL_PLANE and name != "default" and (namespace, name) not in own:
-        return "an account of the control plane that is not the bundle's own"
-    return ""
 
 
 def _of_own_kind(ref: ObjectRef) -> Finding:
@@ -85,18 +59,30 @@ def _of_own_kind(ref: ObjectRef) -> Finding:
     )
 
 
-def _is_own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> bool:
-    """Whether an object lies in our namespace, or governs our objects."""
-    if ref.group_kind == GroupKind("", "Namespace"):
-        return ref.name in (own_namespace, CONTROL_PLANE)
+def _own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
+    """What an object has to do with Pratique, in words that follow its name; "" where it has nothing to do with it."""
+    spec = mapping(obj.get("spec"))
+    if ref.group_kind == GroupKind("", "Namespace") and ref.name in (own_namespace, CONTROL_PLANE):
+        whose = "Pratique" if ref.name == own_namespace else "the control plane"
+        return f"is the namespace of {whose}: its labels decide what may run there"
     if ref.namespace == own_namespace:
-        return True
-    if ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"):
-        return mapping(obj.get("spec")).get("group") == GROUP
-    if ref.group == "apiregistration.k8s.io":
-        return mapping(obj.get("spec")).get("group") in _ASKED | {_RBAC, _ADMISSION}
-    is_named_so = ref.name == _NAME or ref.name.startswith((f"{_NAME}-", f"{_NAME}."))
-    return (is_named_so and ref.group in {_ADMISSION, _RBAC}) or (ref.group == _ADMISSION and _stands_between(ref, obj))
+        return "lies in the namespace of Pratique, and may change what Pratique runs with"
+    if ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition") and spec.get("group") == GROUP:
+        return "defines the objects of Pratique, and may change how they are stored and checked"
+    if ref.group == "apiregistration.k8s.io" and _serves_ours(spec):
+        return (
+            f"decides which server answers for the API group {spec.get('group') or '(core)'}: it sees and answers all"
+        )
+    if ref.group in {_ADMISSION, _RBAC} and (ref.name == _NAME or ref.name.startswith((f"{_NAME}-", f"{_NAME}."))):
+        return "has a name of Pratique's own policies and roles, and may replace one"
+    if ref.group == _ADMISSION and _stands_between(ref, obj):
+        return "sees or changes what Pratique asks the API server: who somebody is, and what they may do"
+    return ""
+
+
+def _serves_ours(spec: Mapping[str, object]) -> bool:
+    """Whether it is about our API group, or takes a group of Kubernetes away from the API server."""
+    return spec.get("group") == GROUP or (spec.get("group") in BUILT_IN_RESOURCES and bool(spec.get("service")))
 
 
 def _stands_between(ref: ObjectRef, obj: JsonObject) -> bool:
@@ -143,14 +129,19 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     """What the bundle takes away from Pratique, and the power over it that the bundle hands out."""
     for planned in facts.plan.actions:
         place = facts.around.own_namespace
-        is_own = planned.ref.group == GROUP or _is_own_place(planned.ref, planned.before or {}, place)
+        is_own = planned.ref.group == GROUP or bool(_own_place(planned.ref, planned.before or {}, place))
         if planned.action is Action.DELETE and is_own:
             yield _OWN_PLACE.at(planned.ref, f"Deletes {said(planned.ref)}, a part of Pratique itself", key="delete")
     yield from of_power(facts)
+    yield from of_strong_accounts(facts)
+
+
+def _lists(facts: Facts) -> tuple[Listing, ...]:
+    return (NAMESPACES,) if wants_namespaces(facts.content) else ()
 
 
 def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group == GROUP
 
 
-CHECK = Check("own", changes=_changes, standing=_standing, claims=_claims)
+CHECK = Check("own", changes=_changes, standing=_standing, claims=_claims, lists=_lists)

@@ -107,7 +107,7 @@ def _of_difference(
 
 def _of_problems(subject: Subject, new: EffectiveRules) -> Iterator[Finding]:
     for problem in new.problems:
-        if not problem.endswith("which does not exist"):
+        if not problem.endswith(rbac.NO_SUCH_ROLE):
             message = f"What {subject} may do is not wholly known: {problem}"
             yield _UNREADABLE.at(ref_of(subject), message, key=problem)
 

@@ -37,7 +37,9 @@ def _standing(state: State) -> Iterator[Finding]:
             message = f"{said(pod.ref)} runs as {name}: other pods are stopped to make room for it"
             yield _CLASS.at(pod.ref, message, path=(*pod.path, "priorityClassName"), key=name)
         if runtime := str(pod.body.get("runtimeClassName") or ""):
-            message = f"{said(pod.ref)} asks for the runtime {runtime}, whose isolation is its own"
+            message = (
+                f"{said(pod.ref)} asks for the runtime {runtime}, and how well that isolates pods is not known here"
+            )
             yield _CLASS.at(pod.ref, message, path=(*pod.path, "runtimeClassName"), key=["runtime", runtime])
 
 
@@ -64,7 +66,9 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     for pod in pod_specs(facts.state().objects):
         old = before.get(pod.ref.identity)
         if old is not None and old.body.get("hostUsers") is False and pod.body.get("hostUsers") is not False:
-            message = f"{said(pod.ref)} gives up its user namespace: root in its containers is root on the node again"
+            message = (
+                f"{said(pod.ref)} no longer has a user namespace: root in its containers is root on the node again"
+            )
             yield _USERS_LOST.at(pod.ref, message, path=(*pod.path, "hostUsers"))
         for wanted in _classes(pod):
             if wanted.identity not in brought and facts.around.exists.get(wanted.identity) is False:

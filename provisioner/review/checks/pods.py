@@ -90,7 +90,9 @@ def _of_node_folders(pod: PodSpec) -> Iterator[Finding]:
         where = posixpath.normpath("/" + raw.lstrip("/")) if raw else ""
         is_folder = where == "/" or any(where == one or where.startswith(f"{one}/") for one in _NODE_FOLDERS)
         if where and (is_folder or where.endswith(_NODE_SOCKETS) or where in {"/var", "/run", "/var/run", "/var/lib"}):
-            message = f"{said(pod.ref)} mounts {where} of the node, which holds what the node trusts"
+            message = (
+                f"{said(pod.ref)} mounts {where} of the node, which holds credentials or configuration of the node"
+            )
             path = (*pod.path, "volumes", index, "hostPath", "path")
             yield _NODE_FOLDER.at(pod.ref, message, path=path, evidence={"path": where}, key=where)
 

@@ -61,7 +61,10 @@ def _of_binding(
     name = str(spec.get("policyName") or "")
     wanted = ObjectRef(policy.group, ref.version, policy.kind, "", name)
     if wanted.identity not in bodies and state.around.exists.get(wanted.identity) is False:
-        message = f"{said(ref)} binds {said(wanted)}, which neither bundle nor cluster has: it does nothing until then"
+        message = (
+            f"{said(ref)} binds {said(wanted)}, which is neither in the bundle nor in the cluster: it does nothing "
+            "until the policy exists"
+        )
         yield _NO_POLICY.at(ref, message, path=("spec", "policyName"), key=name)
     parameters = _parameters(obj, bodies.get(wanted.identity))
     if parameters is None or parameters.identity in bodies or state.is_offline:
@@ -70,7 +73,10 @@ def _of_binding(
         return
     exists = state.around.exists.get(parameters.identity)
     if exists is False:
-        message = f"{said(ref)} takes its parameters from {said(parameters)}, which nobody has: what it sees is refused"
+        message = (
+            f"{said(ref)} takes its parameters from {said(parameters)}, which does not exist: it refuses everything "
+            "that it matches"
+        )
         yield _NO_PARAMETERS.at(ref, message, path=("spec", "paramRef"), key=str(parameters))
     elif exists is None:
         message = f"Whether {said(parameters)} exists, from which {said(ref)} takes its parameters, is not known"
@@ -102,7 +108,9 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
 def _changes(facts: Facts) -> Iterator[Finding]:
     for planned in facts.plan.actions:
         if planned.action is Action.DELETE and _claims(planned):
-            yield _GONE.at(planned.ref, f"Deletes {said(planned.ref)}: what it refused or altered passes as it is")
+            yield _GONE.at(
+                planned.ref, f"Deletes {said(planned.ref)}: what it refused or changed is now accepted as it is"
+            )
 
 
 def _claims(planned: PlannedAction) -> bool:

@@ -79,11 +79,11 @@ def _standing(state: State) -> Iterator[Finding]:
         if ref.group_kind == _CONFIG_MAP:
             yield from _of_names(ref, mapping(obj.get("data")), ("data",))
         elif ref.group_kind == SECRET and obj.get("type") == "bootstrap.kubernetes.io/token":
-            message = f"{said(ref)} is a bootstrap token: who knows it can make a node of the cluster and be it"
+            message = f"{said(ref)} is a bootstrap token: whoever knows it can register a node and act as it"
             yield _JOINS.at(ref, message, path=("type",))
         elif ref.group_kind == SECRET and obj.get("type") == "kubernetes.io/service-account-token":
             account = mapping(mapping(obj.get("metadata")).get("annotations")).get("kubernetes.io/service-account.name")
-            message = f"{said(ref)} makes a token of the ServiceAccount {account} that never ends"
+            message = f"{said(ref)} makes a token of the ServiceAccount {account} that never expires"
             yield _TOKEN.at(ref, message, evidence={"account": str(account)}, key=str(account))
     for pod in pod_specs(state.objects):
         for container in pod.containers():
@@ -95,7 +95,7 @@ def _of_names(ref: ObjectRef, values: Mapping[str, Any], path: tuple[str | int, 
     """Keys that are named like credentials and have a value that could be one. The value is never shown."""
     for key, value in sorted(values.items(), key=lambda it: str(it[0])):
         if isinstance(value, str) and _CREDENTIAL.search(str(key)) and not _HARMLESS.fullmatch(value.strip()):
-            message = f"{said(ref)} holds {key} in plain sight: whoever may read the object knows it"
+            message = f"{said(ref)} holds {key} as plain text: whoever may read the object can read it"
             yield _NAMED_SO.at(ref, message, path=(*path, str(key)), evidence={"key": str(key)}, key=str(key))
 
 
@@ -111,7 +111,7 @@ def _of_immutable(facts: Facts) -> Iterator[Finding]:
             before, after = planned.before or {}, planned.after or {}
             parts = ("data", "binaryData", "stringData", "immutable")
             if before.get("immutable") is True and any(before.get(one) != after.get(one) for one in parts):
-                message = f"{said(planned.ref)} is immutable and changes: it can only be deleted and made again"
+                message = f"{said(planned.ref)} is immutable and would change: it can only be deleted and created again"
                 yield _IMMUTABLE.at(planned.ref, message, path=("immutable",))
 
 
@@ -136,18 +136,21 @@ def _missing(one: Mention, brought: JsonObject | None, facts: Facts) -> Finding 
         keys = {key for part in ("data", "binaryData", "stringData") for key in mapping(brought.get(part))}
         if not one.key or one.key in keys:
             return None
-        message = f"{said(pod)} reads the key {one.key} of {what}, which has none of that name: its pods do not start"
+        message = f"{said(pod)} reads the key {one.key} of {what}, which has no such key: its pods do not start"
         return _MISSING.at(pod, message, path=one.pod.path, evidence={"reads": what, "key": one.key}, key=key)
     exists = facts.around.exists.get(one.ref.identity)
     if exists or facts.is_offline or one.ref.name in _IN_EVERY_NAMESPACE:
         return None
-    rule, words = _MISSING, "which neither bundle nor cluster has: its pods do not start"
+    rule, words = _MISSING, "which is neither in the bundle nor in the cluster: its pods do not start"
     if (maker := _maker(one.ref, facts)) is not None:
         rule, words = _MADE_LATER, f"which {said(maker)} shall make: its pods start when that is done"
     elif exists is None:
         rule, words = _MISSING_UNKNOWN, "and whether it exists is not known"
     elif one.is_pull_secret:
-        rule, words = _NO_PULL_SECRET, "which neither bundle nor cluster has: private images cannot be pulled"
+        rule, words = (
+            _NO_PULL_SECRET,
+            "which is neither in the bundle nor in the cluster: private images cannot be pulled",
+        )
     message = f"{said(pod)} reads {what}, {words}"
     return rule.at(pod, message, path=one.pod.path, evidence={"reads": what}, key=key)
 

@@ -24,7 +24,7 @@ _DONE = {Action.DELETE: "deleted", Action.REPLACE: "made anew"}
 _WITHOUT = {
     CLAIM: "without the data that it held",
     GroupKind("", "Namespace"): "with nothing in it but what this revision holds",
-    GroupKind("", "PersistentVolume"): "bound to nothing; what its storage still holds nobody has looked up",
+    GroupKind("", "PersistentVolume"): "without a volume; what its former storage still holds is not known",
     GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): "without the objects of its kind",
 }
 

@@ -48,7 +48,7 @@ def _standing(state: State) -> Iterator[Finding]:
     for webhook in webhooks_of(state.objects):
         seconds = webhook.body.get("timeoutSeconds", MAX_SECONDS)
         if isinstance(seconds, int) and seconds > MAX_SECONDS:
-            message = f"{webhook.words} may hold up every request it sees for {seconds} seconds"
+            message = f"{webhook.words} may delay every request it sees by {seconds} seconds"
             yield _SLOW.at(webhook.ref, message, path=(*webhook.path, "timeoutSeconds"), key=[webhook.name, seconds])
         vital = _vital(webhook, state) if webhook.fails_closed else []
         if vital:
@@ -119,7 +119,7 @@ def _of_gone(facts: Facts) -> Iterator[Finding]:
             }
             left = sorted(groups & kept)
             words = f", though objects of {', '.join(left)} stay and are no longer checked" if left else ""
-            message = f"Deletes {said(planned.ref)}: what it refused or altered passes as it is{words}"
+            message = f"Deletes {said(planned.ref)}: what it refused or changed is now accepted as it is{words}"
             yield _GONE.at(planned.ref, message, evidence={"groups": left}, key=left)
 
 

@@ -205,7 +205,7 @@ def _of_form(webhook: Webhook) -> Iterator[Finding]:
         return
     effects = webhook.body.get("sideEffects")
     if effects not in {"None", "NoneOnDryRun"}:
-        message = f"{webhook.words} has sideEffects {effects}: only None or NoneOnDryRun will do"
+        message = f"{webhook.words} has sideEffects {effects}: allowed are None and NoneOnDryRun"
         yield _WRONG_FORM.at(
             webhook.ref, message, path=(*webhook.path, "sideEffects"), key=[webhook.name, str(effects)]
         )
@@ -227,7 +227,7 @@ def _of_service(webhook: Webhook, services: set[tuple[str, str, str, str]], stat
     path = (*webhook.path, "clientConfig", "service")
     if service.identity in state.live:
         if state.live[service.identity] is None:
-            message = f"{webhook.words} calls {said(service)}, which neither bundle nor cluster has"
+            message = f"{webhook.words} calls {said(service)}, which is neither in the bundle nor in the cluster"
             yield _NO_SERVICE.at(webhook.ref, message, path=path, key=webhook.name)
     else:
         message = f"Whether {said(service)} exists, which the webhook {webhook.name} calls, is not known"

@@ -350,13 +350,13 @@ PERMISSIONS: dict[str, Explanation] = {
     ),
     "OWN-PRATIQUE-01": Explanation(
         "The bundle carries objects of Pratique's own API.",
-        "A deployment that makes deployments decides what else enters the cluster, and a request or review in a "
-        "bundle would be one that nobody gave.",
-        "Refuse requests and reviews; of deployments, review what they bring as if it stood here.",
+        "A deployment that makes deployments decides what else enters the cluster. Requests and reviews are made by "
+        "Pratique and by people; one in a bundle would be forged.",
+        "Refuse requests and reviews. For deployments, review what they bring as if it stood here.",
         _S,
     ),
     "OWN-PRATIQUE-02": Explanation(
-        "The bundle changes or deletes what Pratique itself is made of, or stands between Pratique and the API server.",
+        "The bundle changes or deletes a part of Pratique, or stands between Pratique and the API server.",
         "It can switch off the control that you are using now, or answer for the API server who somebody is and what "
         "they may do.",
         "Agree only to an upgrade of Pratique by those who run it.",
@@ -365,10 +365,11 @@ PERMISSIONS: dict[str, Explanation] = {
     "OWN-PRATIQUE-03": Explanation(
         "The account, or whoever is bound to the role, can get round approvals: decide requests, act as somebody who "
         "may, change who may do what, or change what Pratique runs with.",
-        "Rights for the whole cluster reach into the namespace of Pratique, too: to read Secrets or start pods there "
-        "is enough.",
-        "Have the rights limited to the namespaces that the program works in, or agree to it as a person: no policy "
-        "and no chat message approves it.",
+        "Rights for the whole cluster include the namespace of Pratique, where it is enough to read Secrets or "
+        "to start pods. In the namespace of an installing account that has such power itself, it is enough to start "
+        "pods, or to make and read Secrets: both give its token.",
+        "Limit the rights to the namespaces that the program works in, and keep strong installing accounts in "
+        "namespaces of their own. Otherwise a person has to approve it: no policy and no chat message can.",
         _S,
     ),
     "OWN-PRATIQUE-04": Explanation(
@@ -378,10 +379,35 @@ PERMISSIONS: dict[str, Explanation] = {
         _S,
     ),
     "OWN-PRATIQUE-05": Explanation(
-        "A pod of the bundle runs as an account that Pratique applies bundles with, or as one of the control plane; "
-        "or a Secret of the bundle holds such an account's token.",
-        "Whoever gets into the pod or reads the Secret changes the cluster with that account's rights, unreviewed.",
-        "Have an account of its own made for the program, with the rights that it needs.",
+        "A workload, a token Secret or a custom resource of the bundle uses a ServiceAccount that can get round "
+        "approvals: one that Pratique applies bundles with, one of the control plane, or one to which roles and "
+        "bindings of the cluster already give such power.",
+        "Whoever gets into the pod or reads the Secret can do what that account can do, without a review. The program "
+        "of the bundle can do it from its first start.",
+        "Give the program an account of its own with only the rights that it needs. Where the roles of the cluster "
+        "could not be read, let Pratique list them.",
+        _S,
+    ),
+    "OWN-PRATIQUE-06": Explanation(
+        "A mutating webhook or policy of the bundle changes pods, workloads, Secrets, ConfigMaps or accounts in the "
+        "namespace of Pratique or of the control plane; or a webhook sees the Secrets there.",
+        "Who can change those pods runs programs as the accounts of these namespaces. The labels of objects "
+        "(objectSelector) and conditions are not counted on, because whoever writes an object chooses them.",
+        "Exclude both namespaces by a namespaceSelector on kubernetes.io/metadata.name.",
+        _S,
+    ),
+    "OWN-PRATIQUE-07": Explanation(
+        "An object tells another deployer (Argo CD, Flux, OLM, Crossplane, Kyverno and the like) to create objects.",
+        "The deployer creates them with its own rights, often those of an administrator. They are not in the report, "
+        "and they may change without a request.",
+        "Put the objects into the bundle itself, or read what the object names before you approve.",
+        _S,
+    ),
+    "OWN-PRATIQUE-08": Explanation(
+        "The bundle asks a signer of Kubernetes for a certificate.",
+        "With a client certificate its holder signs in to the cluster, and no role can be taken from a certificate "
+        "once it is signed.",
+        "Have the program sign in with a ServiceAccount.",
         _S,
     ),
 }

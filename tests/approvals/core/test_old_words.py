@@ -7,7 +7,7 @@ import json
 import pytest
 
 from approvals.audit import WITHHELD, public_facts
-from provisioner.review.record import OLD_WORDS
+from provisioner.review.record import OLD_WORDS, VERSION
 from tests.approvals.core.test_databases import database_url, manage
 from tests.provisioner.review.old_records import VALUE, old_record
 
@@ -118,7 +118,7 @@ def test_S27_the_words_of_older_rows_are_withheld_and_the_audit_is_left_as_it_wa
 
     (old, of_now), (headline, other) = zip(*found["reports"], strict=True)
     assert (headline, other) == ([OLD_WORDS], ["ours"])
-    assert (old["version"], old["headline"], old["private"]) == (2, [OLD_WORDS], [])
+    assert (old["version"], old["headline"], old["private"]) == (VERSION, [OLD_WORDS], [])
     assert VALUE not in old["findings"][0]["message"]
     assert VALUE in old["findings"][0]["serverWords"]
     assert of_now == {**old_record(), "version": 2, "private": [], "headline": ["ours"]}

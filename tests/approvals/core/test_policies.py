@@ -122,6 +122,21 @@ def test_S22_content_that_touches_pratique_is_for_people(here: World, request_: 
     assert look(request_).state == "in_review"
 
 
+@pytest.mark.parametrize("expression", ["true", "false", 'actions["nonsense"] == 0'])
+def test_S09_a_grant_is_not_asked_about_content_that_adopts_objects(
+    here: World, request_: Request, expression: str
+) -> None:
+    """Its answer would tell what only people may know who may get the object."""
+    report = request_.reports.get()
+    report.actions = {"adopt": 1}
+    report.save(update_fields=["actions"])
+    policy = save(here, expression=expression)
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+    words = "it was not asked: the request deletes, replaces or adopts objects, and only people acknowledge that"
+    assert words_of(policy) == ("silent", words)
+
+
 def test_an_unknown_requester_is_for_people(here: World) -> None:
     world.wish(here.cluster, world.seen("other", world.spec()))
     request = world.in_review(Request.objects.get())

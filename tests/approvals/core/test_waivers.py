@@ -50,6 +50,7 @@ def finding(number: int, severity: str = "dangerous", rule: str = "RB-01", **mor
         "isNew": True,
         "fingerprint": f"f{number}",
         "serverWords": "",
+        "sources": [],
         **more,
     }
 

@@ -54,7 +54,7 @@ def report_of(*cases: str) -> dict[str, Any]:
         (finding for record in records for finding in record["findings"]), key=lambda it: order.index(it["severity"])
     )
     return {
-        "version": 2,
+        "version": 3,
         "private": [],
         "headline": [sentence for record in records for sentence in record["headline"][:1]],
         "worst": findings[0]["severity"] if findings else "safe",

@@ -95,7 +95,7 @@ def test_the_preflight_says_something_of_everything(seed: int) -> None:
 
 
 SIZES = ((100, 100, 20), (200, 200, 20), (600, 600, 40))
-UNDECIDED = "too many to compare"
+UNDECIDED = "too many rights to compare"
 
 
 def big(size: tuple[int, int, int], *, more_verbs: int = 0) -> dict[str, Any]:

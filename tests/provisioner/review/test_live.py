@@ -369,20 +369,20 @@ def test_who_owns_what_matters_where_several_do(managers: list[str], severity: S
     ("old", "new", "severity", "words"),
     [
         pytest.param(
-            crd(props(a=TEXT)), crd(props(a=TEXT, b=TEXT)), Severity.DANGEROUS, "going back loses", id="loses a field"
+            crd(props(a=TEXT)), crd(props(a=TEXT, b=TEXT)), Severity.DANGEROUS, "undoing this loses", id="loses a field"
         ),
         pytest.param(
             crd(props(a=TEXT)),
             crd(version(storage=False, properties={"a": TEXT}), version("v2", properties={"a": TEXT})),
             Severity.DANGEROUS,
-            "no way back",
+            "cannot be undone",
             id="stored in a version that the old CRD has not",
         ),
         pytest.param(
             crd(props(a={**TEXT, "maxLength": 3})),
             crd(props(a=TEXT)),
             Severity.SAFE,
-            "way back is open",
+            "can be undone without losing",
             id="open",
         ),
     ],

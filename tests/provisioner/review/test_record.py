@@ -47,7 +47,7 @@ def test_a_report_comes_back_from_its_record(case: Path) -> None:
     "record",
     [
         pytest.param({}, id="nothing"),
-        pytest.param({"version": 3, "headline": [], "findings": [], "private": [], "plan": {}}, id="a later version"),
+        pytest.param({"version": 4, "headline": [], "findings": [], "private": [], "plan": {}}, id="a later version"),
         pytest.param({"version": 2, "headline": [], "findings": [], "plan": {}}, id="nothing private"),
         pytest.param({"version": 2, "headline": [], "findings": [], "private": [], "plan": {}}, id="an empty plan"),
         pytest.param({"version": 1, "headline": [], "findings": [{}], "plan": {}}, id="a finding without parts"),
@@ -105,6 +105,15 @@ def test_a_record_of_version_1_is_read_and_written_as_one_of_this_version() -> N
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(upgraded(old))))
     assert to_record(from_record(old)) == upgraded(old)
     assert old == old_record()
+
+
+def test_a_record_of_version_2_keeps_its_words_and_names_no_sources() -> None:
+    record = to_record(report_of(CASES[0]))
+    earlier = {**record, "version": 2}
+    earlier["findings"] = [
+        {name: value for name, value in one.items() if name != "sources"} for one in record["findings"]
+    ]
+    assert to_record(from_record(earlier)) == record
 
 
 def test_a_record_of_this_version_is_left_as_it_is() -> None:

@@ -77,8 +77,8 @@ def going_back(
             an_object("v1", "PersistentVolume", "pv-1"),
             CREATE,
             DELETE,
-            "PersistentVolume pv-1 was deleted with revision 4: it is there bound to nothing; what its storage still "
-            "holds nobody has looked up",
+            "PersistentVolume pv-1 was deleted with revision 4: it is there without a volume; what its former "
+            "storage still holds is not known",
             id="a volume",
         ),
         pytest.param(

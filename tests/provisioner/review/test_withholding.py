@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from provisioner.errors import AlreadyExists
-from provisioner.review.facts import Facts, Rule
+from provisioner.review.checks import objects
+from provisioner.review.facts import Facts, Listed, Listing, Rule, Surroundings
 from provisioner.review.withholding import is_private, looked, without_private
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
 from tests.provisioner.review.bundles import config_map, content_with, facts, planned
@@ -190,3 +191,110 @@ def test_S09_a_planned_action_on_somebody_elses_object_is_told_without_anything_
     assert (told.action, told.uid, told.is_proved) == (Action.ADOPT, "u-1", False)
     assert (told.before, told.resource_version, told.warnings, told.notes) == (None, "", (), ())
     assert (told.problem, told.problem_code, told.server_words) == ("", "", "")
+
+
+ROLE = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "cluster-admin", "uid": "role-uid"},
+    "rules": [{"verbs": ["hunter2"], "apiGroups": [""], "resources": ["pods"]}],
+}
+
+
+def with_role(role: dict[str, Any] | None = ROLE, **rest: Any) -> Facts:
+    return seen(
+        planned(BUNDLE, Action.CREATE),
+        bundle=(planned(BUNDLE, Action.CREATE),),
+        live_rbac=(role,) if role else None,
+        **rest,
+    )
+
+
+def by_roles(facts: Facts) -> list[Finding]:
+    """What a check of rights is like: one finding of the bundle, and one of each role of the cluster."""
+    about, roles = ObjectRef.of(BUNDLE), facts.live_rbac or ()
+    held = [PROBE.at(about, f"it may {it['rules'][0]['verbs']}", path=("x",), key=it["rules"]) for it in roles]
+    return [PROBE.at(about, "it is a ConfigMap"), *held]
+
+
+def test_S09_what_roles_beside_the_plan_decide_is_shown_to_who_may_get_roles() -> None:
+    of_bundle, of_roles = looked(with_role(), by_roles)
+    assert (of_bundle.message, of_bundle.sources) == ("it is a ConfigMap", ())
+    assert "hunter2" not in of_roles.message
+    assert "hunter2" in of_roles.server_words
+    assert {one.kind for one in of_roles.sources} == {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+
+
+def test_S09_a_fingerprint_made_of_roles_cannot_be_guessed() -> None:
+    plain = by_roles(with_role())[1].fingerprint
+    other = {**ROLE, "metadata": {"name": "cluster-admin", "uid": "another"}}
+    names = {plain, *(looked(with_role(role), by_roles)[1].fingerprint for role in (ROLE, ROLE, other))}
+    assert len(names) == 3
+
+
+def test_S09_what_can_be_said_without_roles_is_said_to_everybody() -> None:
+    def severe(facts: Facts) -> list[Finding]:
+        words = "it may do hunter2" if facts.live_rbac else "it may do what the bundle says"
+        return [PROBE.at(ObjectRef.of(BUNDLE), words)]
+
+    (one,) = looked(with_role(), severe)
+    assert (one.message, one.server_words) == ("it may do what the bundle says", "it may do hunter2")
+
+
+def test_S09_what_is_unknown_without_roles_says_nothing_of_them() -> None:
+    def unknown(facts: Facts) -> list[Finding]:
+        known = PROBE.at(ObjectRef.of(BUNDLE), "it may do hunter2")
+        return [known if facts.live_rbac else replace(known, severity=Severity.UNKNOWN, message="nobody could read it")]
+
+    (one,) = looked(with_role(), unknown)
+    assert "nobody could read" not in one.message
+    assert "hunter2" not in one.message
+
+
+def test_S09_evidence_that_roles_decide_is_shown_to_who_may_get_them() -> None:
+    def evident(facts: Facts) -> list[Finding]:
+        return [PROBE.at(ObjectRef.of(BUNDLE), "it may", evidence={"by": [str(one) for one in facts.live_rbac or ()]})]
+
+    (one,) = looked(with_role(), evident)
+    assert (one.message, one.server_words, len(one.sources)) == ("it may", "", 4)
+
+
+LISTING = Listing("example.com", "v1", "Boat", "harbour")
+
+
+def test_S09_what_lists_and_other_objects_decide_is_shown_to_who_may_get_them() -> None:
+    other = config_map("other", value="hunter2")
+    around = Surroundings(lists={LISTING: Listed(({"keel": "hunter2"},), 1)})
+
+    def look_around(facts: Facts) -> list[Finding]:
+        live = [obj.get("data") for obj in facts.live.values() if obj]
+        lists = [one.objects for one in facts.around.lists.values()]
+        names = [str(ObjectRef.of(obj)) for obj in facts.live.values() if obj]
+        values = [PROBE.at(None, f"{found}", path=(place,)) for place, found in enumerate((live, lists))]
+        return [*values, PROBE.at(None, f"{names} exists")]
+
+    facts = with_role(None, live={ObjectRef.of(other).identity: other}, around=around)
+    *values, existence = looked(facts, look_around)
+    assert (existence.message, existence.sources) == ("['ConfigMap shop/other'] exists", ())
+    for one in values:
+        assert "hunter2" not in one.message
+        assert [str(it) for it in one.sources] == ["ConfigMap shop/other", "Boat.example.com harbour/"]
+
+
+def test_S27_a_fingerprint_of_a_warning_cannot_be_guessed() -> None:
+    """The server's words may quote a value of the object: who guesses it computes a fingerprint that is not there."""
+
+    def names(**rest: Any) -> list[str]:
+        action = planned(BUNDLE, Action.CREATE, warnings=("hunter2", "second"), **rest)
+        found = objects.CHECK.changes(seen(action, bundle=(), live_rbac=roles))
+        return [one.fingerprint for one in found if one.rule == "OBJ-05"]
+
+    roles: tuple[dict[str, Any], ...] = (ROLE,)
+    guessed = Rule("OBJ-05", Section.OBJECTS, Severity.NOTABLE).at(ObjectRef.of(BUNDLE), "", key="hunter2").fingerprint
+    of_role, of_uid = names(), names(uid="u-1")
+    roles = ()
+    unsalted = names()
+    everything = [guessed, *of_role, *of_uid, *unsalted]
+    assert len(set(everything)) == len(everything) == 7
+    roles = (ROLE,)
+    assert names() == of_role

@@ -18,10 +18,11 @@ _UNREADABLE = Rule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
 _ROLES = frozenset({GroupKind(GROUP, "Role"), GroupKind(GROUP, "ClusterRole")})
 _BINDINGS = frozenset({GroupKind(GROUP, "RoleBinding"), GroupKind(GROUP, "ClusterRoleBinding")})
 MAX_NAMED = 4
+_REMEDY = "Limit these rights to the namespaces that the program works in, or have a person approve them"
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
+class Judge:
     """What powers are judged by: what is Pratique's, and the roles before and after."""
 
     ours: Ours
@@ -34,14 +35,48 @@ class _Judge:
     def after(self, grants: Iterable[Grant]) -> list[Power]:
         return rbac.powers_of(grants, self.ours, self.sides.after)
 
+    def held(self, subject: Subject) -> tuple[list[Grant], list[Power], list[str]]:
+        """What `subject` holds by roles and bindings that are not the bundle's: the grants behind its powers, the
+        powers, and what could not be read."""
+        found = rbac.effective_rules(subject.identity, self.sides.after)
+        others = [one for one in found.grants if not _is_of_bundle(one, self.sides)]
+        strong = [one for one in others if self.after([one])]
+        unread = [one for one in found.problems if not one.endswith(rbac.NO_SUCH_ROLE)]
+        return strong, self.after(others), unread
+
+
+def judge_of(facts: Facts) -> Judge:
+    """The judge of these facts. Where nobody could read what installers hold, each counts as strong."""
+    content, sides = facts.content, sides_of(facts)
+    installers = facts.around.installers | {(content.install_namespace, content.service_account)}
+    ours = Ours(facts.around.own_namespace, installers)
+    is_unknown = facts.live_rbac is None and not facts.is_offline
+    strong = installers if is_unknown else _strong(ours, sides.after)
+    return Judge(replace(ours, strong=strong), sides, files_of(content))
+
+
+def _strong(ours: Ours, known: RbacObjects) -> frozenset[tuple[str, str]]:
+    """The installers with power over Pratique; those who can be one of them have it, too."""
+    accounts = {one: Subject("ServiceAccount", one[1], one[0]).identity for one in ours.installers}
+    grants = {one: rbac.effective_rules(identity, known).grants for one, identity in accounts.items()}
+    found: frozenset[tuple[str, str]] = frozenset()
+    while True:
+        judged = Ours(ours.namespace, found, found)
+        more = frozenset(one for one in grants if one not in found and _has_power(grants[one], judged, known))
+        if not more:
+            return found
+        found |= more
+
+
+def _has_power(grants: Iterable[Grant], ours: Ours, known: RbacObjects) -> bool:
+    return any(one.means is not Means.DESTROY for one in rbac.powers_of(grants, ours, known))
+
 
 def of_power(facts: Facts) -> Iterator[Finding]:
     """A finding for each subject, and each unbound role, to which the bundle gives power over Pratique."""
     if not any(one.ref.group == GROUP for one in facts.plan.actions):
         return
-    content = facts.content
-    installers = facts.around.installers | {(content.install_namespace, content.service_account)}
-    judge = _Judge(Ours(facts.around.own_namespace, installers), sides_of(facts), files_of(content))
+    judge = judge_of(facts)
     for subject in judge.sides.affected():
         yield from _of_subject(judge, subject)
     for ref, obj in facts.state().named:
@@ -51,7 +86,7 @@ def of_power(facts: Facts) -> Iterator[Finding]:
             yield from _of_unknown_role(judge, ref, obj)
 
 
-def _of_subject(judge: _Judge, subject: Subject) -> Iterator[Finding]:
+def _of_subject(judge: Judge, subject: Subject) -> Iterator[Finding]:
     """What the bundle itself gives; what somebody holds by the roles and bindings of others is not the bundle's."""
     old, new = (rbac.effective_rules(subject.identity, side) for side in (judge.sides.before, judge.sides.after))
     known = {(grant.rule, grant.scope) for grant in old.grants}
@@ -60,7 +95,8 @@ def _of_subject(judge: _Judge, subject: Subject) -> Iterator[Finding]:
     if found:
         is_new = bool(set(found) - set(judge.before(old.grants)))
         reason = [grant for grant in given if judge.after([grant])]
-        words = f"{who(subject)} {'will newly be able to' if is_new else 'can'} get round Pratique: {_listed(found)}"
+        may = "will newly be able to" if is_new else "can"
+        words = f"{who(subject)} {may} bypass the approvals of Pratique: {listed(found)}. {_REMEDY}"
         evidence = {"subject": str(subject), "by": ways_of(reason, judge.files)}
         yield replace(_finding(ref_of(subject), words, found, evidence), is_new=is_new)
 
@@ -69,7 +105,7 @@ def _is_of_bundle(grant: Grant, sides: Sides) -> bool:
     return any(one.identity in sides.own for one in (grant.binding, grant.role, grant.origin))
 
 
-def _of_role(judge: _Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding]:
+def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding]:
     """A role that nothing binds, judged as if it were bound as widely as it can be; so is one that others collect."""
     if _is_bound(judge.sides.after, ref) and not _is_collected(judge.sides.after, ref, role):
         return
@@ -85,11 +121,11 @@ def _of_role(judge: _Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Findin
     if found:
         old = judge.sides.before.roles.get((scope, ref.name))
         is_new = old is None or _readable(judge.sides.before, old) != rules
-        words = f"{said(ref)} lets whoever is bound to it get round Pratique: {_listed(found)}"
+        words = f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}. {_REMEDY}"
         yield replace(_finding(ref, words, found, {"role": str(ref)}, path=("rules",)), is_new=is_new)
 
 
-def _of_unknown_role(judge: _Judge, ref: ObjectRef, binding: JsonObject) -> Iterator[Finding]:
+def _of_unknown_role(judge: Judge, ref: ObjectRef, binding: JsonObject) -> Iterator[Finding]:
     """A role of Kubernetes or Pratique that is known by its name only: no cluster was asked, or it is not there."""
     if judge.sides.after.role_of(binding) is not None:
         return
@@ -97,7 +133,7 @@ def _of_unknown_role(judge: _Judge, ref: ObjectRef, binding: JsonObject) -> Iter
     name = str(wanted.get("name") or "")
     is_wide = ref.kind == "ClusterRoleBinding" or ref.namespace in judge.ours.places
     if wanted.get("kind") == "ClusterRole" and is_wide and rbac.is_strong_name(name):
-        words = f"{said(ref)} binds the ClusterRole {name}: whoever it names can get round Pratique"
+        words = f"{said(ref)} binds the ClusterRole {name}: whoever it names can bypass the approvals of Pratique"
         found = _POWER.at(ref, words, path=("roleRef",), evidence={"role": name}, key=name)
         yield replace(found, is_new=judge.sides.before.bindings.get((ref.kind, ref.namespace, ref.name)) is None)
 
@@ -134,7 +170,7 @@ def _readable(known: RbacObjects, role: JsonObject) -> list[PolicyRule] | None:
         return None
 
 
-def _listed(found: list[Power]) -> str:
+def listed(found: list[Power]) -> str:
     """The worst means first; who may do everything may do all the rest."""
     words = [one.words for one in found]
     if found[0].means is Means.EVERYTHING:

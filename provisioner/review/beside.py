@@ -1,0 +1,123 @@
+"""Which findings are made of live objects that are not in the plan, such as roles, webhooks and lists (S09).
+
+The checks look once more without those objects. What comes out the same was said of the bundle and its own objects.
+What does not keeps its rule and its severity, and is shown in full to people who may get all the objects that it is
+made of; others get what can be said without them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from provisioner.review.explanations import explanation
+from provisioner.review.facts import Facts, Listed, said
+from provisioner.review.record import plain
+from provisioner.values import Finding, JsonObject, ObjectRef, Severity
+
+_RBAC = "rbac.authorization.k8s.io"
+ROLES = tuple(
+    ObjectRef(_RBAC, "v1", kind, "", "") for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+)
+Key = tuple[object, ...]
+Look = Callable[[Facts], list[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a finding is made of beside the plan. `words` say it without that; None where nothing else says it."""
+
+    sources: tuple[ObjectRef, ...]
+    words: str | None
+
+
+def key_of(finding: Finding) -> Key:
+    """What makes two findings of two looks the same."""
+    ref = finding.ref.identity if finding.ref else None
+    return (finding.rule, finding.severity, ref, finding.path, finding.message)
+
+
+def words_without_details(finding: Finding) -> str:
+    """What may be said of a finding where its own words are values: what its rule means, and where it was found."""
+    which, them = (f"{said(finding.ref)} as it is", "it") if finding.ref else ("objects as they are", "them")
+    rule = explanation(finding.rule)
+    means = f"{rule.means} It" if rule else finding.rule
+    return f"{means} is found in {which} in the cluster. The details are shown to people who may get {them}"
+
+
+def told_apart(facts: Facts, look: Look, found: list[Finding], withheld: list[Finding]) -> list[Finding]:
+    """`withheld`, which are `found` in the same order, with the objects beside the plan that each is made of."""
+    parts: list[list[_Part]] = [[] for _ in found]
+    for bare, sources in _without(facts):
+        for place, part in enumerate(_parts(found, look(bare), sources)):
+            if part is not None:
+                parts[place].append(part)
+    everything = zip(found, withheld, parts, strict=True)
+    return [_made_of(facts, one, shown, of) if of else shown for one, shown, of in everything]
+
+
+def _without(facts: Facts) -> Iterator[tuple[Facts, tuple[ObjectRef, ...]]]:
+    """`facts` without each kind of object beside the plan that was read, with what these are."""
+    if facts.live_rbac:
+        yield replace(facts, live_rbac=None), ROLES
+    planned = {one.ref.identity for one in facts.plan.actions}
+    others = {key: obj for key, obj in facts.live.items() if key not in planned and obj is not None}
+    lists = {listing: listed for listing, listed in facts.around.lists.items() if listed.objects}
+    if others or lists:
+        names = {key: _name_alone(obj) for key, obj in others.items()}
+        around = replace(facts.around, lists={**facts.around.lists, **dict.fromkeys(lists, Listed())})
+        read = {ObjectRef.of(one) for one in others.values()}
+        read |= {ObjectRef(one.group, one.version, one.kind, one.namespace, "") for one in lists}
+        yield replace(facts, live={**facts.live, **names}, around=around), tuple(sorted(read))
+
+
+def _name_alone(obj: JsonObject) -> JsonObject:
+    """That it exists is no value."""
+    ref = ObjectRef.of(obj)
+    meta = {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
+    return {"apiVersion": obj.get("apiVersion"), "kind": ref.kind, "metadata": meta}
+
+
+def _parts(found: list[Finding], bare: list[Finding], sources: tuple[ObjectRef, ...]) -> Iterator[_Part | None]:
+    """For each finding None where it says the same without these objects."""
+    same: dict[Key, list[Finding]] = defaultdict(list)
+    near: dict[Key, list[Finding]] = defaultdict(list)
+    for one in bare:
+        same[key_of(one)].append(one)
+        if one.severity is not Severity.UNKNOWN:
+            near[_place(one)].append(one)
+    counted: dict[Key, int] = defaultdict(int)
+    for one in found:
+        counted[_place(one)] += 1
+    for one in found:
+        equal = same[key_of(one)]
+        if any(it.fingerprint == one.fingerprint and plain(it.evidence) == plain(one.evidence) for it in equal):
+            yield None
+        elif equal:
+            yield _Part(sources, one.message)
+        else:
+            others = near[_place(one)]
+            is_only = len(others) == 1 and counted[_place(one)] == 1
+            yield _Part(sources, others[0].message if is_only else None)
+
+
+def _place(finding: Finding) -> Key:
+    return (finding.rule, finding.ref.identity if finding.ref else None, finding.path)
+
+
+def _made_of(facts: Facts, found: Finding, shown: Finding, parts: list[_Part]) -> Finding:
+    """`shown` with its sources, and in words that can be told without them; its name can then not be guessed either."""
+    sources = [source for part in parts for source in part.sources]
+    is_merged = shown.message != found.message
+    if is_merged or shown.server_words:
+        sources += [found.ref] if found.ref else [one.ref for one in facts.plan.actions if one.uid]
+    told = {part.words for part in parts}
+    if not is_merged and told != {found.message}:
+        others = told - {found.message}
+        words = others.pop() if len(others) == 1 else None
+        kept = "; ".join(filter(None, [found.message, shown.server_words]))
+        shown = replace(shown, message=words or words_without_details(found), server_words=kept)
+    salted = hashlib.sha256(f"{shown.fingerprint}\n{facts.salt}".encode()).hexdigest()
+    return replace(shown, sources=tuple(dict.fromkeys(sources)), fingerprint=salted)

@@ -1,0 +1,1 @@
+"""Content that touches Pratique itself or hands out power over it (S22): rights, accounts, admission, other ways."""

@@ -1,0 +1,1 @@
+"""Ways in which a bundle gets or hands out power over Pratique."""
