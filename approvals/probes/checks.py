@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from approvals.errors import KeyMissing, Undecipherable
+from approvals.probes import notes
 from approvals.probes.listener import Answer, Answerer
 
 PATIENCE_SECONDS = 2
@@ -30,10 +31,14 @@ def healthz(headers: Mapping[str, str]) -> Answer:
 
 
 def readyz(headers: Mapping[str, str]) -> Answer:
-    """Every check by name; 503 if one of them failed. Messages name what is missing, never an address or a password."""
+    """Every check by name; 503 if one of them failed. Messages name what is missing, never an address or a password.
+
+    `notes` are there if an operator should mend something with which the process can work.
+    """
     answers = _kept.answers()
     status = "ok" if _are_well(answers) else "not ready"
-    return Answer.of({"status": status, "checks": answers}, 200 if status == "ok" else 503)
+    told = {"notes": notes.told()} if notes.told() else {}
+    return Answer.of({"status": status, "checks": answers, **told}, 200 if status == "ok" else 503)
 
 
 def is_ready() -> bool:

@@ -168,6 +168,11 @@ SETTINGS = (
         "clusters whose kubeconfig may name files, commands and proxies (TLS is checked all the same)",
         words,
     ),
+    Setting(
+        "KUBECONFIGS_DIR",
+        "",
+        "folder with kubeconfigs of this process alone, each named as its cluster, in place of the registered ones",
+    ),
     Setting("SLACK_SIGNING_SECRET", "", "of the Slack app whose buttons decide"),
     Setting("SLACK_TEAM", "", "the Slack team whose members count"),
     Setting("SLACK_WEBHOOK_URL", "", "incoming webhook for 'needs you' and 'decided'"),
