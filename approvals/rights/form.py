@@ -44,8 +44,8 @@ def choose_form(api: Api) -> Chosen:
         words = f"the API server ({version}) asked for the legacy verb only"
         if _has_beta(version):
             words += (
-                "; it is new enough for the constrained form: either that is switched off, or this account last acted as"
-                " somebody by legacy rights, which the API server tries first. --form constrained chooses it"
+                "; it is new enough for the constrained form: either that is switched off, or this account last acted"
+                " as somebody by legacy rights, which the API server tries first. --form constrained chooses it"
             )
         return Chosen(Form.LEGACY, words)
     if _has_beta(version):

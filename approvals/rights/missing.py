@@ -58,8 +58,9 @@ def _missing(known: Registered, form: Form, process: Process, may: May) -> list[
     wanted = list(_questions_of(roles(known, form, [process])))
     lacking = _refused(wanted, may)
     if lacking and form is Form.CONSTRAINED:
-        by_legacy = _refused(_questions_of(roles(known, Form.LEGACY, [process])), may)
-        lacking = lacking if by_legacy else []
+        # Where nobody is registered, legacy roles name nobody: that says nothing of whether they are there.
+        by_legacy = list(_questions_of(roles(known, Form.LEGACY, [process])))
+        lacking = [] if by_legacy and not _refused(by_legacy, may) else lacking
     return [*own, *lacking]
 
 

@@ -17,6 +17,8 @@ from provisioner.errors import PratiqueError
 logger = logging.getLogger(__name__)
 
 EVERY_SECONDS = 600.0
+# While a right is missing: the note goes soon after somebody has given it.
+AGAIN_SECONDS = 20.0
 
 
 def tell_what_is_missing(process: Process) -> threading.Thread:
@@ -43,7 +45,7 @@ def _tell(process: Process, stop: threading.Event) -> None:
             told = found
         finally:
             close_old_connections()
-        if stop.wait(EVERY_SECONDS):
+        if stop.wait(AGAIN_SECONDS if told else EVERY_SECONDS):
             return
 
 

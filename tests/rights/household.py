@@ -264,17 +264,18 @@ class Person:
     def deployment(self, name: str) -> Any:
         return next(one for one in self.get("deployments")["results"] if one["name"] == name)
 
-    def until(self, name: str, number: int, states: Iterable[str]) -> Any:
-        """The request of this number of a deployment, as soon as it is in one of these states."""
+    def until(self, name: str, number: int, states: Iterable[str], problem_code: str = "") -> Any:
+        """The request of this number of a deployment, as soon as it is in one of these states, with this problem."""
 
         def found() -> Any:
             for one in self.get("requests")["results"]:
-                if one["deployment"] == name and one["number"] == number:
+                if (one["deployment"], one["number"]) == (name, number):
                     request = self.get(f"requests/{one['uid']}")
-                    return request if request["state"] in states else None
+                    is_so = request["state"] in states and (not problem_code or request["problem_code"] == problem_code)
+                    return request if is_so else None
             return None
 
-        return self.household.until(found, f"request {number} of {name} is {'/'.join(states)}")
+        return self.household.until(found, f"request {number} of {name} is {'/'.join(states)} {problem_code}")
 
     def approve(self, request: Any) -> None:
         wish = {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from approvals.rights import Form, Process
 from approvals.rights.missing import own_rules
 from approvals.rights.needs import REQUESTS_OF_INSTALLERS, SEEN_AS_INSTALLERS, WRITES_OF_PEOPLE
 from provisioner.values import ObjectRef
 from tests.rights.conftest import Noted
-from tests.rights.household import INSTALLER, SHOP, Call, Household, basic_auth, calls
+from tests.rights.household import INSTALLER, NAME, SHOP, Call, Household, basic_auth, calls
 
 INSTALLING = f"system:serviceaccount:{SHOP}:{INSTALLER}"
 # Everybody may ask what they may do and who they are.
@@ -20,6 +22,7 @@ WISH = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "lighthou
 
 def test_S31_the_whole_journey_with_an_account_for_each_process(household: Household, noted: Noted) -> None:
     rita, alice = household.person("rita"), household.person("alice")
+    _check_told(household, noted.form)
     household.grant()
     printed = household.grant("--installer", f"{SHOP}/installer")
     assert (f"the {noted.form} form" in printed, "rita" in printed) == (True, noted.form is Form.LEGACY)
@@ -34,20 +37,20 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
         ],
     }
     assert rita.wish("lighthouse", spec).status_code == 201
-    # Nobody has given the worker the right to read that Secret as rita yet: it says so.
-    failed = rita.until("lighthouse", 1, ["failed"])
-    assert "cannot be read as rita" in failed["problem"], failed["problem"]
+    # Nobody has given the worker the right to read that Secret as rita yet: it says so, and goes on once it has it.
+    waiting = rita.until("lighthouse", 1, ["preparing"], "missing-right")
+    assert "cannot be read as rita, who may get it: an operator has to give" in waiting["problem"], waiting["problem"]
+    assert f"pratique-manage rights --cluster {NAME} | kubectl apply -f -" in waiting["problem"]
     household.grant()
-    uid = rita.deployment("lighthouse")["uid"]
-    assert rita.ask("POST", f"deployments/{uid}/ask-again").status_code == 200
-    reviewed = rita.until("lighthouse", 2, ["in_review", "failed"])
+    reviewed = rita.until("lighthouse", 1, ["in_review", "failed"])
     assert reviewed["state"] == "in_review", reviewed["problem"]
     assert rita.ask("POST", f"requests/{reviewed['uid']}/reviews", _approval(reviewed)).status_code == 403
     alice.approve(reviewed)
-    assert alice.until("lighthouse", 2, ["applied", "failed"])["state"] == "applied", household.machine.log()
+    assert alice.until("lighthouse", 1, ["applied", "failed"])["state"] == "applied", household.machine.log()
     # What it brought has kinds that are watched now.
     household.grant()
 
+    uid = rita.deployment("lighthouse")["uid"]
     live = household.api.get(LIGHTHOUSE)
     assert live is not None
     approved = live["spec"]["replicas"]
@@ -55,12 +58,33 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
     household.until(lambda: _spec(household)["replicas"] == approved, "the drift is put back")
     household.until(lambda: (household.api.get(WISH) or {}).get("status", {}).get("activeRevision") == 1, "the status")
 
+    assert rita.ask("POST", f"deployments/{uid}/pause", {"is_paused": False, "reason": ""}).status_code == 200
     assert rita.ask("DELETE", f"deployments/{uid}").status_code == 202
-    alice.approve(alice.until("lighthouse", 3, ["in_review"]))
+    alice.approve(alice.until("lighthouse", 2, ["in_review"]))
     household.until(lambda: household.api.get(LIGHTHOUSE) is None, "the objects are gone")
     household.until(lambda: household.api.get(WISH) is None, "the wish is gone")
 
+    # As the manual removes roles that are no longer printed.
+    kinds = "role,rolebinding,clusterrole,clusterrolebinding"
+    gone = household.kubectl("delete", kinds, "-A", "-l", "app.kubernetes.io/managed-by=pratique-rights")
+    assert gone.count(" deleted") == 2 * printed_roles(household.grant())
     _check_calls(calls(noted.folder))
+
+
+def printed_roles(text: str) -> int:
+    return sum(1 for one in yaml.safe_load_all(text) if one and one["kind"] in ("Role", "ClusterRole"))
+
+
+def _check_told(household: Household, form: Form) -> None:
+    """In the constrained form web is to act as whoever signs in, registered or not; it says that it may not."""
+    if form is Form.LEGACY:
+        return
+    notes = household.until(lambda: household.readiness().get("notes"), "what is missing is told")
+    words = notes["rights"][NAME]
+    assert words.startswith("the account of web may not: impersonate:user-info groups.authentication.k8s.io; ")
+    assert "the account of web may not" in household.machine.log()
+    household.grant()
+    household.until(lambda: "notes" not in household.readiness(), "nothing is missing any more")
 
 
 def _check_calls(made: set[Call]) -> None:

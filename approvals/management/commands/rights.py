@@ -1,4 +1,4 @@
-"""`pratique-manage rights`: the roles by which our processes act as others in a cluster, and what is missing of them."""
+"""`pratique-manage rights`: the roles by which our processes act as others in a cluster, and what is missing."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from approvals.rights import (
 from approvals.rights.needs import Account
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import PratiqueError
+from provisioner.review.text import visible
 
 NOTHING = "# Nobody is registered that a process would have to act as.\n"
 
 
 class Command(BaseCommand):
     help = (
-        "Print the roles and bindings by which web, worker and watch act as people and as installing accounts, made from"
-        " who is registered: pratique-manage rights --cluster NAME | kubectl apply -f -"
+        "Print the roles and bindings by which web, worker and watch act as people and as installing accounts, made"
+        " from who is registered: pratique-manage rights --cluster NAME | kubectl apply -f -"
     )
 
     def add_arguments(self, parser: Any) -> None:
@@ -78,7 +79,7 @@ class Command(BaseCommand):
         made = roles(known, chosen.form, _processes(options), is_named=options["named"])
         objects = manifests(made, _accounts(options))
         words = f"the {chosen.form} form, because {chosen.why}"
-        left_out = ", ".join(known.left_out)
+        left_out = visible(", ".join(known.left_out))
         self.stderr.write(f"{cluster.name}: {words}")
         if left_out:
             self.stderr.write(f"{cluster.name}: never acted as, so not named: {left_out}")
