@@ -29,7 +29,7 @@ NAMESPACE = "pratique"
 SHOP = "harbour-system"
 INSTALLER = "installer"
 TOKEN_SECONDS = 3600
-WAIT_SECONDS = 90.0
+WAIT_SECONDS = 180.0
 RBAC = "rbac.authorization.k8s.io/v1"
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -202,7 +202,7 @@ class Household:
         done = self.rights(*words)
         assert done.returncode == 0, done.stderr
         self.kubectl("apply", "-f", "-", given=done.stdout)
-        live.wait_until(lambda: self.rights("--check", *words).returncode == 0, "the printed rights are in force")
+        self.until(lambda: self.rights("--check", *words).returncode == 0, "the printed rights are in force")
         return done.stdout
 
     def readiness(self) -> dict[str, Any]:

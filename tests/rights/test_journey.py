@@ -16,6 +16,11 @@ from tests.rights.household import INSTALLER, NAME, SHOP, Call, Household, basic
 INSTALLING = f"system:serviceaccount:{SHOP}:{INSTALLER}"
 # Everybody may ask what they may do and who they are.
 EVERYBODY = {"create selfsubjectaccessreviews", "create selfsubjectreviews"}
+WATCHED = {
+    f"{verb} {plural}"
+    for verb in SEEN_AS_INSTALLERS
+    for plural in ("configmaps", "deployments", "serviceaccounts", "services")
+}
 LIGHTHOUSE = ObjectRef("apps", "v1", "Deployment", SHOP, "lighthouse")
 WISH = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "lighthouse")
 
@@ -48,7 +53,11 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
     alice.approve(reviewed)
     assert alice.until("lighthouse", 1, ["applied", "failed"])["state"] == "applied", household.machine.log()
     # What it brought has kinds that are watched now.
-    household.grant()
+    printed = household.grant()
+    household.until(
+        lambda: _as({one for one in calls(noted.folder) if one.code < 300}, "watch", INSTALLING) >= WATCHED,
+        "the kinds of the bundle are watched",
+    )
 
     uid = rita.deployment("lighthouse")["uid"]
     live = household.api.get(LIGHTHOUSE)
@@ -67,7 +76,7 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
     # As the manual removes roles that are no longer printed.
     kinds = "role,rolebinding,clusterrole,clusterrolebinding"
     gone = household.kubectl("delete", kinds, "-A", "-l", "app.kubernetes.io/managed-by=pratique-rights")
-    assert gone.count(" deleted") == 2 * printed_roles(household.grant())
+    assert gone.count(" deleted") == 2 * printed_roles(printed)
     _check_calls(calls(noted.folder))
 
 
@@ -93,11 +102,7 @@ def _check_calls(made: set[Call]) -> None:
     assert {one.process for one in made} == set(Process)
     assert _as(done, "web", "rita") == {f"{verb} bundledeployments" for verb in WRITES_OF_PEOPLE}
     assert _as(done, "worker", "rita") == {"get secrets"}
-    assert _as(done, "watch", INSTALLING) == {
-        f"{verb} {plural}"
-        for verb in SEEN_AS_INSTALLERS
-        for plural in ("configmaps", "deployments", "serviceaccounts", "services")
-    }
+    assert _as(done, "watch", INSTALLING) == WATCHED
     assert {words.split()[0] for words in _as(done, "worker", INSTALLING)} <= set(REQUESTS_OF_INSTALLERS)
     for process in Process:
         held = {f"{verb} {plural}" for rule in own_rules(process) for verb in rule.verbs for plural in rule.resources}
