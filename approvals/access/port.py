@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -16,7 +17,8 @@ from approvals.access.measuring import observer_of
 from provisioner.cluster.access import ask as ask_cluster
 from provisioner.cluster.access import review_token
 from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.kubeconfig import kept_kubeconfig
+from provisioner.cluster.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig
+from provisioner.errors import BadSource
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
 AUDIENCE = "pratique"
@@ -32,7 +34,7 @@ class Kubernetes(Protocol):
 
     def review_token(self, cluster: models.Cluster, token: str) -> Identity | None: ...
 
-    def get(self, cluster: models.Cluster, ref: ObjectRef, *, as_person: Identity | None = None) -> Any: ...
+    def get(self, cluster: models.Cluster, ref: ObjectRef) -> Any: ...
 
     def create(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]: ...
 
@@ -52,9 +54,8 @@ class RealKubernetes:
     def review_token(self, cluster: models.Cluster, token: str) -> Identity | None:
         return review_token(_kept.api(cluster), token, AUDIENCE)
 
-    def get(self, cluster: models.Cluster, ref: ObjectRef, *, as_person: Identity | None = None) -> Any:
-        api = _kept.api(cluster)
-        return (api.acting_as(as_person) if as_person else api).get(ref)
+    def get(self, cluster: models.Cluster, ref: ObjectRef) -> Any:
+        return _kept.api(cluster).get(ref)
 
     def create(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
         return dict(_kept.api(cluster).acting_as(as_person).create(obj))
@@ -93,7 +94,9 @@ class Way:
     def to(cls, cluster: models.Cluster) -> Way:
         configuration = settings.PRATIQUE
         seconds = float(configuration["CLUSTER_TIMEOUT_SECONDS"])
-        return cls(cluster.kubeconfig, seconds, _is_trusted(cluster.name), os.getpid(), cluster.name)
+        own = own_kubeconfig(cluster.name)
+        kubeconfig = cluster.kubeconfig if own is None else own
+        return cls(kubeconfig, seconds, _is_trusted(cluster.name), os.getpid(), cluster.name)
 
     @property
     def kept_seconds(self) -> float:
@@ -107,6 +110,27 @@ class Way:
         return Api.connect(
             self.kubeconfig, timeout_seconds=self.timeout_seconds, trusted=self.is_trusted, observe=observe
         )
+
+
+def own_kubeconfig(name: str) -> str | None:
+    """The kubeconfig that this process alone was given for the cluster `name`; None where it was given none (S31).
+
+    Read at every use, so that a credential that somebody renews there counts at once. Raises BadSource where there is a
+    file that cannot be read: the registered kubeconfig is another account's.
+    """
+    folder = settings.PRATIQUE["KUBECONFIGS_DIR"]
+    if not folder:
+        return None
+    try:
+        with (Path(folder) / name).open(encoding="utf-8") as file:
+            text = file.read(MAX_KUBECONFIG_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise BadSource(f"PRATIQUE_KUBECONFIGS_DIR: {name} cannot be read as text ({type(exc).__name__})") from exc
+    if not text.strip():
+        raise BadSource(f"PRATIQUE_KUBECONFIGS_DIR: {name} is empty; expected a kubeconfig")
+    return text
 
 
 @dataclass(frozen=True, slots=True)

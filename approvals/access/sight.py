@@ -53,7 +53,7 @@ class Sight:
 
 
 def may_see_roles(caller: Caller, cluster: models.Cluster) -> bool:
-    """Whether the caller may get all roles and bindings, so that words of the authorizer, which name some, are shown."""
+    """Whether the caller may get all roles and bindings: words of the authorizer name some of them."""
     sight = Sight(caller, cluster, limit=len(ROLES))
     return all(sight.may_see(one) for one in ROLES)
 

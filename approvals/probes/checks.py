@@ -16,6 +16,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from approvals.errors import KeyMissing, Undecipherable
 from approvals.limits import crowding
+from approvals.probes import notes
 from approvals.probes.listener import Answer, Answerer
 
 PATIENCE_SECONDS = 2
@@ -33,12 +34,14 @@ def healthz(headers: Mapping[str, str]) -> Answer:
 def readyz(headers: Mapping[str, str]) -> Answer:
     """Every check by name; 503 if one of them failed. Messages name what is missing, never an address or a password.
 
-    `warnings` are what this process noticed of how it is reached; with them it works all the same.
+    `notes` are there if an operator should mend something with which the process can work: how it is reached, and
+    rights that it lacks.
     """
     answers = _kept.answers()
     status = "ok" if _are_well(answers) else "not ready"
-    told = {"status": status, "checks": answers, "warnings": crowding.found()}
-    return Answer.of(told, 200 if status == "ok" else 503)
+    told = {**notes.told(), **({"addresses": crowding.found()} if crowding.found() else {})}
+    facts = {"status": status, "checks": answers, **({"notes": told} if told else {})}
+    return Answer.of(facts, 200 if status == "ok" else 503)
 
 
 def is_ready() -> bool:

@@ -189,6 +189,11 @@ SETTINGS = (
         words,
     ),
     Setting(
+        "KUBECONFIGS_DIR",
+        "",
+        "folder with kubeconfigs of this process alone, each named as its cluster, in place of the registered ones",
+    ),
+    Setting(
         "OIDC_FILE",
         "",
         "YAML file of the OpenID Connect issuers whose people sign in, and on which clusters each counts",

@@ -75,12 +75,13 @@ def on_starting(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Each worker answers probes, and serves the metrics of all, on sockets that they share."""
-    from approvals import metrics  # noqa: PLC0415 - needs Django, which only the worker has loaded
+    from approvals import metrics, rights  # noqa: PLC0415 - needs Django, which only the worker has loaded
 
     for sock in _probes:
         Listener("probes", PROBES, sock).start()
     for sock in _metrics:
         metrics.answer_on(sock, "web")
+    rights.tell_what_is_missing(rights.Process.WEB)
 
 
 def _check_binds(server: Any) -> None:

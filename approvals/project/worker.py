@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from celery.signals import worker_ready, worker_shutting_down
 
+from approvals import rights
 from approvals.ledger import claims
 from approvals.ledger.held import HELD
 from approvals.working import Heartbeat
@@ -18,6 +19,11 @@ logger = logging.getLogger(__name__)
 @worker_ready.connect
 def hold_on_to_claims(**_: object) -> None:
     Heartbeat(on_still=end_at_once).start()
+
+
+@worker_ready.connect
+def tell_missing_rights(**_: object) -> None:
+    rights.tell_what_is_missing(rights.Process.WORKER)
 
 
 @worker_shutting_down.connect

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from approvals import access, store, wake
 from approvals.access.port import connect
+from approvals.access.questions import AUTHENTICATION
 from approvals.audit import MACHINE
 from approvals.errors import CouldNotAsk
 from approvals.ledger import pivots
@@ -28,6 +29,7 @@ from approvals.steps.sources import egress, limits, read_by, sources_of
 from approvals.steps.way_back import way_back
 from provisioner import pipeline, render
 from provisioner.cluster import probing
+from provisioner.cluster.access import ask_self
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import (
     BadHealthCheck,
@@ -61,6 +63,7 @@ def run(request: Request, worker: str) -> None:
     check_cluster(request, api)
     check_requesters(request)
     account_uid = account_uid_of(request, api)
+    check_own_right(request, api)
     unmet = constraints.unmet_words(request, api)
     content, row = _content_of(request, api)
     report = pipeline.look(
@@ -164,6 +167,27 @@ def account_uid_of(request: Request, api: Api) -> str:
     return str(account["metadata"]["uid"])
 
 
+class MissingRight(TryLater):
+    """The service itself lacks a right. It goes on by itself once an operator has given it."""
+
+    code = "missing-right"
+
+    def __init__(self, request: Request, words: str):
+        command = f"pratique-manage rights --cluster {request.deployment.cluster.name} | kubectl apply -f -"
+        super().__init__(f"{words}: an operator has to give Pratique that right. To print and apply it: {command}")
+
+
+def check_own_right(request: Request, api: Api) -> None:
+    """Raise MissingRight where the worker may not act as the installing account: nothing could be planned (S31)."""
+    namespace, name = str(request.spec["installNamespace"]), str(request.spec["serviceAccountName"])
+    either = (
+        AccessRequest("impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", namespace, name),
+        AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name),
+    )
+    if not any(ask_self(api, one) for one in either):
+        raise MissingRight(request, f"Pratique's worker may not act as ServiceAccount {namespace}/{name}")
+
+
 def check_account(request: Request, api: Api) -> None:
     """The ServiceAccount must be the very one that was approved: the same name made again is another one (S07)."""
     found = account_uid_of(request, api)
@@ -220,14 +244,20 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
 
 
 def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
-    """Reads as the person who asked, so that the service needs no right of its own to anybody's Secrets (S08)."""
+    """Reads as the person who asked, so that the service needs no right of its own to anybody's Secrets (S08).
+
+    Kubernetes has said that they may get it (`check_requesters`), so it is mostly acting as them that is refused.
+    """
 
     def read(ref: ObjectRef) -> JsonObject:
         person = _identity_of(request.requesters[0])
         try:
             found = api.acting_as(person).get(ref)
         except Forbidden as exc:
-            raise Forbidden(f"{ref} cannot be read as {person.username}, who may get it: {exc}") from exc
+            words = f"{ref} cannot be read as {person.username}, who may get it"
+            if "impersonate" in exc.in_full:
+                raise MissingRight(request, words) from exc
+            raise Forbidden(f"{words}: {exc}") from exc
         if found is None:
             raise BadSource(f"{ref} does not exist; spec.sources names it")
         return found

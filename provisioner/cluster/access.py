@@ -41,6 +41,20 @@ def ask(cluster: Cluster, identity: Identity, request: AccessRequest) -> AccessA
     return AccessAnswer(allowed, "; ".join(words))
 
 
+def ask_self(cluster: Cluster, request: AccessRequest) -> bool:
+    """Whether this connection may do `request` (a SelfSubjectAccessReview), which everybody may ask."""
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": _attributes(request),
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    status = cluster.post(path, body, subject=f"whether we may {request}").get("status")
+    if not isinstance(status, dict) or not isinstance(status.get("allowed"), bool):
+        raise ClusterError(f"whether we may {request}: the answer has no status")
+    return bool(status["allowed"]) and not status.get("denied")
+
+
 def ask_many(
     cluster: Cluster, identity: Identity, requests: Iterable[AccessRequest], *, parallel: int = PARALLEL
 ) -> dict[AccessRequest, AccessAnswer]:

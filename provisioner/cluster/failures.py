@@ -49,7 +49,7 @@ _FORBIDDEN_UPDATE = re.compile(
 # that no webhook or policy, whose words come after others, can put anything into its place.
 _DENIAL = re.compile(
     r'[a-z0-9.-]+ (?:"[^"]*" )?is forbidden: '
-    r'(User "[^"]*" cannot [a-z]+ resource "[a-z/]*" in API group "[a-z0-9.]*"[a-z ]*(?:"[a-z0-9-]*")?)'
+    r'(User "[^"]*" cannot [a-z][a-z:-]* resource "[a-z/]*" in API group "[a-z0-9.]*"[a-z ]*(?:"[a-z0-9-]*")?)'
 )
 # Machine words that mean something to everybody; a webhook may send any other as its reason.
 _REASONS = frozenset(

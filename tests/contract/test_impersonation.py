@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.access import ask
+from provisioner.cluster.api import Cluster
+from provisioner.errors import Forbidden
 from provisioner.rbac import Ours, PolicyRule, powers
-from provisioner.values import AccessRequest, Identity
+from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.contract.conftest import Reply, Request, Server, admin
 from tests.contract.objects import binding, role
 from tests.live import wait_until
@@ -176,6 +178,23 @@ def test_S28_a_node_is_a_mode_of_its_own(server: Server, carol: Granted) -> None
     carol.give(rule(IDENTITY, "nodes", "impersonate:arbitrary-node", name="n-1"), on("arbitrary-node", "list"))
     assert not is_impersonation_refused(send(server, "GET", "system:node:n-1"))
     assert is_impersonation_refused(send(server, "GET", "system:node:n-2"))
+
+
+@pytest.mark.parametrize("half", ["who", "what"])
+def test_which_half_is_missing_is_said_also_where_the_object_is_a_secret(
+    server: Server, carol: Granted, half: str
+) -> None:
+    """Of a Secret no word of the server is kept but who lacks which right."""
+    given = {
+        "who": on("user-info", "get"),
+        "what": rule(IDENTITY, "users", "impersonate:user-info", name=ZOE),
+    }[half]
+    carol.give({**given, "resources": ["secrets"]} if half == "who" else given)
+    api = Cluster.connect(server.endpoint.kubeconfig("carol")).acting_as(Identity(its(server, ZOE)))
+    with pytest.raises(Forbidden) as refusal:
+        api.get(ObjectRef("", "v1", "Secret", server.namespace, "s"))
+    verb = "impersonate:user-info" if half == "who" else "impersonate-on:user-info:get"
+    assert f'User "carol" cannot {verb} resource' in str(refusal.value)
 
 
 def test_S07_every_request_is_asked_by_stars(server: Server, carol: Granted) -> None:

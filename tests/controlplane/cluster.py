@@ -37,14 +37,17 @@ class ControlPlane:
 
     `binaries` is the folder that `tests/controlplane/build` prints. `state` keeps etcd, keys, tokens and the port for
     the next start; without it everything lies in a temporary folder that goes with the control plane. The logs of the
-    components lie in `logs`. Start it from a thread that lives as long as the control plane shall.
+    components lie in `logs`. `options` are flags of the API server. Start it from a thread that lives as long as the control plane shall.
     """
 
-    def __init__(self, binaries: Path, state: Path | None = None, logs: Path | None = None) -> None:
+    def __init__(
+        self, binaries: Path, state: Path | None = None, logs: Path | None = None, options: Sequence[str] = ()
+    ) -> None:
         self._binaries = binaries
         self._is_kept = state is not None
         self.state = state.resolve() if state is not None else process.private_folder("controlplane")
         self.logs = logs.resolve() if logs is not None else self.state / "logs"
+        self._options = tuple(options)
         self._servers: dict[str, process.Server] = {}
         self._etcd_port = self._etcd_peer_port = self._port = 0
         self._tokens: dict[str, str] = {}
@@ -197,6 +200,7 @@ class ControlPlane:
             "--service-account-issuer=https://kubernetes.default.svc", f"--api-audiences={AUDIENCES}",
             f"--token-auth-file={self._pki / 'tokens.csv'}", "--authorization-mode=RBAC", "--allow-privileged=true",
             "--service-cluster-ip-range=10.96.0.0/16", "--runtime-config=api/all=true",
+            *self._options,
         ])  # fmt: skip
         apiserver.wait(self._is_ready, START_SECONDS)
 

@@ -210,7 +210,7 @@ def _space(namespace: str) -> list[dict[str, Any]]:
 
 def _rights() -> list[dict[str, Any]]:
     return [
-        binding("journey-service", "pratique", _user("pratique")),
+        *(binding(f"journey-{name}", f"pratique-{name}", _user("pratique")) for name in ("web", "worker", "watch")),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import OperationalError, close_old_connections
 
-from approvals import metrics
+from approvals import metrics, rights
 from approvals.ledger import claims
 from approvals.watch.loop import Watches
 
@@ -30,6 +30,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: stopping.put(number))
         metrics.serve("watch")
+        rights.tell_what_is_missing(rights.Process.WATCH)
         watches = Watches(claims.new_holder_name())
         try:
             is_stopping = False

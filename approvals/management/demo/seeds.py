@@ -91,11 +91,11 @@ def cluster_objects() -> list[dict[str, Any]]:
 
 
 def _rights_of_service() -> list[dict[str, Any]]:
-    """Those of deploy/rbac.yaml, and to act as the demo's people and its installing account: nobody else."""
+    """Those of deploy/rbac.yaml, all for one account, and to act as the demo's people and its installing account."""
     service = _account(SERVICE_NAMESPACE, SERVICE)
     people = [_impersonate("users", [*PEOPLE]), _impersonate("groups", [*PEOPLE.values()])]
     return [
-        _binding("pratique-demo-service", "pratique", service),
+        *(_binding(f"pratique-demo-{it}", f"pratique-{it}", service) for it in ("web", "worker", "watch")),
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",

@@ -64,7 +64,7 @@ class FakeKubernetes:
     def review_token(self, cluster: Cluster, token: str) -> Identity | None:
         return self.tokens.get(token)
 
-    def get(self, cluster: Cluster, ref: ObjectRef, *, as_person: Identity | None = None) -> Any:
+    def get(self, cluster: Cluster, ref: ObjectRef) -> Any:
         return self.objects.get(ref.name)
 
     def create(self, cluster: Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:

@@ -1,0 +1,125 @@
+"""`pratique-manage rights`: the roles by which our processes act as others in a cluster, and what is missing."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from dataclasses import replace
+from typing import Any
+
+import yaml
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from approvals.access.port import connect
+from approvals.models import Cluster
+from approvals.rights import (
+    Chosen,
+    Form,
+    Process,
+    accounts_of,
+    choose_form,
+    manifests,
+    missing_of_account,
+    registered,
+    roles,
+    words_of,
+)
+from approvals.rights.needs import Account
+from provisioner.cluster.api import Cluster as Api
+from provisioner.errors import PratiqueError
+from provisioner.review.text import visible
+
+NOTHING = "# Nobody is registered that a process would have to act as.\n"
+
+
+class Command(BaseCommand):
+    help = (
+        "Print the roles and bindings by which web, worker and watch act as people and as installing accounts, made"
+        " from who is registered: pratique-manage rights --cluster NAME | kubectl apply -f -"
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--cluster", required=True, help="its name here")
+        parser.add_argument("--form", choices=[*Form], help="default: what the cluster serves")
+        parser.add_argument("--process", action="append", choices=[*Process], help="only this one; may be repeated")
+        parser.add_argument("--check", action="store_true", help="say what is missing, and print no roles")
+        parser.add_argument(
+            "--named", action="store_true", help="name the people also where web may act as anybody to write a wish"
+        )
+        for what, words in (("user", "a person"), ("group", "a group"), ("installer", "NAMESPACE/NAME of an account")):
+            text = f"{words} that is to be registered later; may be repeated"
+            parser.add_argument(f"--{what}", action="append", default=[], help=text, type=_types.get(what, str))
+        parser.add_argument(
+            "--account", type=_account, help="NAMESPACE/NAME of the one account that all processes use there"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        cluster = Cluster.objects.filter(name=options["cluster"]).first()
+        if cluster is None:
+            raise CommandError(f"there is no cluster {options['cluster']!r}: pratique-manage list_clusters")
+        try:
+            api = connect(cluster)
+            if options["check"]:
+                self._check(cluster, api, options)
+            else:
+                self._print(cluster, api, options)
+        except PratiqueError as exc:
+            raise CommandError(f"cluster {cluster.name}: {exc}") from exc
+
+    def _print(self, cluster: Cluster, api: Api, options: dict[str, Any]) -> None:
+        given = options["form"]
+        chosen = Chosen(Form(given), "--form says so") if given else choose_form(api)
+        known = registered(cluster, api)
+        known = replace(
+            known,
+            people=known.people | set(options["user"]),
+            groups=known.groups | set(options["group"]),
+            installers=known.installers | set(options["installer"]),
+        )
+        made = roles(known, chosen.form, _processes(options), is_named=options["named"])
+        objects = manifests(made, _accounts(options))
+        words = f"the {chosen.form} form, because {chosen.why}"
+        left_out = visible(", ".join(known.left_out))
+        self.stderr.write(f"{cluster.name}: {words}")
+        if left_out:
+            self.stderr.write(f"{cluster.name}: never acted as, so not named: {left_out}")
+        self.stdout.write(f"# Rights of Pratique on cluster {cluster.name}: {words}.\n", ending="")
+        text = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=120, explicit_start=True)
+        self.stdout.write(text if objects else NOTHING, ending="")
+
+    def _check(self, cluster: Cluster, api: Api, options: dict[str, Any]) -> None:
+        accounts = _accounts(options)
+        found = [
+            words_of(cluster.name, process, missing_of_account(cluster, api, process, accounts[process]))
+            for process in _processes(options)
+        ]
+        if any(found):
+            raise CommandError("\n".join(words for words in found if words))
+        self.stdout.write(f"{cluster.name}: no right is missing")
+
+
+def _processes(options: dict[str, Any]) -> tuple[Process, ...]:
+    chosen = options["process"]
+    return tuple(process for process in Process if not chosen or process in chosen)
+
+
+def _accounts(options: dict[str, Any]) -> dict[Process, Account]:
+    one = options["account"]
+    return dict.fromkeys(Process, one) if one else accounts_of(settings.PRATIQUE["NAMESPACE"])
+
+
+def _account(text: str) -> Account:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise ArgumentTypeError(f"{text!r} is no account: expected NAMESPACE/NAME")
+    return namespace, name
+
+
+_types = {"installer": _account}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Without anchors: people read it, and compare it."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

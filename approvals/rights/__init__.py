@@ -1,0 +1,26 @@
+"""What our own processes may do in a cluster: what each needs, what is missing, and the roles that give it (S31)."""
+
+from approvals.rights.form import Chosen, choose_form
+from approvals.rights.manifests import accounts_of, manifests
+from approvals.rights.missing import missing_of_account, missing_of_self, words_of
+from approvals.rights.needs import Form, Process, Registered, Role, Rule, roles
+from approvals.rights.registered import registered
+from approvals.rights.telling import tell_what_is_missing
+
+__all__ = [
+    "Chosen",
+    "Form",
+    "Process",
+    "Registered",
+    "Role",
+    "Rule",
+    "accounts_of",
+    "choose_form",
+    "manifests",
+    "missing_of_account",
+    "missing_of_self",
+    "registered",
+    "roles",
+    "tell_what_is_missing",
+    "words_of",
+]

@@ -1,0 +1,44 @@
+"""Roles and bindings as `kubectl apply` takes them. Pure, and in a stable order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from approvals.rights.needs import Account, Process, Role, Rule
+
+RBAC = "rbac.authorization.k8s.io"
+# Whatever has this label came from this command, so that what is no longer printed can be pruned.
+MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique-rights"}
+
+
+def accounts_of(namespace: str) -> dict[Process, Account]:
+    """The ServiceAccounts of deploy/kubernetes/accounts.yaml."""
+    return {process: (namespace, str(process)) for process in Process}
+
+
+def manifests(roles: Iterable[Role], accounts: Mapping[Process, Account]) -> list[dict[str, Any]]:
+    """Each role, followed by its binding to the account of its process."""
+    return [obj for role in roles for obj in _pair(role, accounts[role.process])]
+
+
+def _pair(role: Role, account: Account) -> list[dict[str, Any]]:
+    kind = "Role" if role.namespace else "ClusterRole"
+    name = f"pratique-{role.process}-impersonates"
+    place = {"namespace": role.namespace} if role.namespace else {}
+    about = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name, **place, "labels": MANAGED_BY}}
+    namespace, account_name = account
+    return [
+        {"kind": kind, **about, "rules": [_rule(one) for one in role.rules]},
+        {
+            "kind": f"{kind}Binding",
+            **about,
+            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": account_name, "namespace": namespace}],
+        },
+    ]
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    named = {"resourceNames": [*rule.names]} if rule.names else {}
+    return {"apiGroups": [rule.group], "resources": [*rule.resources], "verbs": [*rule.verbs], **named}

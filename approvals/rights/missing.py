@@ -1,0 +1,94 @@
+"""Which rights a process lacks, asked of the API server, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import islice, product
+from pathlib import Path
+
+import yaml
+from django.conf import settings
+
+from approvals.models import Cluster
+from approvals.rights.form import choose_form
+from approvals.rights.needs import Account, Form, Process, Registered, Role, Rule, roles
+from approvals.rights.registered import registered
+from provisioner.cluster.access import ask, ask_self
+from provisioner.cluster.api import Cluster as Api
+from provisioner.values import AccessRequest, Identity
+
+# Of a cluster with thousands of people, the first ones tell that somebody has to print the roles again.
+MAX_QUESTIONS = 500
+PARALLEL = 8
+MAX_NAMED = 5
+
+May = Callable[[AccessRequest], bool]
+
+
+def missing_of_self(cluster: Cluster, api: Api, process: Process) -> list[AccessRequest]:
+    """What `process`, met by `api` as itself, lacks; raises PratiqueError where it cannot be asked."""
+    return _missing(registered(cluster, api), choose_form(api).form, process, lambda question: ask_self(api, question))
+
+
+def missing_of_account(cluster: Cluster, api: Api, process: Process, account: Account) -> list[AccessRequest]:
+    """The same of `account`, asked by somebody who may ask about others."""
+    who = Identity.of_service_account(*account)
+    return _missing(
+        registered(cluster, api), choose_form(api).form, process, lambda question: ask(api, who, question).allowed
+    )
+
+
+def words_of(cluster: str, process: Process, missing: Sequence[AccessRequest]) -> str:
+    """Which rights are missing, and what to do; "" where none is."""
+    if not missing:
+        return ""
+    named = "; ".join(map(str, missing[:MAX_NAMED]))
+    more = f"; and {len(missing) - MAX_NAMED} more" if missing[MAX_NAMED:] else ""
+    as_itself = any(not one.verb.startswith("impersonate") for one in missing)
+    by_roles = f"bind the role pratique-{process} (deploy/rbac.yaml), and " if as_itself else ""
+    command = f"pratique-manage rights --cluster {cluster} | kubectl apply -f -"
+    return f"the account of {process} may not: {named}{more}. To give the rights, {by_roles}run: {command}"
+
+
+def _missing(known: Registered, form: Form, process: Process, may: May) -> list[AccessRequest]:
+    """Without what the legacy roles, which count on every server, give as well."""
+    own = _refused(_questions(own_rules(process)), may)
+    wanted = list(_questions_of(roles(known, form, [process])))
+    lacking = _refused(wanted, may)
+    if lacking and form is Form.CONSTRAINED:
+        # Where nobody is registered, legacy roles name nobody: that says nothing of whether they are there.
+        by_legacy = list(_questions_of(roles(known, Form.LEGACY, [process])))
+        lacking = [] if by_legacy and not _refused(by_legacy, may) else lacking
+    return [*own, *lacking]
+
+
+def _refused(questions: Iterable[AccessRequest], may: May) -> list[AccessRequest]:
+    wanted = list(islice(dict.fromkeys(questions), MAX_QUESTIONS))
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        return [question for question, allowed in zip(wanted, pool.map(may, wanted), strict=True) if not allowed]
+
+
+def _questions_of(some: Iterable[Role]) -> Iterator[AccessRequest]:
+    for role in some:
+        yield from _questions(role.rules, role.namespace)
+
+
+def _questions(rules: Iterable[Rule], namespace: str = "") -> Iterator[AccessRequest]:
+    for rule in rules:
+        for verb, resource, name in product(rule.verbs, rule.resources, rule.names or ("",)):
+            plural, _, subresource = resource.partition("/")
+            yield AccessRequest(verb, rule.group, plural, subresource, namespace, name)
+
+
+@cache
+def own_rules(process: Process) -> tuple[Rule, ...]:
+    """What a process does as itself: its role in deploy/rbac.yaml."""
+    text = (Path(settings.BASE_DIR) / "deploy/rbac.yaml").read_text()
+    (role,) = [one for one in yaml.safe_load_all(text) if one["metadata"]["name"] == f"pratique-{process}"]
+    return tuple(
+        Rule(group, tuple(rule["resources"]), tuple(rule["verbs"]), tuple(rule.get("resourceNames") or ()))
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+    )

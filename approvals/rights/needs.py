@@ -1,0 +1,205 @@
+"""Whom each process acts as, and what it does then, as RBAC rules. Pure.
+
+What a process does as itself stands in deploy/rbac.yaml. Here is only impersonation, because that depends on who is
+registered. Legacy impersonation lets a process do everything that somebody may; constrained impersonation (Kubernetes
+1.36) has two halves: who one may be, and which requests one may make then. The halves are not bound to each other: any
+of these people with any of these requests. So each half is as narrow as it can be.
+
+A rule without names is one for all names. Where nobody is registered, there is no rule.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from provisioner.values import ObjectRef
+
+GROUP = "core.rukpak.io"
+AUTHENTICATION = "authentication.k8s.io"
+OWN_RESOURCE = "bundledeployments"
+# What the pages and the REST API write as the people who use them.
+WRITES_OF_PEOPLE = ("create", "delete", "update")
+# What planning, applying, health and drift send as the installing account; a server-side apply is a patch.
+REQUESTS_OF_INSTALLERS = ("delete", "get", "list", "patch", "watch")
+SEEN_AS_INSTALLERS = ("list", "watch")
+_PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets"}
+_ACCOUNT, _SYSTEM = "system:serviceaccount:", "system:"
+
+Account = tuple[str, str]
+
+
+class Process(StrEnum):
+    """The processes that meet a cluster. Beat and migrations meet none."""
+
+    WEB = "web"
+    WORKER = "worker"
+    WATCH = "watch"
+
+
+class Form(StrEnum):
+    CONSTRAINED = "constrained"
+    LEGACY = "legacy"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Rule:
+    """As in RBAC: without `names` it is for all of them."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What one process may do in a namespace, or with "" in the whole cluster."""
+
+    process: Process
+    namespace: str
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """Who and what Pratique knows of one cluster.
+
+    `people` and `groups` are who signs in, `readers` who asked for an open request that reads `sources` (Secrets and
+    ConfigMaps that sources name), `installers` are accounts as (namespace, name), `watched` the (group, plural) of what
+    bundles have brought. Names of ServiceAccounts stand among `people` and `readers` with their full user names.
+    """
+
+    people: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    readers: frozenset[str] = frozenset()
+    installers: frozenset[Account] = frozenset()
+    sources: frozenset[ObjectRef] = frozenset()
+    watched: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Who is never acted as: `system:` names and groups carry rights that nobody grants by RBAC (S01)."""
+        names = (*self.people, *self.groups)
+        return tuple(sorted(name for name in names if name.startswith(_SYSTEM) and _account_of(name) is None))
+
+
+@dataclass
+class _Rules:
+    """Rules as they are gathered, by namespace."""
+
+    found: defaultdict[str, list[Rule]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, group: str, resources: Iterable[str], verbs: Iterable[str], *, namespace: str = "") -> None:
+        self.found[namespace].append(Rule(group, tuple(resources), tuple(verbs)))
+
+    def add_named(
+        self, group: str, resource: str, verbs: Iterable[str], names: Collection[str], *, namespace: str = ""
+    ) -> None:
+        """Nothing where there are no names: RBAC takes an empty list for all names."""
+        if names:
+            self.found[namespace].append(Rule(group, (resource,), tuple(verbs), tuple(sorted(names))))
+
+    def add_accounts(self, form: Form, accounts: Iterable[Account]) -> None:
+        """That one may be these accounts."""
+        group, verb = (
+            (AUTHENTICATION, "impersonate:serviceaccount") if form is Form.CONSTRAINED else ("", "impersonate")
+        )
+        by_namespace: defaultdict[str, set[str]] = defaultdict(set)
+        for namespace, name in accounts:
+            by_namespace[namespace].add(name)
+        for namespace, names in by_namespace.items():
+            self.add_named(group, "serviceaccounts", [verb], names, namespace=namespace)
+
+    def add_people(self, form: Form, people: Iterable[str], groups: Iterable[str]) -> None:
+        group, verb = (AUTHENTICATION, "impersonate:user-info") if form is Form.CONSTRAINED else ("", "impersonate")
+        self.add_named(group, "users", [verb], _plain(people))
+        self.add_named(group, "groups", [verb], _plain(groups))
+
+
+def roles(
+    known: Registered, form: Form, processes: Iterable[Process] = tuple(Process), *, is_named: bool = False
+) -> tuple[Role, ...]:
+    """What these processes need to act as others; `is_named` names the people also where constraint alone would do."""
+    made = []
+    for process in processes:
+        rules = _Rules()
+        if process is Process.WEB:
+            _add_web(rules, known, form, is_named=is_named)
+        elif process is Process.WORKER:
+            _add_worker(rules, known, form)
+        else:
+            _add_watch(rules, known, form)
+        made += [Role(process, namespace, tuple(sorted(some))) for namespace, some in sorted(rules.found.items())]
+    return tuple(made)
+
+
+def _add_web(rules: _Rules, known: Registered, form: Form, *, is_named: bool) -> None:
+    """Writes of BundleDeployments as the people who sign in.
+
+    In the constrained form anybody's name will do: the API server lets it be used for these writes alone, refuses
+    `system:masters`, and a person who signs in for the first time can write at once.
+    """
+    accounts = _accounts(known.people)
+    rules.add_accounts(form, accounts)
+    if form is Form.LEGACY or is_named:
+        rules.add_people(form, known.people, known.groups)
+    else:
+        rules.add(AUTHENTICATION, ("groups", "users"), ["impersonate:user-info"])
+    if form is Form.CONSTRAINED:
+        rules.add(GROUP, [OWN_RESOURCE], _on("user-info", WRITES_OF_PEOPLE))
+        if accounts:
+            rules.add(GROUP, [OWN_RESOURCE], _on("serviceaccount", WRITES_OF_PEOPLE))
+
+
+def _add_worker(rules: _Rules, known: Registered, form: Form) -> None:
+    """What bundles need, as their installers; and to read what sources name, as somebody who asked."""
+    readers = _accounts(known.readers) if known.sources else set()
+    rules.add_accounts(form, known.installers | readers)
+    if known.installers and form is Form.CONSTRAINED:
+        rules.add("*", ["*"], _on("serviceaccount", REQUESTS_OF_INSTALLERS))
+    if not known.sources:
+        return
+    rules.add_people(form, known.people | known.readers, known.groups)
+    if form is Form.CONSTRAINED:
+        for (namespace, plural), names in sorted(_by_place(known.sources).items()):
+            rules.add_named("", plural, _on("user-info", ["get"]), names, namespace=namespace)
+
+
+def _add_watch(rules: _Rules, known: Registered, form: Form) -> None:
+    """To see what happens to the objects of bundles, of the kinds that they have brought."""
+    rules.add_accounts(form, known.installers)
+    if form is Form.CONSTRAINED and known.installers:
+        by_group: defaultdict[str, set[str]] = defaultdict(set)
+        for group, plural in known.watched:
+            by_group[group].add(plural)
+        for group, plurals in sorted(by_group.items()):
+            rules.add(group, sorted(plurals), _on("serviceaccount", SEEN_AS_INSTALLERS))
+
+
+def _on(mode: str, verbs: Iterable[str]) -> Iterator[str]:
+    return (f"impersonate-on:{mode}:{verb}" for verb in verbs)
+
+
+def _by_place(sources: Iterable[ObjectRef]) -> Mapping[tuple[str, str], set[str]]:
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for ref in sources:
+        found[ref.namespace, _PLURALS[ref.kind]].add(ref.name)
+    return found
+
+
+def _plain(names: Iterable[str]) -> set[str]:
+    return {name for name in names if not name.startswith(_SYSTEM)}
+
+
+def _accounts(names: Iterable[str]) -> set[Account]:
+    return {account for name in names if (account := _account_of(name))}
+
+
+def _account_of(username: str) -> Account | None:
+    if not username.startswith(_ACCOUNT):
+        return None
+    namespace, _, name = username.removeprefix(_ACCOUNT).partition(":")
+    return (namespace, name) if namespace and name else None

@@ -1,0 +1,1 @@
+"""From one version to the next, beside processes of the version before."""

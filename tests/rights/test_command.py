@@ -1,0 +1,162 @@
+"""`pratique-manage rights` on a real API server, and on the sandbox: from rows to YAML that kubectl takes."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+import yaml
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from approvals.access.port import connect
+from approvals.models import Cluster, KubernetesIdentity, Request
+from approvals.rights import Form, choose_form, registered
+from approvals.rights.form import _known
+from tests.approvals.core import world
+from tests.controlplane.endpoint import Endpoint
+
+SOURCES = [
+    {"kind": "configMap", "configMap": {"name": "bundle"}},
+    {"kind": "git", "git": {"repository": "https://x", "auth": {"secret": {"name": "key", "namespace": "keys"}}}},
+]
+
+
+@pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])
+def cluster(request: pytest.FixtureRequest, db: None) -> Cluster:
+    endpoint: Endpoint = request.getfixturevalue(request.param)
+    made = Cluster.objects.create(
+        name="prod", uid="u", kubeconfig=endpoint.kubeconfig("mallory"), created_at=timezone.now()
+    )
+    identify(made, "alice", ["platform"])
+    identify(made, "rita", ["requesters", "system:masters"])
+    gone = identify(made, "gone", ["former"])
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    return made
+
+
+def identify(cluster: Cluster, name: str, groups: list[str]) -> User:
+    user = User.objects.create_user(name)
+    KubernetesIdentity.objects.create(
+        user=user,
+        cluster=cluster,
+        authenticator="token-review",
+        username=name,
+        groups=groups,
+        groups_seen_at=timezone.now(),
+    )
+    return user
+
+
+def rights(*words: str) -> tuple[list[Any], str]:
+    """The objects that are printed, and what is said beside them."""
+    out, err = StringIO(), StringIO()
+    call_command("rights", "--cluster", "prod", *words, stdout=out, stderr=err)
+    return [one for one in yaml.safe_load_all(out.getvalue()) if one], err.getvalue()
+
+
+def names_in(objects: list[Any], resource: str) -> list[list[str]]:
+    rules = [rule for one in objects for rule in one.get("rules", [])]
+    return [rule.get("resourceNames", ["*"]) for rule in rules if resource in rule["resources"]]
+
+
+def test_the_form_is_the_one_that_the_cluster_serves_and_it_says_why(cluster: Cluster) -> None:
+    assert choose_form(connect(cluster)).form is Form.CONSTRAINED
+    objects, said = rights()
+    assert "prod: the constrained form, because the API server (v1.36) asks for" in said
+    assert [one["metadata"]["name"] for one in objects] == ["pratique-web-impersonates"] * 2
+    objects, said = rights("--form", "legacy")
+    assert "the legacy form, because --form says so" in said
+    assert names_in(objects, "users") == [["alice", "rita"]]
+    assert names_in(objects, "groups") == [["platform", "requesters"]]
+    assert "never acted as, so not named: system:masters" in said
+
+
+def test_roles_name_what_is_registered_and_what_will_be(cluster: Cluster) -> None:
+    world.wish(
+        cluster, world.seen("quay", {"installNamespace": "harbour", "serviceAccountName": "crane", "sources": SOURCES})
+    )
+    objects, _ = rights("--installer", "later/robot", "--user", "zoe", "--group", "guests", "--named")
+    by_place = {
+        one["metadata"].get("namespace", ""): one
+        for one in objects
+        if one["metadata"]["name"].startswith("pratique-worker")
+    }
+    assert set(by_place) == {"", "harbour", "keys", "later"}
+    assert ["alice", "rita", "zoe"] in names_in(objects, "users")
+    assert ["guests", "platform", "requesters"] in names_in(objects, "groups")
+    assert names_in(objects, "secrets") == [["key"]]
+    assert names_in(objects, "configmaps") == [["bundle"]]
+    assert names_in(objects, "serviceaccounts") == [["crane"], ["robot"]] * 2
+
+
+def test_whoever_asked_for_an_open_request_is_named_with_the_groups_of_then(cluster: Cluster) -> None:
+    world.wish(
+        cluster, world.seen("quay", {"installNamespace": "harbour", "serviceAccountName": "crane", "sources": SOURCES})
+    )
+    asked = [{"username": "kim", "groups": ["night"], "uid": "", "via": "browser"}]
+    Request.objects.update(requesters=asked)
+    known = registered(cluster, connect(cluster))
+    assert (known.readers, "night" in known.groups) == ({"kim"}, True)
+    Request.objects.update(state="failed")
+    assert registered(cluster, connect(cluster)).readers == frozenset()
+
+
+def test_one_account_for_all_processes_is_the_operators_choice(cluster: Cluster) -> None:
+    objects, _ = rights("--account", "ops/pratique", "--process", "web")
+    assert [one["subjects"] for one in objects if "subjects" in one] == [
+        [{"kind": "ServiceAccount", "name": "pratique", "namespace": "ops"}]
+    ]
+
+
+def test_what_is_printed_is_the_same_each_time(cluster: Cluster) -> None:
+    world.wish(
+        cluster, world.seen("quay", {"installNamespace": "harbour", "serviceAccountName": "crane", "sources": SOURCES})
+    )
+    texts = set()
+    for _ in range(3):
+        out = StringIO()
+        call_command("rights", "--cluster", "prod", "--named", stdout=out, stderr=StringIO())
+        texts.add(out.getvalue())
+    (text,) = texts
+    assert "&id" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--cluster", "nowhere"], "there is no cluster 'nowhere'"),
+        (["--cluster", "prod", "--installer", "crane"], "expected NAMESPACE/NAME"),
+        (["--cluster", "prod", "--form", "both"], "invalid choice"),
+    ],
+)
+def test_what_cannot_be_printed_is_said_in_words(cluster: Cluster, words: list[str], expected: str) -> None:
+    with pytest.raises(CommandError, match=expected):
+        call_command("rights", *words, stdout=StringIO(), stderr=StringIO())
+
+
+def test_a_name_is_never_more_than_a_name_in_what_is_applied(cluster: Cluster) -> None:
+    identify(cluster, "eve\n---\nkind: ClusterRoleBinding", ["a: b", "*"])
+    objects, _ = rights("--form", "legacy", "--process", "web")
+    assert [one["kind"] for one in objects] == ["ClusterRole", "ClusterRoleBinding"]
+    assert ["alice", "eve\n---\nkind: ClusterRoleBinding", "rita"] in names_in(objects, "users")
+    assert _known("v1.36.3\n---\nkind: ClusterRoleBinding") == "v1.36"
+    assert _known("\n---\nx") == "of an unknown version"
+
+
+@pytest.mark.parametrize(("more", "process"), [((), "web"), (("--process", "watch"), "watch")])
+def test_what_an_account_lacks_is_said_with_the_command_that_prints_it(
+    cluster: Cluster, request: pytest.FixtureRequest, more: tuple[str, ...], process: str
+) -> None:
+    endpoint: Endpoint = request.getfixturevalue(request.node.callspec.params["cluster"])
+    cluster.kubeconfig = endpoint.kubeconfig("admin")
+    cluster.save()
+    nobody = ("--account", "nowhere/nobody")
+    with pytest.raises(CommandError) as refusal:
+        call_command("rights", "--cluster", "prod", "--check", *nobody, *more, stdout=StringIO())
+    words = str(refusal.value).splitlines()
+    assert words[0].startswith(f"the account of {process} may not: ")
+    assert f"bind the role pratique-{process} (deploy/rbac.yaml), and run: pratique-manage rights" in words[0]
+    assert len(words) == (1 if more else 3)

@@ -1,0 +1,125 @@
+"""From a wish to its removal, each process with its own account, and every call that they made (docs/rights.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from approvals.rights import Form, Process
+from approvals.rights.missing import own_rules
+from approvals.rights.needs import REQUESTS_OF_INSTALLERS, SEEN_AS_INSTALLERS, WRITES_OF_PEOPLE
+from provisioner.values import ObjectRef
+from tests.rights.conftest import Noted
+from tests.rights.household import INSTALLER, NAME, SHOP, Call, Household, basic_auth, calls
+
+INSTALLING = f"system:serviceaccount:{SHOP}:{INSTALLER}"
+# Everybody may ask what they may do and who they are.
+EVERYBODY = {"create selfsubjectaccessreviews", "create selfsubjectreviews"}
+WATCHED = {
+    f"{verb} {plural}"
+    for verb in SEEN_AS_INSTALLERS
+    for plural in ("configmaps", "deployments", "serviceaccounts", "services")
+}
+LIGHTHOUSE = ObjectRef("apps", "v1", "Deployment", SHOP, "lighthouse")
+WISH = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "lighthouse")
+
+
+def test_S31_the_whole_journey_with_an_account_for_each_process(household: Household, noted: Noted) -> None:
+    rita, alice = household.person("rita"), household.person("alice")
+    _check_told(household, noted.form)
+    household.grant()
+    printed = household.grant("--installer", f"{SHOP}/installer")
+    assert (f"the {noted.form} form" in printed, "rita" in printed) == (True, noted.form is Form.LEGACY)
+
+    household.api.create(basic_auth("pull"))
+    spec = {
+        "installNamespace": SHOP,
+        "serviceAccountName": "installer",
+        "format": "plain",
+        "sources": [
+            {"kind": "http", "http": {**household.archive("lighthouse", "1.0.0"), "auth": {"secret": {"name": "pull"}}}}
+        ],
+    }
+    assert rita.wish("lighthouse", spec).status_code == 201
+    # Nobody has given the worker the right to read that Secret as rita yet: it says so, and goes on once it has it.
+    waiting = rita.until("lighthouse", 1, ["preparing"], "missing-right")
+    assert "cannot be read as rita, who may get it: an operator has to give" in waiting["problem"], waiting["problem"]
+    assert f"pratique-manage rights --cluster {NAME} | kubectl apply -f -" in waiting["problem"]
+    household.grant()
+    reviewed = rita.until("lighthouse", 1, ["in_review", "failed"])
+    assert reviewed["state"] == "in_review", reviewed["problem"]
+    assert rita.ask("POST", f"requests/{reviewed['uid']}/reviews", _approval(reviewed)).status_code == 403
+    alice.approve(reviewed)
+    assert alice.until("lighthouse", 1, ["applied", "failed"])["state"] == "applied", household.machine.log()
+    # What it brought has kinds that are watched now.
+    printed = household.grant()
+    household.until(
+        lambda: _as({one for one in calls(noted.folder) if one.code < 300}, "watch", INSTALLING) >= WATCHED,
+        "the kinds of the bundle are watched",
+    )
+
+    uid = rita.deployment("lighthouse")["uid"]
+    live = household.api.get(LIGHTHOUSE)
+    assert live is not None
+    approved = live["spec"]["replicas"]
+    household.api.replace({**live, "spec": {**live["spec"], "replicas": 7}}, field_manager="kubectl-edit")
+    household.until(lambda: _spec(household)["replicas"] == approved, "the drift is put back")
+    household.until(lambda: (household.api.get(WISH) or {}).get("status", {}).get("activeRevision") == 1, "the status")
+
+    assert rita.ask("POST", f"deployments/{uid}/pause", {"is_paused": False, "reason": ""}).status_code == 200
+    assert rita.ask("DELETE", f"deployments/{uid}").status_code == 202
+    alice.approve(alice.until("lighthouse", 2, ["in_review"]))
+    household.until(lambda: household.api.get(LIGHTHOUSE) is None, "the objects are gone")
+    household.until(lambda: household.api.get(WISH) is None, "the wish is gone")
+
+    # As the manual removes roles that are no longer printed.
+    kinds = "role,rolebinding,clusterrole,clusterrolebinding"
+    gone = household.kubectl("delete", kinds, "-A", "-l", "app.kubernetes.io/managed-by=pratique-rights")
+    assert gone.count(" deleted") == 2 * printed_roles(printed)
+    _check_calls(calls(noted.folder))
+
+
+def printed_roles(text: str) -> int:
+    return sum(1 for one in yaml.safe_load_all(text) if one and one["kind"] in ("Role", "ClusterRole"))
+
+
+def _check_told(household: Household, form: Form) -> None:
+    """In the constrained form web is to act as whoever signs in, registered or not; it says that it may not."""
+    if form is Form.LEGACY:
+        return
+    notes = household.until(lambda: household.readiness().get("notes"), "what is missing is told")
+    words = notes["rights"][NAME]
+    assert words.startswith("the account of web may not: impersonate:user-info groups.authentication.k8s.io; ")
+    assert "the account of web may not" in household.machine.log()
+    household.grant()
+    household.until(lambda: "notes" not in household.readiness(), "nothing is missing any more")
+
+
+def _check_calls(made: set[Call]) -> None:
+    """Nothing was asked but what docs/rights.md says, and of web and watch nothing of it in vain."""
+    done = {one for one in made if one.code < 300}
+    assert {one.process for one in made} == set(Process)
+    assert _as(done, "web", "rita") == {f"{verb} bundledeployments" for verb in WRITES_OF_PEOPLE}
+    assert _as(done, "worker", "rita") == {"get secrets"}
+    assert _as(done, "watch", INSTALLING) == WATCHED
+    assert {words.split()[0] for words in _as(done, "worker", INSTALLING)} <= set(REQUESTS_OF_INSTALLERS)
+    for process in Process:
+        held = {f"{verb} {plural}" for rule in own_rules(process) for verb in rule.verbs for plural in rule.resources}
+        used = _as(done, process, "") - EVERYBODY
+        assert used <= held
+        if process is not Process.WORKER:
+            assert used == held
+    assert {one.user for one in done} == {"", "rita", INSTALLING}
+
+
+def _as(done: set[Call], process: str, user: str) -> set[str]:
+    return {f"{one.verb} {one.resource}" for one in done if (one.process, one.user) == (process, user)}
+
+
+def _spec(household: Household) -> Any:
+    return (household.api.get(LIGHTHOUSE) or {})["spec"]
+
+
+def _approval(request: dict[str, object]) -> dict[str, object]:
+    return {"decision": "Approve", "subject_digest": request["subject_digest"], "reason": "x", "acknowledges": []}

@@ -1,0 +1,169 @@
+"""Which roles are printed for whom: pure, from who is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals.rights import Form, Process, Registered, Rule, accounts_of, manifests, roles, words_of
+from approvals.rights.missing import own_rules
+from approvals.rights.needs import AUTHENTICATION, GROUP
+from provisioner.values import AccessRequest, ObjectRef
+
+ROOT = Path(__file__).resolve().parents[2]
+ROBOT = "system:serviceaccount:ci:robot"
+KNOWN = Registered(
+    people=frozenset({"rita", "alice", ROBOT, "system:admin"}),
+    groups=frozenset({"platform", "system:masters", "system:authenticated"}),
+    readers=frozenset({"rita"}),
+    installers=frozenset({("shop", "installer"), ("quay", "installer"), ("shop", "other")}),
+    sources=frozenset({ObjectRef("", "v1", "Secret", "shop", "pull"), ObjectRef("", "v1", "ConfigMap", "quay", "c")}),
+    watched=frozenset({("apps", "deployments"), ("", "services"), ("", "configmaps")}),
+)
+LEGACY = ("impersonate",)
+BEING = ("impersonate:serviceaccount",)
+
+
+def rules_of(known: Registered, form: Form, process: Process, **more: Any) -> dict[str, tuple[Rule, ...]]:
+    return {one.namespace: one.rules for one in roles(known, form, [process], **more)}
+
+
+def every_rule(known: Registered, form: Form, **more: Any) -> Iterator[Rule]:
+    for role in roles(known, form, **more):
+        yield from role.rules
+
+
+def on(mode: str, *verbs: str) -> tuple[str, ...]:
+    return tuple(f"impersonate-on:{mode}:{verb}" for verb in verbs)
+
+
+@pytest.mark.parametrize("known", [KNOWN, Registered()], ids=["some", "nobody"])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_S31_no_legacy_right_is_without_names(known: Registered, is_named: bool) -> None:
+    for form in Form:
+        for rule in every_rule(known, form, is_named=is_named):
+            assert rule.names or "impersonate" not in rule.verbs
+            assert all(rule.names) and "*" not in rule.verbs
+
+
+@pytest.mark.parametrize("form", Form)
+def test_S31_where_nobody_is_registered_no_role_names_anybody(form: Form) -> None:
+    made = roles(Registered(), form)
+    assert {role.process for role in made} == ({Process.WEB} if form is Form.CONSTRAINED else set())
+
+
+@pytest.mark.parametrize("form", Form)
+def test_S01_names_of_the_system_are_never_acted_as(form: Form) -> None:
+    names = {name for rule in every_rule(KNOWN, form, is_named=True) for name in rule.names}
+    assert not [name for name in names if name.startswith("system:")]
+    assert KNOWN.left_out == ("system:admin", "system:authenticated", "system:masters")
+
+
+def test_S31_web_writes_wishes_as_people_and_nothing_else() -> None:
+    writes = ("create", "delete", "update")
+    assert rules_of(KNOWN, Form.CONSTRAINED, Process.WEB) == {
+        "": (
+            Rule(AUTHENTICATION, ("groups", "users"), ("impersonate:user-info",)),
+            Rule(GROUP, ("bundledeployments",), on("serviceaccount", *writes)),
+            Rule(GROUP, ("bundledeployments",), on("user-info", *writes)),
+        ),
+        "ci": (Rule(AUTHENTICATION, ("serviceaccounts",), BEING, ("robot",)),),
+    }
+    named = rules_of(KNOWN, Form.CONSTRAINED, Process.WEB, is_named=True)[""]
+    assert Rule(AUTHENTICATION, ("users",), ("impersonate:user-info",), ("alice", "rita")) in named
+    assert Rule(AUTHENTICATION, ("groups",), ("impersonate:user-info",), ("platform",)) in named
+    assert rules_of(KNOWN, Form.LEGACY, Process.WEB) == {
+        "": (Rule("", ("groups",), LEGACY, ("platform",)), Rule("", ("users",), LEGACY, ("alice", "rita"))),
+        "ci": (Rule("", ("serviceaccounts",), LEGACY, ("robot",)),),
+    }
+
+
+def test_S31_the_worker_acts_as_installers_and_reads_what_sources_name() -> None:
+    found = rules_of(KNOWN, Form.CONSTRAINED, Process.WORKER)
+    assert found[""] == (
+        Rule("*", ("*",), on("serviceaccount", "delete", "get", "list", "patch", "watch")),
+        Rule(AUTHENTICATION, ("groups",), ("impersonate:user-info",), ("platform",)),
+        Rule(AUTHENTICATION, ("users",), ("impersonate:user-info",), ("alice", "rita")),
+    )
+    assert found["shop"] == (
+        Rule("", ("secrets",), on("user-info", "get"), ("pull",)),
+        Rule(AUTHENTICATION, ("serviceaccounts",), BEING, ("installer", "other")),
+    )
+    assert found["quay"][0] == Rule("", ("configmaps",), on("user-info", "get"), ("c",))
+    assert set(found) == {"", "shop", "quay"}
+
+
+def test_S31_the_worker_acts_as_no_person_where_sources_name_nothing() -> None:
+    known = Registered(
+        people=KNOWN.people, groups=KNOWN.groups, readers=frozenset({ROBOT}), installers=KNOWN.installers
+    )
+    for form in Form:
+        resources = {
+            one for rules in rules_of(known, form, Process.WORKER).values() for it in rules for one in it.resources
+        }
+        assert not {"users", "groups"} & resources
+        assert "ci" not in rules_of(known, form, Process.WORKER)
+
+
+def test_S31_the_watch_sees_what_bundles_brought_as_its_installers() -> None:
+    found = rules_of(KNOWN, Form.CONSTRAINED, Process.WATCH)
+    assert found[""] == (
+        Rule("", ("configmaps", "services"), on("serviceaccount", "list", "watch")),
+        Rule("apps", ("deployments",), on("serviceaccount", "list", "watch")),
+    )
+    assert set(found) == {"", "shop", "quay"}
+
+
+def test_the_order_does_not_depend_on_how_it_was_read() -> None:
+    texts = set()
+    for people in (["a", "b", "c"], ["c", "a", "b"]):
+        known = Registered(
+            frozenset(people), frozenset(reversed(people)), installers=frozenset({("y", "i"), ("x", "i")})
+        )
+        texts.add(yaml.safe_dump_all(manifests(roles(known, Form.LEGACY), accounts_of("pratique"))))
+    assert len(texts) == 1
+
+
+def test_each_role_is_bound_to_the_account_of_its_process() -> None:
+    objects = manifests(roles(KNOWN, Form.CONSTRAINED), accounts_of("pratique"))
+    names = [(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in objects]
+    assert len(set(names)) == len(names)
+    for role, binding in zip(objects[::2], objects[1::2], strict=True):
+        process = role["metadata"]["name"].split("-")[1]
+        assert binding["roleRef"]["name"] == role["metadata"]["name"] == binding["metadata"]["name"]
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": process, "namespace": "pratique"}]
+        assert role["metadata"].get("namespace") == binding["metadata"].get("namespace")
+
+
+def test_S31_no_shipped_role_holds_impersonate() -> None:
+    found = []
+    for path in [ROOT / "deploy/rbac.yaml", *(ROOT / "deploy/kubernetes").glob("*.yaml")]:
+        for obj in filter(None, yaml.safe_load_all(path.read_text())):
+            for rule in obj.get("rules") or []:
+                verbs = rule.get("verbs", [])
+                found += [verb for verb in verbs if verb.startswith("impersonate") or verb in ("*", "bind", "escalate")]
+    assert found == []
+
+
+def test_what_a_process_does_as_itself_is_its_shipped_role() -> None:
+    assert Rule("authentication.k8s.io", ("tokenreviews",), ("create",)) in own_rules(Process.WEB)
+    assert own_rules(Process.WATCH)[-1] == Rule("", ("namespaces",), ("get",), ("kube-system",))
+
+
+def test_the_words_name_what_is_missing_and_the_command() -> None:
+    missing = [
+        AccessRequest("impersonate", resource="serviceaccounts", namespace="shop", name=str(it)) for it in range(7)
+    ]
+    words = words_of("prod", Process.WORKER, missing)
+    assert "the account of worker may not: impersonate serviceaccounts 0 in shop;" in words
+    assert "and 2 more" in words
+    assert "pratique-manage rights --cluster prod | kubectl apply -f -" in words
+    assert "bind the role" not in words
+    assert "bind the role pratique-web" in words_of(
+        "prod", Process.WEB, [AccessRequest("get", GROUP, "bundledeployments")]
+    )
+    assert words_of("prod", Process.WEB, []) == ""

@@ -1,0 +1,278 @@
+"""What the token of each process is good for in a thief's hands: each cell is the real API server's own answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals.rights import Form, Registered, accounts_of, manifests, roles
+from approvals.rights.needs import AUTHENTICATION
+from provisioner.cluster.access import ask_self
+from provisioner.cluster.api import Cluster as Api
+from provisioner.errors import Forbidden
+from provisioner.values import AccessRequest, Identity, ObjectRef
+from tests import live
+from tests.journeys.station import binding, group
+from tests.rights.conftest import Noted
+from tests.rights.household import INSTALLER, NAMESPACE, SHOP, basic_auth, prepare, token_of
+
+CORE, RBAC = "core.rukpak.io", "rbac.authorization.k8s.io"
+ACCOUNTS = ("web", "worker", "watch", "beat", "migrate")
+# An account that installs for somebody else, in a cluster that Pratique knows nothing of.
+YARD = "yard"
+KNOWN = Registered(
+    people=frozenset({"rita", "alice"}),
+    groups=frozenset({"requesters", "platform"}),
+    installers=frozenset({(SHOP, INSTALLER)}),
+    sources=frozenset({ObjectRef("", "v1", "Secret", SHOP, "pull")}),
+    watched=frozenset({("", "configmaps"), ("apps", "deployments")}),
+)
+ALICE, RITA = Identity("alice", ("platform",)), Identity("rita", ("requesters",))
+OURS = Identity.of_service_account(SHOP, INSTALLER)
+THEIRS = Identity.of_service_account(YARD, INSTALLER)
+MASTERS = Identity("admin", ("system:masters",))
+
+
+@dataclass(frozen=True)
+class Thief:
+    """The tokens of all accounts, and the cluster's admin to look behind them."""
+
+    admin: Api
+    held: dict[str, Api]
+    form: Form
+
+
+@pytest.fixture(scope="module")
+def thief(noted: Noted) -> Thief:
+    """Everything as shipped and printed; alice may read every Secret, and both installers are cluster-admin."""
+    admin = Api.connect(noted.control_plane.kubeconfig("admin"), timeout_seconds=20)
+    prepare(admin)
+    for obj in (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": YARD}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": INSTALLER, "namespace": YARD}},
+        binding("yard-installer", "cluster-admin", {"kind": "ServiceAccount", "name": INSTALLER, "namespace": YARD}),
+        binding("alice-edits", "edit", group("platform")),
+        *manifests(roles(KNOWN, noted.form), accounts_of(NAMESPACE)),
+        basic_auth("pull"),
+        basic_auth("other"),
+        {**WISH, "metadata": {"name": "target"}},
+    ):
+        admin.apply(obj, field_manager="stolen", force=True)
+    held = {}
+    for name in ACCOUNTS:
+        config = yaml.safe_load(noted.control_plane.kubeconfig("admin"))
+        config["users"][0]["user"] = {"token": token_of(admin, NAMESPACE, name)}
+        held[name] = Api.connect(config, timeout_seconds=20)
+    made = Thief(admin, held, noted.form)
+    live.wait_until(lambda: may(made, "worker", _attempts()["reads a source's Secret as a person"]))
+    live.wait_until(lambda: may(made, "watch", _attempts()["lists what bundles brought as its installer"]))
+    live.wait_until(lambda: may(made, "web", _attempts()["writes a wish as a person"]))
+    return made
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A call that a thief makes; `identity` is whom they would be, None for the stolen account itself."""
+
+    method: str
+    ref: ObjectRef
+    body: Any = None
+    identity: Identity | None = None
+    subresource: str = ""
+
+
+def may(thief: Thief, account: str, attempt: Attempt) -> bool:
+    """Whether the API server lets it happen; whatever it says but a refusal counts as yes. Nothing is stored."""
+    api = thief.held[account]
+    api = api.acting_as(attempt.identity) if attempt.identity else api
+    ref = attempt.ref
+    try:
+        if attempt.method == "get":
+            api.get(ref)
+        elif attempt.method == "list":
+            resource = api.resource_of(ref.group, ref.version, ref.kind)
+            assert resource is not None
+            api.excerpt(resource, namespace=ref.namespace, at_most=1)
+        elif attempt.method == "create":
+            api.create(attempt.body, dry_run=True)
+        elif attempt.method == "post":
+            api.post(attempt.body["path"], attempt.body["of"], subject="a thief")
+        elif attempt.method == "delete":
+            api.delete(ref, dry_run=True)
+        else:
+            api.apply(attempt.body, field_manager="thief", dry_run=True, subresource=attempt.subresource)
+    except Forbidden:
+        return False
+    return True
+
+
+def obj(api_version: str, kind: str, name: str, namespace: str = "", **more: Any) -> dict[str, Any]:
+    place = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **place}, **more}
+
+
+def creates(body: dict[str, Any], identity: Identity | None = None) -> Attempt:
+    return Attempt("create", ObjectRef.of(body), body, identity)
+
+
+def _pod(namespace: str, account: str) -> dict[str, Any]:
+    context = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
+    container = {
+        "name": "c",
+        "image": "example.com/x:1",
+        "securityContext": {**context, "seccompProfile": {"type": "RuntimeDefault"}},
+    }
+    return obj("v1", "Pod", "thief", namespace, spec={"serviceAccountName": account, "containers": [container]})
+
+
+def _token(namespace: str, name: str) -> Attempt:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+    of = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    return Attempt("post", ObjectRef("", "v1", "ServiceAccount", namespace, name), {"path": path, "of": of})
+
+
+def _review(kind: str, group: str, spec: dict[str, Any]) -> Attempt:
+    body = {
+        "path": f"/apis/{group}/v1/{kind.lower()}s",
+        "of": {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec},
+    }
+    return Attempt("post", ObjectRef(group, "v1", kind, "", "x"), body)
+
+
+WISH = obj(
+    f"{CORE}/v1alpha2",
+    "BundleDeployment",
+    "thief",
+    spec={
+        "installNamespace": SHOP,
+        "serviceAccountName": INSTALLER,
+        "sources": [{"kind": "configMap", "configMap": {"name": "x"}}],
+    },
+)
+STATUS = obj(f"{CORE}/v1alpha2", "BundleDeployment", "target", status={"activeRevision": 7, "conditions": []})
+BIND = obj(
+    f"{RBAC}/v1",
+    "ClusterRoleBinding",
+    "thief",
+    roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
+    subjects=[{"kind": "ServiceAccount", "name": "web", "namespace": NAMESPACE}],
+)
+SECRET, OTHER = (ObjectRef("", "v1", "Secret", SHOP, name) for name in ("pull", "other"))
+CONFIG = ObjectRef("", "v1", "ConfigMap", SHOP, "kube-root-ca.crt")
+
+
+def _attempts() -> dict[str, Attempt]:
+    return {
+        "reads a Secret": Attempt("get", SECRET),
+        "lists Secrets of our namespace": Attempt("list", ObjectRef("", "v1", "Secret", NAMESPACE, "")),
+        "creates a pod beside an installer": creates(_pod(SHOP, INSTALLER)),
+        "creates a pod of ours": creates(_pod(NAMESPACE, "worker")),
+        "binds cluster-admin": creates(BIND),
+        "makes a token of the worker": _token(NAMESPACE, "worker"),
+        "makes a token of an installer": _token(SHOP, INSTALLER),
+        "reads as system:masters": Attempt("get", SECRET, identity=MASTERS),
+        "reads as another installer": Attempt("get", SECRET, identity=THEIRS),
+        "reads as a stranger": Attempt("get", CONFIG, identity=Identity("mallory")),
+        "asks whose a token is": _review("TokenReview", "authentication.k8s.io", {"token": "x"}),
+        "asks what others may": _review(
+            "SubjectAccessReview",
+            "authorization.k8s.io",
+            {"user": "x", "nonResourceAttributes": {"path": "/", "verb": "get"}},
+        ),
+        "lists the wishes": Attempt("list", ObjectRef(CORE, "v1alpha2", "BundleDeployment", "", "")),
+        "writes a wish itself": Attempt("apply", ObjectRef.of(WISH), WISH),
+        "writes the status of a wish": Attempt("apply", ObjectRef.of(WISH), STATUS, subresource="status"),
+        "writes a wish as a person": creates(WISH, RITA),
+        "reads a source's Secret as a person": Attempt("get", SECRET, identity=ALICE),
+        "reads any Secret as a person": Attempt("get", OTHER, identity=ALICE),
+        "creates a pod as a person": creates(_pod(SHOP, "default"), ALICE),
+        "applies as its installer": Attempt("apply", CONFIG, obj("v1", "ConfigMap", "thief", SHOP), identity=OURS),
+        "deletes as its installer": Attempt("delete", CONFIG, identity=OURS),
+        "lists what bundles brought as its installer": Attempt("list", CONFIG, identity=OURS),
+        "lists Secrets as its installer": Attempt("list", SECRET, identity=OURS),
+    }
+
+
+# Who gets through, by form: everybody else is refused. In the legacy form a process may do all that those whom it acts as may.
+BOTH: dict[str, set[str]] = {
+    "asks whose a token is": {"web"},
+    "asks what others may": {"web", "worker"},
+    "lists the wishes": {"watch"},
+    "writes the status of a wish": {"worker"},
+    "reads a source's Secret as a person": {"worker"},
+    "applies as its installer": {"worker"},
+    "deletes as its installer": {"worker"},
+    "lists what bundles brought as its installer": {"worker", "watch"},
+    "lists Secrets as its installer": {"worker"},
+    "writes a wish as a person": {"web"},
+}
+LEGACY_ONLY: dict[str, set[str]] = {
+    "reads a source's Secret as a person": {"web"},
+    "reads any Secret as a person": {"web", "worker"},
+    "creates a pod as a person": {"web", "worker"},
+    "writes a wish as a person": {"worker"},
+    "applies as its installer": {"watch"},
+    "deletes as its installer": {"watch"},
+    "lists Secrets as its installer": {"watch"},
+}
+
+
+@pytest.mark.parametrize("words", [*_attempts()])
+def test_S31_a_stolen_token_gets_so_far(thief: Thief, words: str) -> None:
+    expected = set(BOTH.get(words, ()))
+    if thief.form is Form.LEGACY:
+        expected |= LEGACY_ONLY.get(words, set())
+    got = {account for account in ACCOUNTS if may(thief, account, _attempts()[words])}
+    assert got == expected
+
+
+NEVER = [
+    AccessRequest("get", resource="secrets", namespace="kube-system"),
+    AccessRequest("list", resource="secrets"),
+    AccessRequest("create", resource="pods", namespace=SHOP),
+    AccessRequest("create", resource="pods", subresource="exec", namespace=NAMESPACE),
+    AccessRequest("bind", RBAC, "clusterroles", name="cluster-admin"),
+    AccessRequest("escalate", RBAC, "clusterroles"),
+    AccessRequest("create", RBAC, "clusterrolebindings"),
+    AccessRequest("patch", "admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    AccessRequest("create", resource="serviceaccounts", subresource="token", namespace=NAMESPACE),
+    AccessRequest("get", resource="nodes", subresource="proxy"),
+    AccessRequest("impersonate", resource="users", name="mallory"),
+    AccessRequest("impersonate", resource="groups", name="system:masters"),
+    AccessRequest("impersonate", resource="serviceaccounts", namespace=YARD, name=INSTALLER),
+    AccessRequest("impersonate", resource="serviceaccounts", namespace=NAMESPACE, name="worker"),
+    AccessRequest("impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", YARD, INSTALLER),
+    AccessRequest("impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", NAMESPACE, "worker"),
+    AccessRequest("impersonate:arbitrary-node", AUTHENTICATION, "nodes"),
+    AccessRequest("impersonate:user-info", AUTHENTICATION, "uids"),
+    AccessRequest("impersonate:user-info", AUTHENTICATION, "userextras", "scopes"),
+    AccessRequest("impersonate-on:user-info:get", resource="secrets", namespace="kube-system"),
+    AccessRequest("impersonate-on:user-info:create", resource="pods", namespace=SHOP),
+    AccessRequest("impersonate-on:user-info:approve", CORE, "bundledeployments"),
+    AccessRequest("approve", CORE, "bundledeployments"),
+    AccessRequest("override", CORE, "bundledeployments"),
+    AccessRequest("decide", CORE, "bundledeploymentrequests"),
+    AccessRequest("*", "*", "*"),
+]
+
+
+@pytest.mark.parametrize("question", NEVER, ids=str)
+def test_S31_no_account_of_ours_holds_it(thief: Thief, question: AccessRequest) -> None:
+    assert [account for account in ACCOUNTS if ask_self(thief.held[account], question)] == []
+
+
+def test_S31_an_account_that_meets_no_cluster_holds_nothing_at_all(thief: Thief) -> None:
+    """Of what it may, nothing names Pratique, people or objects: everybody who is signed in may it."""
+    for account in ("beat", "migrate"):
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            "spec": {"namespace": NAMESPACE},
+        }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+        rules = thief.held[account].post(path, body, subject=account)["status"]["resourceRules"]
+        assert {group for rule in rules for group in rule["apiGroups"]} <= {"authorization.k8s.io", AUTHENTICATION}
+        assert {verb for rule in rules for verb in rule["verbs"]} == {"create"}
