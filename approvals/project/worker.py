@@ -10,7 +10,7 @@ from celery.signals import worker_ready, worker_shutting_down
 
 from approvals.ledger import claims
 from approvals.ledger.held import HELD
-from approvals.working import Heartbeat
+from approvals.working import Heartbeat, begin
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +18,11 @@ logger = logging.getLogger(__name__)
 @worker_ready.connect
 def hold_on_to_claims(**_: object) -> None:
     Heartbeat(on_still=end_at_once).start()
+
+
+@worker_ready.connect
+def work_apart(**_: object) -> None:
+    begin()
 
 
 @worker_shutting_down.connect
