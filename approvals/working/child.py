@@ -27,7 +27,7 @@ from approvals import instruments
 from approvals.ledger import claims
 from approvals.ledger.held import HELD
 from approvals.working import linux
-from approvals.working.heartbeat import TICK_SECONDS, Heartbeat
+from approvals.working.heartbeat import STOP_SECONDS, TICK_SECONDS, Heartbeat
 
 if TYPE_CHECKING:
     from approvals.working.work import Work
@@ -98,8 +98,10 @@ def _end_with_worker() -> None:
     """Stop when the worker is gone. Where not even this thread goes on, the kernel ends it: its claim is lost."""
     worker = parent_process()
     assert worker is not None
+    # Time enough to stop, too, without a word from here.
+    hung_seconds = 2 * settings.PRATIQUE["CLAIM_SECONDS"] + int(STOP_SECONDS)
     while True:
-        signal.alarm(settings.PRATIQUE["CLAIM_SECONDS"] + 1)
+        signal.alarm(hung_seconds)
         if connection.wait([worker.sentinel], TICK_SECONDS):
             HELD.is_stopping = True
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from approvals.models import BundleDeployment
+from provisioner.expressions import evaluator
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
@@ -48,6 +49,15 @@ def test_S26_four_hostile_constraints_fail_alone_and_an_innocent_request_becomes
     assert (request.state, request.problem) == ("applied", "")
     until_current(here.api, ObjectRef("apps", "v1", "Deployment", here.namespace, "innocent"))
     assert here.look_after(innocent).health == "Current"
+
+
+def test_S26_a_request_without_expressions_starts_no_evaluator(any_station: Station, registry: Registry) -> None:
+    here = any_station
+    evaluator.end_children()
+    deployment = here.wish("plain", bundles.image(registry, "plain", bundles.app("plain", "1")))
+    here.work()
+    assert here.latest(deployment).state == "in_review"
+    assert evaluator.children() == []
 
 
 def test_S26_an_approved_request_with_a_hostile_constraint_is_never_applied(
