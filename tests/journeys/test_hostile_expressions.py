@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from approvals.models import BundleDeployment
 from provisioner.expressions import evaluator
 from provisioner.values import ObjectRef
@@ -51,8 +53,9 @@ def test_S26_four_hostile_constraints_fail_alone_and_an_innocent_request_becomes
     assert here.look_after(innocent).health == "Current"
 
 
-def test_S26_a_request_without_expressions_starts_no_evaluator(any_station: Station, registry: Registry) -> None:
-    here = any_station
+@pytest.mark.controlplane
+def test_S26_a_request_without_expressions_starts_no_evaluator(station: Station, registry: Registry) -> None:
+    here = station
     evaluator.end_children()
     deployment = here.wish("plain", bundles.image(registry, "plain", bundles.app("plain", "1")))
     here.work()
