@@ -6,6 +6,8 @@ No label holds what a tenant or a stranger chose: no name of a deployment, an ob
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
@@ -15,6 +17,8 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types for it
 registry = CollectorRegistry()
+# The name of an instrument, its labels, and how much was counted: of a histogram the sum and each bucket.
+Counted = tuple[str, list[str], list[float]]
 
 _QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _SLOW = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
@@ -129,6 +133,35 @@ for _kind in ("request", "deployment"):
     lost_claims.labels(_kind)
 for _where in ("main", "thread"):
     crashes.labels(_where)
+
+
+_OWN: dict[str, Counter | Histogram] = {
+    name: one for name, one in list(globals().items()) if isinstance(one, Counter | Histogram)
+}
+
+
+def counted() -> list[Counted]:
+    """All that this process has counted, for `count` in another one."""
+    found = []
+    for name, one in _OWN.items():
+        parts = one._metrics.items() if one._labelnames else [((), one)]
+        for labels, part in list(parts):
+            if any(numbers := [value.get() for value in _values(part)]):
+                found.append((name, list(labels), numbers))
+    return found
+
+
+def count(counted: Iterable[Counted]) -> None:
+    """Add what another process has counted to what this one did."""
+    for name, labels, numbers in counted:
+        part = _OWN[name].labels(*labels) if labels else _OWN[name]
+        for value, number in zip(_values(part), numbers, strict=True):
+            value.inc(number)
+
+
+def _values(part: Any) -> list[Any]:
+    """The library shows a histogram only summed up over its buckets, so these are its own."""
+    return [part._value] if isinstance(part, Counter) else [part._sum, *part._buckets]
 
 
 def code_label(text: str) -> str:

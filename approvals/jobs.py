@@ -1,4 +1,4 @@
-"""Every kind of claimed work by its name, so that another process finds it again (management.commands.work_alone)."""
+"""Every kind of claimed work by its name, so that another process finds it again (working.child)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from approvals import wake
 from approvals.chat import inbox, outbox
 from approvals.ledger import claims
 from approvals.steps.advance import Advance
@@ -34,6 +35,9 @@ class LookAfter(Recurring):
 
     def step(self) -> Step:
         return Step("looking after it: its health, and what the cluster shows of it")
+
+    def call(self) -> None:
+        wake.deployment(self.key)
 
     def say(self, error: WorkerDied) -> None:
         note_unknown(self.key, str(error))
@@ -64,6 +68,9 @@ class Act(Once):
 
     def step(self) -> Step:
         return Step("acting on a decision from a chat")
+
+    def call(self) -> None:
+        wake.delivery(self.key)
 
     def give_up(self, error: WorkerDied) -> None:
         inbox.give_up(self.key, str(error))

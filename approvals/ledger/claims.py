@@ -107,7 +107,7 @@ def take(rows: QuerySet[Any], worker: str) -> bool:
 def adopt(rows: QuerySet[Any], worker: str) -> bool:
     """Go on under a claim that another process took in the name of `worker`; False where it has passed to others."""
     HELD.note(worker, rows.filter(claimed_by=worker))
-    return _renew(rows, worker)
+    return is_held(rows, worker)
 
 
 def give_back(rows: QuerySet[Any], worker: str) -> bool:

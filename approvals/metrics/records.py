@@ -80,6 +80,11 @@ def _requests(now: datetime) -> Iterator[Metric]:
     lapsed = sum(one.lapsed for one in found if one.state != State.IN_REVIEW)
     yield from _claims("request", sum(one.held for one in found), lapsed)
     yield GaugeMetricFamily(
+        "pratique_request_worker_deaths",
+        "Deaths of workers and their processes at open requests, since these last made progress.",
+        sum(one.deaths for one in found),
+    )
+    yield GaugeMetricFamily(
         "pratique_max_open_requests",
         "Open requests that one cluster may have (PRATIQUE_MAX_OPEN_REQUESTS).",
         settings.PRATIQUE["MAX_OPEN_REQUESTS"],

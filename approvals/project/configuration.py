@@ -149,7 +149,19 @@ SETTINGS = (
     Setting(
         "ALONE_MEMORY_MIB",
         "1024",
-        "memory (MiB) of the process in which a request is worked on alone after its worker died",
+        "memory (MiB) of the process in which a request is tried once more after its first one died",
+        int,
+    ),
+    Setting(
+        "WORKER_MEMORY_MIB",
+        "0",
+        "memory (MiB) of one worker with all its processes; 0: the container's limit, else the machine's memory",
+        int,
+    ),
+    Setting(
+        "PREPARATIONS_AT_ONCE",
+        "12",
+        "requests that one worker prepares at a time, each in a process of its own: fewer than its threads",
         int,
     ),
     Setting(

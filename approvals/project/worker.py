@@ -11,7 +11,7 @@ from celery.signals import worker_ready, worker_shutting_down
 from approvals import rights
 from approvals.ledger import claims
 from approvals.ledger.held import HELD
-from approvals.working import Heartbeat
+from approvals.working import Heartbeat, begin
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +24,11 @@ def hold_on_to_claims(**_: object) -> None:
 @worker_ready.connect
 def tell_missing_rights(**_: object) -> None:
     rights.tell_what_is_missing(rights.Process.WORKER)
+
+
+@worker_ready.connect
+def work_apart(**_: object) -> None:
+    begin()
 
 
 @worker_shutting_down.connect

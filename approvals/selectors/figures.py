@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Min, Q, Sum
 
 from approvals.lifecycle import OPEN, SETTLED
 from approvals.models import BundleDeployment, ChatDelivery, Cluster, Drift, Request
@@ -17,7 +17,10 @@ SETTLED_WITHIN = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class OpenRequests:
-    """Of one cluster, state and problem code. `oldest` was created first, `idle` unchanged for longest."""
+    """Of one cluster, state and problem code. `oldest` was created first, `idle` unchanged for longest.
+
+    `deaths` are those of workers, and of their processes, in the steps that these are at.
+    """
 
     cluster: str
     state: str
@@ -27,6 +30,7 @@ class OpenRequests:
     idle: datetime
     held: int
     lapsed: int
+    deaths: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ def open_requests(now: datetime) -> list[OpenRequests]:
             idle=Min("changed_at"),
             held=Count("pk", filter=Q(claimed_until__gte=now)),
             lapsed=Count("pk", filter=Q(claimed_until__lt=now)),
+            deaths=Sum("worker_deaths"),
         )
     )
     return [OpenRequests(*row) for row in groups]

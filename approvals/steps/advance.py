@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import instruments
+from approvals import instruments, wake
 from approvals.audit import MACHINE
 from approvals.ledger import claims
 from approvals.ledger.moves import locked, move
@@ -73,8 +73,8 @@ _applying_lock = Lock()
 
 
 WORDS: dict[str, Step] = {
-    State.PREPARING: Step("preparing its report"),
-    State.STALE: Step("preparing its report again"),
+    State.PREPARING: Step("preparing its report", is_foreign=True),
+    State.STALE: Step("preparing its report again", is_foreign=True),
     State.IN_REVIEW: Step("asking policies and counting reviews"),
     State.APPROVED: Step("checking it once more before it is applied", is_long=True),
     State.APPLYING: Step("applying it", is_long=True),
@@ -111,7 +111,15 @@ class Advance(Work):
         return True
 
     def step(self) -> Step:
-        return WORDS[self._request().state]
+        return WORDS[self.rows.values_list("state", flat=True).get()]
+
+    def group(self) -> str:
+        """The first of those who asked, where that is known, on their cluster."""
+        cluster, people = self.rows.values_list("deployment__cluster_id", "requesters").get()
+        return f"{cluster} {people[0]['username'] if people else ''}"
+
+    def call(self) -> None:
+        wake.request(self.key)
 
     def postpone(self, error: TryLater) -> None:
         _try_later(self._request(), error)

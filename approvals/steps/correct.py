@@ -15,7 +15,7 @@ from functools import partial
 
 from django.utils import timezone
 
-from approvals import instruments, store
+from approvals import instruments, store, wake
 from approvals.access.port import connect
 from approvals.ledger import claims, drifts, optionals
 from approvals.ledger.claims import LostClaim
@@ -75,6 +75,9 @@ class Correct(Recurring):
 
     def step(self) -> Step:
         return Step("comparing what runs with what was approved", is_long=True)
+
+    def call(self) -> None:
+        wake.drift(self.key)
 
     def say(self, error: WorkerDied) -> None:
         drifts.note_problem(self.key, str(error))

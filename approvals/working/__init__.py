@@ -1,11 +1,14 @@
-"""Work under a claim: one worker at a time, deaths of workers counted, and what killed one is worked on alone.
+"""Work under a claim: one worker at a time, deaths counted, and what is dangerous done in a process of its own.
 
-A worker process works on several rows in threads, so whatever kills it takes the claims of innocent rows with it. A row
-whose worker died is therefore worked on next in a process of its own. The innocent comes through there; what kills its
-process a second time does so alone, and is given up in words (security.md S26).
+`do` (work.py) is the way through this room: claim, look, release. A look that reads foreign content for the first time,
+and every look at a row whose worker died, happens in a process of its own (apart.py, child.py), for which it needs a
+place (places.py). A warden watches over these processes: what has just begun goes first, and the largest is ended
+before all of them together use up the memory (shares.py judges, linux.py reads). What dies twice is given up in words
+(security.md S26).
 """
 
+from approvals.working.apart import begin
 from approvals.working.heartbeat import Heartbeat
 from approvals.working.work import Recurring, Step, Work, do
 
-__all__ = ["Heartbeat", "Recurring", "Step", "Work", "do"]
+__all__ = ["Heartbeat", "Recurring", "Step", "Work", "begin", "do"]

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from approvals.ledger import claims
-from approvals.working.alone import CouldNotStart, End, run_alone
+from approvals.working.apart import CouldNotStart, End, has_begun, run_apart
 from provisioner.errors import TryLater, WorkerDied
 
 logger = logging.getLogger(__name__)
@@ -31,10 +31,14 @@ REST_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a look at a row does, in words, after "while"; `is_long` where it may wait for minutes."""
+    """What a look at a row does, in words, after "while"; `is_long` where it may wait for minutes.
+
+    `is_foreign` where it is the first to read what strangers wrote: workers do that in a process of its own.
+    """
 
     words: str
     is_long: bool = False
+    is_foreign: bool = False
 
 
 class Work(ABC):
@@ -71,6 +75,13 @@ class Work(ABC):
     def wake(self) -> None:  # noqa: B027 - most keep nothing between two looks
         """Somebody changed something during the last look."""
 
+    def group(self) -> str:
+        """Whose work it is: where there are not enough places for all, groups take turns."""
+        return ""
+
+    def call(self) -> None:  # noqa: B027 - the sweep wakes the others
+        """It has waited for a place, and one is free: have a worker come by."""
+
     def postpone(self, error: TryLater) -> None:
         """It could not be worked on alone just now: the sweep wakes it again."""
         logger.warning("will try later", extra={"task": self.task, "row": self.key, "error": str(error)})
@@ -106,13 +117,13 @@ def do(work: Work) -> None:
 def _look(work: Work, worker: str) -> bool:
     if not work.is_new():
         return False
-    deaths = claims.deaths_of(work.rows)
-    if deaths == 0:
-        return _look_here(work, worker)
+    deaths, step = claims.deaths_of(work.rows), work.step()
     if deaths >= MOST_UNSEEN:
         _give_up(work, deaths, "")
         return False
-    return _look_alone(work, worker)
+    if deaths or (step.is_foreign and has_begun()):
+        return _look_apart(work, worker, step, is_suspect=deaths > 0)
+    return _look_here(work, worker)
 
 
 def _look_here(work: Work, worker: str) -> bool:
@@ -125,24 +136,29 @@ def _look_here(work: Work, worker: str) -> bool:
         return False
 
 
-def _look_alone(work: Work, worker: str) -> bool:
-    """False where it has to wait for its turn: the sweep wakes it again."""
-    step = work.step()
+def _look_apart(work: Work, worker: str, step: Step, *, is_suspect: bool) -> bool:
+    """In a process of its own; False where it has to wait for a place."""
     try:
-        end = run_alone(work, worker, is_long=step.is_long)
+        end = run_apart(work, worker, step, is_suspect=is_suspect)
     except CouldNotStart as exc:
         work.postpone(exc)
         return False
     if end and end.death:
-        _count(work, worker, end)
+        return _count(work, worker, end)
     return end is not None and end.is_done
 
 
-def _count(work: Work, worker: str, end: End) -> None:
+def _count(work: Work, worker: str, end: End) -> bool:
+    """True where it is tried once more."""
     deaths = claims.count_death(work.rows, worker)
     logger.error("a process of its own died", extra={"task": work.task, "row": work.key, "how": end.death})
-    if deaths >= MOST_SEEN and work.rows.filter(claimed_by=worker).exists():
+    if not work.rows.filter(claimed_by=worker).exists():
+        return False
+    if deaths >= MOST_SEEN:
         _give_up(work, deaths, end.death)
+        return False
+    work.wake()
+    return True
 
 
 def _give_up(work: Work, deaths: int, how: str) -> None:

@@ -144,7 +144,7 @@ def _started() -> subprocess.Popen[bytes]:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             close_fds=True,
-            start_new_session=True,
+            process_group=0,
             cwd="/",
             env={"PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path)},
         )

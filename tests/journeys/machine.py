@@ -71,7 +71,7 @@ class Machine:
 
     def worker(self) -> subprocess.Popen[bytes]:
         """A worker that is its own beat."""
-        return self.celery("worker", *POOL, "--concurrency", 2, "--beat", "--schedule", self.folder / "beat")
+        return self.celery("worker", *POOL, "--concurrency", 24, "--beat", "--schedule", self.folder / "beat")
 
     def celery(self, *words: object) -> subprocess.Popen[bytes]:
         return self.start("-m", "celery", "--app", "approvals.project.celery", *words)

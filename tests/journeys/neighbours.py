@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,9 +75,9 @@ class Neighbourhood:
             assert time.monotonic() < end, f"{late}\n{self.machine.log()}"
             time.sleep(LOOK_SECONDS)
 
-    def seconds_until_ready(self, name: str) -> float:
-        """From the wish for a harmless bundle to its report."""
-        data = harmless(name)
+    def seconds_until_ready(self, name: str, make: Callable[[str], bytes] = harmless) -> float:
+        """From the wish for a bundle, a harmless one of `make`, to its report."""
+        data = make(name)
         began = time.monotonic()
         self.wish(name, data)
         self.until([name], ["in_review"], 240)

@@ -19,6 +19,7 @@ from approvals.management.demo.bundles import checksums, pack
 # Two bytes of memory each, and as incompressible as an archive has to be.
 LETTERS = "0123456789abcdef€"
 KILOBYTES, MAPS = 500, 72
+SERVER = b"multiprocessing.forkserver"
 DRIP_SECONDS = 0.5
 
 
@@ -97,6 +98,7 @@ class Source:
 class Kernel:
     """Does what Linux does to a container that may have `most` MiB: where all need more, the largest is killed (-9).
 
+    How large one is, it may say itself: oom_score_adj adds so many thousandths of `most`.
     The processes of a container are those with `mark` in their environment.
     """
 
@@ -116,8 +118,8 @@ class Kernel:
         while not self._stop.wait(0.02):
             sizes = {pid: _resident(pid) for pid in _pids(self._mark)}
             if sum(sizes.values()) > self._most:
-                largest = max(sizes, key=lambda pid: sizes[pid])
-                self.killed.append("alone" if b"work_alone" in _read(largest, "cmdline") else "worker")
+                largest = max(sizes, key=lambda pid: sizes[pid] + _adjustment(pid) * self._most // 1000)
+                self.killed.append("apart" if _is_apart(largest) else "worker")
                 self.sizes.append(sorted(sizes.values()))
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(largest, signal.SIGKILL)
@@ -128,8 +130,14 @@ def _pids(mark: bytes) -> Iterator[int]:
     for path in Path("/proc").iterdir():
         if path.name.isdigit() and mark in _read(int(path.name), "environ"):
             command = _read(int(path.name), "cmdline")
-            if b"worker" in command.split(b"\0") or b"work_alone" in command:
+            if b"worker" in command.split(b"\0") or SERVER in command:
                 yield int(path.name)
+
+
+def _is_apart(pid: int) -> bool:
+    """Whether it is a process of its own, forked from the one that has loaded the code."""
+    parent = _read(pid, "stat").rpartition(b")")[2].split()[1:2]
+    return SERVER in _read(pid, "cmdline") and SERVER in _read(int(b"".join(parent) or b"0"), "cmdline")
 
 
 def _resident(pid: int) -> int:
@@ -140,6 +148,10 @@ def _resident(pid: int) -> int:
     return 0
 
 
+def _adjustment(pid: int) -> int:
+    return int(_read(pid, "oom_score_adj") or 0)
+
+
 def _read(pid: int, name: str) -> bytes:
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
@@ -147,8 +159,15 @@ def _read(pid: int, name: str) -> bytes:
         return b""
 
 
-def alone_processes(mark: str) -> list[int]:
-    return [pid for pid in _pids(mark.encode()) if b"work_alone" in _read(pid, "cmdline")]
+def processes_apart(mark: str) -> list[int]:
+    """The processes of their own of the workers with `mark` in their environment."""
+    return [pid for pid in _pids(mark.encode()) if _is_apart(pid)]
+
+
+def fork_servers(mark: str) -> list[int]:
+    """What they are forked from."""
+    found = [pid for pid in _pids(mark.encode()) if SERVER in _read(pid, "cmdline")]
+    return [pid for pid in found if not _is_apart(pid)]
 
 
 SEED = """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from approvals.models import BundleDeployment
+from provisioner.expressions import evaluator
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
@@ -48,6 +51,16 @@ def test_S26_four_hostile_constraints_fail_alone_and_an_innocent_request_becomes
     assert (request.state, request.problem) == ("applied", "")
     until_current(here.api, ObjectRef("apps", "v1", "Deployment", here.namespace, "innocent"))
     assert here.look_after(innocent).health == "Current"
+
+
+@pytest.mark.controlplane
+def test_S26_a_request_without_expressions_starts_no_evaluator(station: Station, registry: Registry) -> None:
+    here = station
+    evaluator.end_children()
+    deployment = here.wish("plain", bundles.image(registry, "plain", bundles.app("plain", "1")))
+    here.work()
+    assert here.latest(deployment).state == "in_review"
+    assert evaluator.children() == []
 
 
 def test_S26_a_request_with_a_constraint_over_a_limit_fails_and_says_what_to_do(

@@ -164,6 +164,7 @@ def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]
         "OIDC_FILE": str(state / "issuers.yaml"),
         "LOG_FORMAT": "console",
         "APPLIES_AT_ONCE": "2",
+        "PREPARATIONS_AT_ONCE": "4",
     }
     settings_of_demo = {f"PRATIQUE_{name}": value for name, value in wanted.items()}
     own = {name: value for name, value in os.environ.items() if name in settings_of_demo}
@@ -173,7 +174,7 @@ def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]
 def services(python: str, manage: list[str], state: Path, port: int) -> dict[str, list[str]]:
     celery = [python, "-m", "celery", "--quiet", "--app", "approvals.project.celery"]
     return {
-        "worker": [*celery, "worker", "--pool", "threads", "--concurrency", "4", "--loglevel", "INFO"],
+        "worker": [*celery, "worker", "--pool", "threads", "--concurrency", "10", "--loglevel", "INFO"],
         "beat": [*celery, "beat", "--loglevel", "WARNING", "--schedule", str(state / "beat")],
         "watch": [*manage, "watch"],
         "web": [

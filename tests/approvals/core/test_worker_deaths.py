@@ -25,8 +25,8 @@ from approvals.steps import advance, deploy
 from approvals.steps.correct import Correct
 from approvals.steps.notes import Notes
 from approvals.watch import loop, skipping
-from approvals.working import Heartbeat, alone, work
-from approvals.working.alone import End
+from approvals.working import Heartbeat, apart, child, work
+from approvals.working.apart import End
 from provisioner.errors import Unreachable
 from provisioner.values import Action, ObjectRef, Outcome, OutcomeState
 from tests.approvals.core import world
@@ -56,10 +56,12 @@ class Alone:
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.ends: list[End | Callable[[work.Work, str], End | None]] = []
         self.looked: list[tuple[str, int]] = []
-        monkeypatch.setattr(work, "run_alone", self.run)
+        self.suspects: list[bool] = []
+        monkeypatch.setattr(work, "run_apart", self.run)
 
-    def run(self, one: work.Work, worker: str, *, is_long: bool) -> End | None:
+    def run(self, one: work.Work, worker: str, step: work.Step, *, is_suspect: bool) -> End | None:
         self.looked.append((one.task, one.key))
+        self.suspects.append(is_suspect)
         end = self.ends.pop(0)
         return end if isinstance(end, End) else end(one, worker)
 
@@ -132,6 +134,32 @@ def test_S26_the_second_death_that_was_seen_fails_the_request_in_words(request_:
     )
     entry = AuditEntry.objects.get(verb="request.could_not_prepare")
     assert entry.facts["code"] == "worker-died"
+
+
+def test_S26_a_worker_reads_what_is_foreign_in_a_process_of_its_own_and_tries_once_more_what_died_there(
+    request_: Request, processes: Alone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "has_begun", lambda: True)
+    processes.ends = [KILLED, KILLED]
+    advance.advance(request_.pk)
+    assert processes.suspects == [False, True]
+    request_.refresh_from_db()
+    assert (request_.state, request_.problem_code) == ("failed", "worker-died")
+
+
+def test_S26_what_was_prepared_apart_is_evaluated_in_the_worker(
+    request_: Request, processes: Alone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepared(*_: object) -> End:
+        world.in_review(request_)
+        return DONE
+
+    here: list[str] = []
+    monkeypatch.setattr(work, "has_begun", lambda: True)
+    monkeypatch.setitem(advance.STEPS, "in_review", lambda request, _: here.append(request.state))
+    processes.ends = [prepared]
+    advance.advance(request_.pk)
+    assert (len(processes.looked), here) == (1, ["in_review"])
 
 
 def test_S26_a_death_that_nobody_saw_is_tried_once_more_and_the_third_fails_it(
@@ -275,7 +303,7 @@ def test_S26_an_apply_that_came_further_than_ever_sets_the_count_back(request_: 
 
 def test_S26_a_process_that_cannot_be_started_is_no_death(request_: Request, processes: Alone) -> None:
     def fails(*_: object) -> End:
-        raise alone.CouldNotStart("no process could be started for it: out of pids")
+        raise apart.CouldNotStart("no process could be started for it: out of pids")
 
     die(request_)
     processes.ends = [fails]
@@ -303,16 +331,17 @@ def test_S26_a_step_that_runs_out_of_memory_here_is_worked_on_alone(
     ("code", "words"),
     [
         (0, ""),
-        (alone.RAISED, ""),
-        (alone.STOPPED, ""),
-        (alone.OUT_OF_MEMORY, "needed more than 1024 MiB of memory (PRATIQUE_ALONE_MEMORY_MIB)"),
-        (alone.STOOD_STILL, "made no progress for 15 minutes (PRATIQUE_STEP_MINUTES)"),
+        (child.RAISED, ""),
+        (child.STOPPED, ""),
+        (child.OUT_OF_MEMORY, "needed more than 1024 MiB of memory (PRATIQUE_ALONE_MEMORY_MIB)"),
+        (-signal.SIGALRM, "hung, so that its claim lapsed after 60 s (PRATIQUE_CLAIM_SECONDS)"),
+        (child.STOOD_STILL, "made no progress for 15 minutes (PRATIQUE_STEP_MINUTES)"),
         (-signal.SIGSEGV, "was killed by signal 11 (Segmentation fault)"),
         (2, "ended with exit code 2"),
     ],
 )
 def test_S26_how_a_process_ended_is_said_in_words(code: int, words: str) -> None:
-    assert alone._words(code) == words
+    assert apart._words(code) == words
 
 
 def test_S26_the_heartbeat_holds_on_to_a_step_that_takes_long_and_not_to_one_that_stands_still(

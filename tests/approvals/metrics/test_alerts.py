@@ -57,6 +57,10 @@ FIRES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {'pratique_request_claims{state="lapsed"}': "1x180"},
         {'pratique_request_claims{state="held"}': "1x180"},
     ),
+    "PratiqueWorkersDie": (
+        {'pratique_request_worker_deaths{pod="a"}': "1x180"},
+        {'pratique_request_worker_deaths{pod="a"}': "0x180"},
+    ),
     "PratiqueClaimsLost": (
         {'pratique_lost_claims_total{kind="request"}': "0+1x180"},
         {'pratique_lost_claims_total{kind="request"}': "0x160 1x20"},

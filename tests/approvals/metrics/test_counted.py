@@ -27,6 +27,9 @@ from tests.approvals.core.conftest import World
 from tests.approvals.metrics.conftest import Scrape, key
 from tests.controlplane.endpoint import Endpoint
 
+OF_ANOTHER = """[["steps", ["prepare", "done"], [2]], ["unsent_wakes", [], [1]],
+    ["step_seconds", ["prepare"], [3.25, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]]]"""
+
 
 def rises(scrape: Scrape, name: str, **labels: str) -> Any:
     """Call the result for how much the sample rose since."""
@@ -165,3 +168,23 @@ def test_a_clock_that_is_ahead_is_no_negative_lag(db: None, scrape: Scrape) -> N
 @pytest.mark.parametrize("text", ["", "Upper", "with blank", "x" * 41, 'q"uote', "line\nfeed", "1st"])
 def test_what_is_no_plain_word_is_no_label(text: str) -> None:
     assert instruments.code_label(text) == "other"
+
+
+def test_what_another_process_counted_is_told_by_this_one(here: World, scrape: Scrape) -> None:
+    steps = rises(scrape, "pratique_steps_total", step="prepare", outcome="done")
+    sent = rises(scrape, "pratique_unsent_wakes_total")
+    quick = rises(scrape, "pratique_step_seconds_bucket", step="prepare", le="0.5")
+    slow = rises(scrape, "pratique_step_seconds_bucket", step="prepare", le="+Inf")
+    seconds = rises(scrape, "pratique_step_seconds_sum", step="prepare")
+    instruments.count(json.loads(OF_ANOTHER))
+    assert (steps(), sent(), quick(), slow(), seconds()) == (2, 1, 1, 2, 3.25)
+
+
+def test_what_a_process_counted_can_be_sent() -> None:
+    before = {(name, *labels): numbers for name, labels, numbers in instruments.counted()}
+    instruments.steps.labels("prepare", "failed").inc()
+    instruments.step_seconds.labels("restore").observe(7)
+    found = {(name, *labels): numbers for name, labels, numbers in json.loads(json.dumps(instruments.counted()))}
+    assert found["steps", "prepare", "failed"][0] - before.get(("steps", "prepare", "failed"), [0])[0] == 1
+    assert found["step_seconds", "restore"][0] - before.get(("step_seconds", "restore"), [0])[0] == 7
+    assert len(found["step_seconds", "restore"]) == 14, "the sum, and each bucket"

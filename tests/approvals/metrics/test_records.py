@@ -66,6 +66,13 @@ def test_claims_are_told_held_and_lapsed(here: World, scrape: Scrape) -> None:
     assert found[key("pratique_deployment_claims", state="lapsed")] == 1
 
 
+def test_deaths_at_open_requests_are_told(here: World, scrape: Scrape) -> None:
+    open_request(here, "one", worker_deaths=1)
+    open_request(here, "two", worker_deaths=2)
+    open_request(here, "three", state="failed", worker_deaths=4)
+    assert scrape()[key("pratique_request_worker_deaths")] == 3
+
+
 def test_a_cluster_tells_when_it_was_reached_and_whether_it_is_watched(here: World, scrape: Scrape) -> None:
     now = timezone.now()
     Cluster.objects.update(reached_at=now - timedelta(minutes=5), watched_until=now + timedelta(seconds=9))

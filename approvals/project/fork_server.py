@@ -1,0 +1,35 @@
+"""What a worker's processes of their own are forked from: all code is loaded here once, and no thread is started.
+
+Python's multiprocessing imports this module in a process that a worker starts; nobody else does. What is loaded is
+shared by all that are forked. No connection is opened in here, to the database, the queue or a cluster: each process
+opens its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import celery.events  # noqa: F401 - with the rest of what sends a message
+import django
+from django.conf import settings
+from django.db import connection
+
+# What kills the worker's group does not kill these: they notice, give their claims back and end.
+os.setsid()
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
+django.setup()
+
+from approvals import jobs, logs  # noqa: E402, F401 - the apps have to be loaded first
+from approvals.project.celery import app  # noqa: E402
+from approvals.working import child, linux  # noqa: E402, F401
+from provisioner.schema import celtypes  # noqa: E402, F401 - loaded with the first rule of a CRD
+
+logs.take_over("worker", settings.PRATIQUE["LOG_FORMAT"])
+linux.use_few_arenas()
+# What Celery and Django load with the first message and the first query: it took longer than a small preparation.
+_loaded = (app.amqp, app.backend, app.connection_for_write().transport_cls)
+_compiler = connection.ops.compiler("SQLCompiler")
+# Whoever is forked leaves what is loaded alone, so that it stays shared.
+gc.collect()
+gc.freeze()

@@ -1,0 +1,195 @@
+"""One look at one row in a process of its own, as the worker sees it: started, listened to, and ended with it.
+
+The processes are forked from one that has loaded the code and has no threads (project.fork_server): a fork of the
+worker might inherit locks that nobody gives back, and a start from nothing takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from multiprocessing import connection, forkserver
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from django.conf import settings
+
+from approvals import instruments
+from approvals.ledger.held import HELD
+from approvals.working import child, warden
+from approvals.working.child import ENDED, OUT_OF_MEMORY, RAISED, READY, STOOD_STILL, STOPPED
+from approvals.working.places import Places, Visitor
+from approvals.working.warden import WARDEN, Ward
+from provisioner.errors import TryLater
+
+if TYPE_CHECKING:
+    from approvals.working.work import Step, Work
+
+logger = logging.getLogger(__name__)
+
+PRELOADED = "approvals.project.fork_server"
+POLL_SECONDS = 0.25
+MAX_TOLD = 1024 * 1024
+# What multiprocessing says where the process that it forks from is gone, and with it all that it forked.
+SERVER_GONE = 255
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload([PRELOADED])
+# Where one is started, the library looks at all others; two that look at one at once would read its exit code twice.
+_library = threading.Lock()
+_fresh = Places(lambda: int(settings.PRATIQUE["PREPARATIONS_AT_ONCE"]))
+# Suspects one at a time, so that two cannot use up the memory together; those that may take minutes by themselves.
+_suspects = {False: Places(lambda: 1), True: Places(lambda: 1)}
+_begun = threading.Event()
+
+
+class CouldNotStart(TryLater):
+    """No process of its own could be started, or its end was not heard of. Nobody died."""
+
+    code = "could-not-start"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a process ended: with its look `is_done`, or by a `death` in words after "it", or without either."""
+
+    is_done: bool = False
+    death: str = ""
+
+
+def begin() -> None:
+    """For workers: from now on what reads foreign content is done apart. Loads the code that all are forked from."""
+    _begun.set()
+    forkserver.ensure_running()
+
+
+def has_begun() -> bool:
+    return _begun.is_set()
+
+
+def run_apart(work: Work, worker: str, step: Step, *, is_suspect: bool) -> End | None:
+    """Have a process of its own look at the row once, under this claim; None where it has to wait: it is called.
+
+    Raises CouldNotStart where no process came up.
+    """
+    places = _suspects[step.is_long] if is_suspect else _fresh
+    visitor = Visitor((work.task, work.key), work.group(), work.call)
+    if not places.take(visitor, time.monotonic()):
+        return None
+    try:
+        return _run(work, worker, is_suspect=is_suspect)
+    finally:
+        places.leave(visitor)
+
+
+def _run(work: Work, worker: str, *, is_suspect: bool) -> End:
+    most = settings.PRATIQUE["ALONE_MEMORY_MIB"] if is_suspect else warden.most_mib()
+    facts = structlog.contextvars.get_contextvars()
+    order = child.Order(work.task, work.key, worker, most, facts)
+    mine, its = _processes.Pipe(duplex=False)
+    with mine:
+        with its:
+            process = _started(order, its)
+        ward = Ward(int(process.pid or 0), is_suspect, lambda: _kill(process))
+        WARDEN.watch(ward)
+        try:
+            _listen(process, mine, worker)
+        finally:
+            WARDEN.leave(ward)
+            code = _end(process)
+    if HELD.is_stopping and code != ENDED:
+        return End()
+    if code == SERVER_GONE:
+        raise CouldNotStart("the process from which it was started has ended")
+    return End(code == ENDED, _too_large() if ward.was_too_large else _words(code))
+
+
+def _started(order: child.Order, told: Connection[bytes, bytes]) -> Any:
+    # Daemons of this library are ended where the worker ends by itself.
+    process = _processes.Process(target=child.main, args=(order, told), daemon=True)
+    WARDEN.expect()
+    try:
+        with _library:
+            process.start()
+    except (OSError, EOFError) as exc:
+        WARDEN.expect_no_more()
+        raise CouldNotStart(f"no process could be started for it: {exc or type(exc).__name__}") from exc
+    return process
+
+
+def _listen(process: Any, told: Connection[bytes, bytes], worker: str) -> None:
+    """Until it has ended."""
+    is_stopping, open_ends = False, [told, process.sentinel]
+    while process.sentinel not in (ready := connection.wait(open_ends, POLL_SECONDS)):
+        if told in ready and not _heard(told, worker):
+            open_ends.remove(told)
+        if HELD.is_stopping and not is_stopping:
+            is_stopping = True
+            _signal(process, signal.SIGTERM)
+    while told in open_ends and told.poll():
+        if not _heard(told, worker):
+            return
+
+
+def _heard(told: Connection[bytes, bytes], worker: str) -> bool:
+    """Take one message; False where there is no more to come."""
+    try:
+        message = told.recv_bytes(MAX_TOLD)
+    except (OSError, EOFError):
+        return False
+    if message == READY:
+        # From here on it is the process that holds on to the claim: where it stands still, nobody else may.
+        HELD.drop(worker)
+    else:
+        instruments.count(json.loads(message))
+    return True
+
+
+def _kill(process: Any) -> None:
+    _signal(process, signal.SIGKILL)
+
+
+def _signal(process: Any, number: signal.Signals) -> None:
+    with _library:
+        if process.exitcode is None:
+            (process.kill if number is signal.SIGKILL else process.terminate)()
+
+
+def _end(process: Any) -> int:
+    """Its exit code; of one that still runs, because listening to it failed, after its death."""
+    _kill(process)
+    connection.wait([process.sentinel])
+    with _library:
+        code = int(process.exitcode)
+        process.close()
+    return code
+
+
+def _too_large() -> str:
+    return (
+        f"was the largest when the processes of its worker came near to {warden.most_mib():.0f} MiB of memory"
+        " (PRATIQUE_WORKER_MEMORY_MIB, else the container's limit)"
+    )
+
+
+def _words(code: int) -> str:
+    about = settings.PRATIQUE
+    known = {
+        ENDED: "",
+        RAISED: "",
+        STOPPED: "",
+        OUT_OF_MEMORY: f"needed more than {about['ALONE_MEMORY_MIB']} MiB of memory (PRATIQUE_ALONE_MEMORY_MIB)",
+        STOOD_STILL: f"made no progress for {about['STEP_MINUTES']} minutes (PRATIQUE_STEP_MINUTES)",
+        -signal.SIGALRM: f"hung, so that its claim lapsed after {about['CLAIM_SECONDS']} s (PRATIQUE_CLAIM_SECONDS)",
+        -signal.SIGKILL: "was killed by signal 9 (SIGKILL), as Linux does where memory runs out",
+    }
+    if code in known:
+        return known[code]
+    if code > 0:
+        return f"ended with exit code {code}"
+    return f"was killed by signal {-code} ({signal.strsignal(-code)})"

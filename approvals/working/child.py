@@ -1,0 +1,121 @@
+"""A process of its own: one look at one row under a claim that its worker took. Forked from project.fork_server.
+
+It holds on to the claim itself, so that one that hangs loses it. It ends with its worker: where that is gone, nobody
+watches over it any more. It gives the claim back then, so that the death is not counted on its row.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import connection, parent_process
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import structlog
+from django.conf import settings
+from django.db import connections
+from django.utils.module_loading import import_string
+
+from approvals import instruments
+from approvals.ledger import claims
+from approvals.ledger.held import HELD
+from approvals.working import linux
+from approvals.working.heartbeat import STOP_SECONDS, TICK_SECONDS, Heartbeat
+
+if TYPE_CHECKING:
+    from approvals.working.work import Work
+
+logger = logging.getLogger(__name__)
+
+# How it ends by itself; whatever else it ends with is a death.
+ENDED, RAISED, OUT_OF_MEMORY, STOOD_STILL, STOPPED = 0, 70, 71, 72, 75
+# Every kind of work by its name: it stands above this room.
+JOBS = "approvals.jobs.JOBS"
+READY = b"ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Look at the row `key` of `task` under the claim of `holder`, with at most `most_mib` of memory.
+
+    `facts` go into every log line.
+    """
+
+    task: str
+    key: int
+    holder: str
+    most_mib: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
+    """Say READY through `told`, look, say what was counted, and end with one of the codes above."""
+    # A group of its own, not a session: Linux shares the processor among sessions first, whatever their priorities.
+    os.setpgrp()
+    linux.end_with_parent()
+    linux.be_killed_first()
+    signal.signal(signal.SIGTERM, _stop)
+    structlog.contextvars.bind_contextvars(**order.facts)
+    work: Work = import_string(JOBS)[order.task](order.key)
+    is_ours = claims.adopt(work.rows, order.holder)
+    threading.Thread(target=_end_with_worker, daemon=True, name="tether").start()
+    Heartbeat(on_still=_stand_still, on_stopped=lambda: _end(STOPPED)).start()
+    _limit(order.most_mib)
+    told.send_bytes(READY)
+    code = _look(work, order.holder) if is_ours else STOPPED
+    told.send_bytes(json.dumps(instruments.counted()).encode())
+    connections.close_all()
+    _end(code)
+
+
+def _look(work: Work, holder: str) -> int:
+    try:
+        work.look(holder)
+        work.come_through(holder)
+    except MemoryError:
+        return OUT_OF_MEMORY
+    except Exception:  # a crash of the work, told to the parent by the exit code, and no death of the process
+        logger.exception("work failed in a way that nobody foresaw", extra={"task": work.task, "row": work.key})
+        return RAISED
+    return ENDED
+
+
+def _limit(most_mib: float) -> None:
+    """What counts is what was allocated; a limit of addresses would count what nobody uses, such as stacks."""
+    most = int(most_mib * linux.MIB)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _end_with_worker() -> None:
+    """Stop when the worker is gone. Where not even this thread goes on, the kernel ends it: its claim is lost."""
+    worker = parent_process()
+    assert worker is not None
+    # Time enough to stop, too, without a word from here.
+    hung_seconds = 2 * settings.PRATIQUE["CLAIM_SECONDS"] + int(STOP_SECONDS)
+    while True:
+        signal.alarm(hung_seconds)
+        if connection.wait([worker.sentinel], TICK_SECONDS):
+            HELD.is_stopping = True
+            return
+
+
+def _stop(number: int, _: object) -> None:
+    HELD.is_stopping = True
+
+
+def _stand_still(holders: Sequence[str]) -> None:
+    _end(STOOD_STILL)
+
+
+def _end(code: int) -> NoReturn:
+    """Without waiting for threads: one of them may be what hangs."""
+    logging.shutdown()
+    os._exit(code)

@@ -1,0 +1,80 @@
+"""Places in a worker: who has none waits outside, without a claim or a thread, and is called when it is their turn."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+
+# Who was called and has not come by then has been looked at elsewhere. The sweep wakes whoever still waits every 5 s.
+FORGET_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """`group` is whose work it is: groups take turns. `call` wakes whoever comes for `key`."""
+
+    key: Hashable
+    group: str
+    call: Callable[[], None]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    visitor: Visitor
+    number: int
+    seen_at: float
+
+
+class Places:
+    """`most` says how many there are."""
+
+    def __init__(self, most: Callable[[], int]):
+        self._most = most
+        self._lock = threading.Lock()
+        self._taken: dict[Hashable, str] = {}
+        self._waiting: dict[Hashable, _Waiting] = {}
+        self._number = 0
+
+    def take(self, visitor: Visitor, now: float) -> bool:
+        """Take a place until `leave`; False where others come first: then `visitor.call` is called when one is free."""
+        with self._lock:
+            self._note(visitor, now)
+            free = self._most() - len(self._taken)
+            if visitor.key not in self._next()[: max(0, free)]:
+                return False
+            del self._waiting[visitor.key]
+            self._taken[visitor.key] = visitor.group
+            return True
+
+    def leave(self, visitor: Visitor) -> None:
+        with self._lock:
+            self._taken.pop(visitor.key, None)
+            called = [self._waiting[key].visitor for key in self._next()[:1]]
+        for one in called:
+            one.call()
+
+    def _note(self, visitor: Visitor, now: float) -> None:
+        self._waiting = {key: one for key, one in self._waiting.items() if now - one.seen_at < FORGET_SECONDS}
+        if visitor.key not in self._waiting:
+            self._number += 1
+            self._waiting[visitor.key] = _Waiting(visitor, self._number, now)
+        self._waiting[visitor.key].seen_at = now
+
+    def _next(self) -> list[Hashable]:
+        numbers = {key: (one.visitor.group, one.number) for key, one in self._waiting.items()}
+        return in_turn(numbers, Counter(self._taken.values()))
+
+
+def in_turn(waiting: Mapping[Hashable, tuple[str, int]], taken: Mapping[str, int]) -> list[Hashable]:
+    """The keys of `waiting`, each with its group and number, in the order in which they get places.
+
+    The group that has the fewest places comes first, and in it who has waited for longest.
+    """
+    has, left, found = Counter(taken), dict(waiting), []
+    while left:
+        key = min(left, key=lambda one: (has[left[one][0]], left[one][1]))
+        has[left.pop(key)[0]] += 1
+        found.append(key)
+    return found

@@ -1,0 +1,84 @@
+"""Who gets a place when there are not enough, and who is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from approvals.working.places import FORGET_SECONDS, Places, Visitor, in_turn
+
+
+class Hall:
+    """Places, and the keys of those that were called to take one."""
+
+    def __init__(self, most: int):
+        self.places = Places(lambda: most)
+        self.called: list[str] = []
+
+    def visitor(self, key: str, group: str = "") -> Visitor:
+        call: Callable[[], None] = partial(self.called.append, key)
+        return Visitor(key, group, call)
+
+    def take(self, key: str, group: str = "", at: float = 0.0) -> bool:
+        return self.places.take(self.visitor(key, group), at)
+
+    def leave(self, key: str) -> None:
+        self.places.leave(self.visitor(key))
+
+
+def test_there_are_so_many_places_and_no_more() -> None:
+    hall = Hall(2)
+    assert [hall.take(key) for key in "abc"] == [True, True, False]
+    hall.leave("a")
+    assert hall.called == ["c"]
+    assert hall.take("c")
+
+
+def test_S26_who_has_waited_for_longest_is_called_and_nobody_slips_in_before() -> None:
+    hall = Hall(1)
+    assert hall.take("a")
+    assert not hall.take("b")
+    assert not hall.take("c")
+    hall.leave("a")
+    assert not hall.take("d", at=1), "b was called"
+    assert not hall.take("c", at=1)
+    assert hall.take("b", at=1)
+    hall.leave("b")
+    assert hall.called == ["b", "c"]
+
+
+def test_S26_groups_take_turns() -> None:
+    hall = Hall(2)
+    assert [hall.take(f"flood {number}", "flood") for number in range(8)] == [True, True] + [False] * 6
+    assert not hall.take("one", "innocent")
+    hall.leave("flood 0")
+    assert hall.called == ["one"], "the last to come, and the first of its group"
+    assert not hall.take("flood 2", "flood")
+    assert hall.take("one", "innocent")
+
+
+def test_who_was_called_and_does_not_come_is_forgotten() -> None:
+    hall = Hall(1)
+    assert hall.take("a")
+    assert not hall.take("gone")
+    hall.leave("a")
+    assert not hall.take("b", at=1)
+    assert hall.take("b", at=FORGET_SECONDS + 1)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "taken", "expected"),
+    [
+        pytest.param({"a": ("", 2), "b": ("", 1)}, {}, ["b", "a"], id="first come, first served"),
+        pytest.param({"a": ("x", 1), "b": ("y", 2)}, {"x": 1}, ["b", "a"], id="who has none comes first"),
+        pytest.param(
+            {"a": ("x", 1), "b": ("x", 2), "c": ("y", 3)}, {}, ["a", "c", "b"], id="one each, before one has two"
+        ),
+    ],
+)
+def test_the_order_of_those_who_wait(
+    waiting: dict[str, tuple[str, int]], taken: dict[str, int], expected: list[str]
+) -> None:
+    assert in_turn(dict(waiting), taken) == expected

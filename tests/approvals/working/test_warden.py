@@ -1,0 +1,106 @@
+"""The warden looks at real processes: what they and those that they started use, and that they give way and end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from approvals.working import linux
+from approvals.working.warden import Ward, Warden
+
+PATIENCE_SECONDS = 30.0
+BUSY = "while True: pass"
+LARGE = "kept = bytearray(b'x') * (300 << 20); print(flush=True); input()"
+# Starts one that is busy, as a preparation starts an evaluator, and waits for it.
+PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}], process_group=0)"
+SMALL = "print(flush=True); input()"
+
+
+@contextmanager
+def running(*programs: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+    made = [
+        subprocess.Popen([sys.executable, "-c", one], process_group=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for one in programs
+    ]
+    try:
+        yield made
+    finally:
+        for process in made:
+            for pid in linux.family(process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def nice(pid: int) -> int:
+    return os.getpriority(os.PRIO_PROCESS, pid)
+
+
+def test_S26_a_process_gives_way_with_what_it_started() -> None:
+    with running(PARENT) as (process,):
+        until(lambda: len(linux.family(process.pid)) == 2)
+        evaluator = linux.family(process.pid)[1]
+        until(lambda: linux.cpu_seconds(evaluator) > 0.25)
+        warden = Warden()
+        warden.expect()
+        warden.watch(Ward(process.pid, is_suspect=False, end=process.kill))
+        until(lambda: nice(evaluator) >= 4 and nice(process.pid) >= 4)
+
+
+def test_S26_what_is_about_to_be_started_goes_before_all_others() -> None:
+    with running(SMALL, SMALL) as (first, second):
+        warden = Warden()
+        for process in (first, second):
+            warden.expect()
+            warden.watch(Ward(process.pid, is_suspect=False, end=process.kill))
+        assert nice(first.pid) >= 6
+        assert nice(second.pid) == 0
+        warden.expect()
+        assert nice(second.pid) >= 6
+
+
+def test_S26_the_largest_process_is_ended_and_only_that(settings: Any) -> None:
+    with running(LARGE, SMALL) as (large, small):
+        for process in (large, small):
+            assert process.stdout
+            assert process.stdout.readline()
+        most = int((linux.own_mib(os.getpid()) + 200) / 0.9)
+        settings.PRATIQUE = {**settings.PRATIQUE, "WORKER_MEMORY_MIB": most}
+        warden = Warden()
+        wards = [Ward(process.pid, is_suspect=False, end=process.kill) for process in (large, small)]
+        for ward in wards:
+            warden.expect()
+            warden.watch(ward)
+        assert large.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+        assert [ward.was_too_large for ward in wards] == [True, False]
+        assert small.poll() is None
+
+
+def test_the_limit_of_memory_is_known_and_never_more_than_the_machine_has() -> None:
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
+    assert 0 < linux.memory_limit_mib() <= machine
+
+
+@pytest.mark.parametrize("read", [linux.cpu_seconds, linux.resident_mib, linux.own_mib])
+def test_of_a_process_that_is_gone_nothing_is_known(read: Callable[[int], float]) -> None:
+    with running("pass") as (process,):
+        process.wait()
+        assert read(process.pid) == 0.0
+        assert linux.family(process.pid) == [process.pid]
+        linux.give_way(process.pid, 5)
