@@ -1,4 +1,4 @@
-# The words to use with this project: `make help`. Needs GNU make, Python >= 3.11 with venv and pip, and a package index.
+# The words to use with this project: `make help`. Needs GNU make, Python >= 3.11.1 with venv and pip, and a package index.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
@@ -71,8 +71,8 @@ clean: ## remove what the targets made here (not the Kubernetes binaries in the 
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-		echo "Pratique needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 1))' 2>/dev/null || { \
+		echo "Pratique needs Python 3.11.1 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
 		echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "'$(PYTHON)' lacks venv or pip (on Debian: apt-get install python3-venv)." >&2; exit 1; }
