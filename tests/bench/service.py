@@ -30,6 +30,7 @@ def environment(folder: Path, *, database: str, queue: str) -> dict[str, str]:
     return {
         **os.environ,
         "PRATIQUE_SECRET_KEY": "x" * 50,
+        "PRATIQUE_LOCAL_ACCOUNTS": "true",
         "PRATIQUE_ENCRYPTION_KEYS": new_key(),
         "PRATIQUE_DATABASE_URL": database,
         "PRATIQUE_CONTENT_DIR": str(folder / "content"),

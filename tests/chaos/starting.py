@@ -41,6 +41,7 @@ class Starter:
         return {
             **os.environ,
             "PRATIQUE_SECRET_KEY": "x" * 50,
+            "PRATIQUE_LOCAL_ACCOUNTS": "true",
             "PRATIQUE_ENCRYPTION_KEYS": new_key(),
             "PRATIQUE_DATABASE_URL": self.postgres.fresh_database(),
             "PRATIQUE_CONTENT_DIR": str(folder / "content"),

@@ -24,6 +24,7 @@ def environment(folder: Path, redis: str) -> dict[str, str]:
     """The settings of a service that keeps everything in `folder` and fetches from this machine."""
     return {
         "PRATIQUE_SECRET_KEY": "x" * 50,
+        "PRATIQUE_LOCAL_ACCOUNTS": "true",
         "PRATIQUE_ENCRYPTION_KEYS": new_key(),
         "PRATIQUE_DATABASE_URL": f"sqlite:///{folder}/pratique.sqlite3",
         "PRATIQUE_CONTENT_DIR": str(folder / "content"),
