@@ -30,7 +30,7 @@ PINNED = {
     "": 16,
     "/findings": 9,  # with the form that decides, as on the page of the request
     "/findings?severity=critical&page=2": 9,
-    "/rights": 8,
+    "/rights": 7,
     "/schemas": 6,
     "/objects?page=3": 5,
 }
