@@ -31,8 +31,8 @@ PINNED = {
     "/findings": 9,  # with the form that decides, as on the page of the request
     "/findings?severity=critical&page=2": 9,
     "/rights": 7,
-    "/schemas": 6,
-    "/objects?page=3": 5,
+    "/schemas": 7,
+    "/objects?page=3": 7,
 }
 ORDER = ["critical", "breaking", "unknown", "dangerous", "notable", "safe"]
 
