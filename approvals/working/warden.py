@@ -55,8 +55,9 @@ class Warden:
             self._wards.append(ward)
             self._has_wards.set()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, daemon=True, name="warden")
-                self._thread.start()
+                thread = threading.Thread(target=self._run, daemon=True, name="warden")
+                thread.start()
+                self._thread = thread
 
     def leave(self, ward: Ward) -> None:
         with self._lock:
