@@ -83,20 +83,20 @@ def run_apart(work: Work, worker: str, step: Step, *, is_suspect: bool) -> End |
     if not places.take(visitor, time.monotonic()):
         return None
     try:
-        return _run(work, worker, is_suspect=is_suspect)
+        return _run(work, worker, visitor.group, is_suspect=is_suspect)
     finally:
         places.leave(visitor)
 
 
-def _run(work: Work, worker: str, *, is_suspect: bool) -> End:
+def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
     most = settings.PRATIQUE["ALONE_MEMORY_MIB"] if is_suspect else warden.most_mib()
     facts = structlog.contextvars.get_contextvars()
     order = child.Order(work.task, work.key, worker, most, facts)
     mine, its = _processes.Pipe(duplex=False)
     with mine:
         with its:
-            process = _started(order, its)
-        ward = Ward(int(process.pid or 0), is_suspect, lambda: _kill(process))
+            process = _started(order, its, group)
+        ward = Ward(int(process.pid or 0), is_suspect, lambda: _kill(process), group)
         try:
             WARDEN.watch(ward)
             _close_connections()
@@ -113,18 +113,18 @@ def _run(work: Work, worker: str, *, is_suspect: bool) -> End:
     return End(code == ENDED, _too_large() if ward.was_too_large else _words(code))
 
 
-def _started(order: child.Order, told: Connection[bytes, bytes]) -> Any:
+def _started(order: child.Order, told: Connection[bytes, bytes], group: str) -> Any:
     # Daemons of this library are ended where the worker ends by itself.
     process = _processes.Process(target=child.main, args=(order, told), daemon=True)
-    WARDEN.expect()
+    WARDEN.expect(group)
     try:
         with _library:
             process.start()
     except (OSError, EOFError) as exc:
-        WARDEN.expect_no_more()
+        WARDEN.expect_no_more(group)
         raise CouldNotStart(f"no process could be started for it: {exc or type(exc).__name__}") from exc
     except BaseException:
-        WARDEN.expect_no_more()
+        WARDEN.expect_no_more(group)
         raise
     return process
 

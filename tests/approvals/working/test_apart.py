@@ -53,7 +53,7 @@ def test_S26_a_process_that_cannot_reach_the_database_is_no_death(
     for _ in range(3):
         with pytest.raises(apart.CouldNotStart, match="could not begin"):
             apart.run_apart(Innocent(), "worker", PREPARING, is_suspect=False)
-    assert (places._taken, apart.WARDEN._wards, apart.WARDEN._coming) == ({}, [], 0)
+    assert (places._taken, apart.WARDEN._wards, apart.WARDEN._coming) == ({}, [], [])
 
 
 @pytest.mark.parametrize("way", ["start", "watch"])
@@ -72,7 +72,7 @@ def test_S26_whatever_fails_at_the_start_gives_its_place_back(
             with pytest.raises(RuntimeError):
                 apart.run_apart(Innocent(), "worker", PREPARING, is_suspect=False)
     warden = apart.WARDEN
-    assert (places._taken, warden._wards, warden._coming, warden._thread) == ({}, [], 0, None)
+    assert (places._taken, warden._wards, warden._coming, warden._thread) == ({}, [], [], None)
     assert multiprocessing.active_children() == []
 
 
