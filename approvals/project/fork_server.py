@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import warnings
 
 import celery.events  # noqa: F401 - with the rest of what sends a message
 import django
@@ -27,6 +28,10 @@ from provisioner.schema import celtypes  # noqa: E402, F401 - loaded with the fi
 
 logs.take_over("worker", settings.PRATIQUE["LOG_FORMAT"])
 linux.use_few_arenas()
+# Evaluators outlive the process that used them by a moment. In a container the worker itself is process 1, which waits
+# for nobody: they would stay zombies until no process could be started any more. Multiprocessing waits for all.
+linux.adopt_orphans()
+warnings.filterwarnings("ignore", message="forkserver: waitpid returned unexpected pid")
 # What Celery and Django load with the first message and the first query: it took longer than a small preparation.
 _loaded = (app.amqp, app.backend, app.connection_for_write().transport_cls)
 _compiler = connection.ops.compiler("SQLCompiler")

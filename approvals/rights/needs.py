@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from provisioner.values import ObjectRef
@@ -84,6 +84,16 @@ class Registered:
         """Who is never acted as: `system:` names and groups carry rights that nobody grants by RBAC (S01)."""
         names = (*self.people, *self.groups)
         return tuple(sorted(name for name in names if name.startswith(_SYSTEM) and _account_of(name) is None))
+
+    def without(self, namespaces: Collection[str], *, kept: Collection[str]) -> tuple[Registered, tuple[str, ...]]:
+        """This without installers and sources of these namespaces, but for those that are `kept`; and what that was."""
+        out = frozenset(namespaces) - frozenset(kept)
+        installers = frozenset(one for one in self.installers if one[0] in out)
+        sources = frozenset(one for one in self.sources if one.namespace in out)
+        names = [f"{namespace}/{name}" for namespace, name in installers]
+        names += [f"{one.kind} {one.namespace}/{one.name}" for one in sources]
+        rest = replace(self, installers=self.installers - installers, sources=self.sources - sources)
+        return rest, tuple(sorted(names))
 
 
 @dataclass

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from django.conf import settings
+from django.db import connections
 
 from approvals import instruments
 from approvals.ledger.held import HELD
 from approvals.working import child, warden
-from approvals.working.child import ENDED, OUT_OF_MEMORY, RAISED, READY, STOOD_STILL, STOPPED
+from approvals.working.child import ENDED, NOT_BEGUN, OUT_OF_MEMORY, RAISED, READY, STOOD_STILL, STOPPED
 from approvals.working.places import Places, Visitor
 from approvals.working.warden import WARDEN, Ward
 from provisioner.errors import TryLater
@@ -82,22 +83,23 @@ def run_apart(work: Work, worker: str, step: Step, *, is_suspect: bool) -> End |
     if not places.take(visitor, time.monotonic()):
         return None
     try:
-        return _run(work, worker, is_suspect=is_suspect)
+        return _run(work, worker, visitor.group, is_suspect=is_suspect)
     finally:
         places.leave(visitor)
 
 
-def _run(work: Work, worker: str, *, is_suspect: bool) -> End:
+def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
     most = settings.PRATIQUE["ALONE_MEMORY_MIB"] if is_suspect else warden.most_mib()
     facts = structlog.contextvars.get_contextvars()
     order = child.Order(work.task, work.key, worker, most, facts)
     mine, its = _processes.Pipe(duplex=False)
     with mine:
         with its:
-            process = _started(order, its)
-        ward = Ward(int(process.pid or 0), is_suspect, lambda: _kill(process))
-        WARDEN.watch(ward)
+            process = _started(order, its, group)
+        ward = Ward(int(process.pid or 0), is_suspect, lambda: _kill(process), group)
         try:
+            WARDEN.watch(ward)
+            _close_connections()
             _listen(process, mine, worker)
         finally:
             WARDEN.leave(ward)
@@ -106,20 +108,32 @@ def _run(work: Work, worker: str, *, is_suspect: bool) -> End:
         return End()
     if code == SERVER_GONE:
         raise CouldNotStart("the process from which it was started has ended")
+    if code == NOT_BEGUN:
+        raise CouldNotStart("its process could not begin, which the worker's log tells more of")
     return End(code == ENDED, _too_large() if ward.was_too_large else _words(code))
 
 
-def _started(order: child.Order, told: Connection[bytes, bytes]) -> Any:
+def _started(order: child.Order, told: Connection[bytes, bytes], group: str) -> Any:
     # Daemons of this library are ended where the worker ends by itself.
     process = _processes.Process(target=child.main, args=(order, told), daemon=True)
-    WARDEN.expect()
+    WARDEN.expect(group)
     try:
         with _library:
             process.start()
     except (OSError, EOFError) as exc:
-        WARDEN.expect_no_more()
+        WARDEN.expect_no_more(group)
         raise CouldNotStart(f"no process could be started for it: {exc or type(exc).__name__}") from exc
+    except BaseException:
+        WARDEN.expect_no_more(group)
+        raise
     return process
+
+
+def _close_connections() -> None:
+    """The process has its own: where many run, those of threads that only listen would be the database's last ones."""
+    for one in connections.all(initialized_only=True):
+        if not one.in_atomic_block:
+            one.close()
 
 
 def _listen(process: Any, told: Connection[bytes, bytes], worker: str) -> None:
@@ -165,6 +179,7 @@ def _end(process: Any) -> int:
     _kill(process)
     connection.wait([process.sentinel])
     with _library:
+        process.join()
         code = int(process.exitcode)
         process.close()
     return code

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # How it ends by itself; whatever else it ends with is a death.
-ENDED, RAISED, OUT_OF_MEMORY, STOOD_STILL, STOPPED = 0, 70, 71, 72, 75
+ENDED, RAISED, OUT_OF_MEMORY, STOOD_STILL, NOT_BEGUN, STOPPED = 0, 70, 71, 72, 73, 75
 # Every kind of work by its name: it stands above this room.
 JOBS = "approvals.jobs.JOBS"
 READY = b"ready"
@@ -63,8 +63,7 @@ def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
     linux.be_killed_first()
     signal.signal(signal.SIGTERM, _stop)
     structlog.contextvars.bind_contextvars(**order.facts)
-    work: Work = import_string(JOBS)[order.task](order.key)
-    is_ours = claims.adopt(work.rows, order.holder)
+    work, is_ours = _begun(order)
     threading.Thread(target=_end_with_worker, daemon=True, name="tether").start()
     Heartbeat(on_still=_stand_still, on_stopped=lambda: _end(STOPPED)).start()
     _limit(order.most_mib)
@@ -73,6 +72,16 @@ def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
     told.send_bytes(json.dumps(instruments.counted()).encode())
     connections.close_all()
     _end(code)
+
+
+def _begun(order: Order) -> tuple[Work, bool]:
+    """The work, and whether its claim is still ours. What fails here, such as the way to the database, is no death."""
+    try:
+        work: Work = import_string(JOBS)[order.task](order.key)
+        return work, claims.adopt(work.rows, order.holder)
+    except Exception:
+        logger.exception("could not begin", extra={"task": order.task, "row": order.key})
+        _end(NOT_BEGUN)
 
 
 def _look(work: Work, holder: str) -> int:

@@ -38,6 +38,8 @@ class Heartbeat:
                 self.beat(time.monotonic())
             except DatabaseError as exc:
                 logger.warning("the database does not answer", extra={"error": str(exc)})
+            except Exception:  # a claim that nobody holds on to would count as a death of what is worked on
+                logger.exception("the heartbeat missed a beat")
 
     def beat(self, now: float) -> None:
         if HELD.is_stopping:

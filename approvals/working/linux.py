@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MIB = 1024 * 1024
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 M_ARENA_MAX = -8
 ARENAS = 2
 # The kernel ends these before the worker that looks after them.
@@ -68,6 +68,12 @@ def end_with_parent() -> None:
     """Have the kernel end this process when the process that it was forked from ends."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def adopt_orphans() -> None:
+    """Have what descendants leave behind become a child of this process, in place of process 1."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def use_few_arenas() -> None:

@@ -64,17 +64,24 @@ class Places:
 
     def _next(self) -> list[Hashable]:
         numbers = {key: (one.visitor.group, one.number) for key, one in self._waiting.items()}
-        return in_turn(numbers, Counter(self._taken.values()))
+        return in_turn(numbers, Counter(self._taken.values()), most_of_one(self._most()))
 
 
-def in_turn(waiting: Mapping[Hashable, tuple[str, int]], taken: Mapping[str, int]) -> list[Hashable]:
+def most_of_one(places: int) -> int:
+    """How many of so many places one group may have: what takes its time leaves some to the others."""
+    return max(1, places - places // 4)
+
+
+def in_turn(waiting: Mapping[Hashable, tuple[str, int]], taken: Mapping[str, int], most: int) -> list[Hashable]:
     """The keys of `waiting`, each with its group and number, in the order in which they get places.
 
-    The group that has the fewest places comes first, and in it who has waited for longest.
+    The group that has the fewest places comes first, and in it who has waited for longest. None gets more than `most`.
     """
     has, left, found = Counter(taken), dict(waiting), []
     while left:
         key = min(left, key=lambda one: (has[left[one][0]], left[one][1]))
+        if has[left[key][0]] >= most:
+            break
         has[left.pop(key)[0]] += 1
         found.append(key)
     return found

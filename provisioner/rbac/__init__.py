@@ -1,5 +1,6 @@
 """Kubernetes' role-based access control, pure: rules, covering, effective rights, escalation, risks."""
 
+from provisioner.rbac.catalogue import IDENTITIES, PARTS_OF_THE_CLUSTER
 from provisioner.rbac.compare import Comparisons, PermissionDiff, ScopedRule, diff
 from provisioner.rbac.effective import (
     NO_SUCH_ROLE,
@@ -31,10 +32,12 @@ __all__ = [
     "BUILT_IN_RESOURCES",
     "CONTROL_PLANE",
     "FULL_AUTHORITY",
+    "IDENTITIES",
     "MAX_ATOMS",
     "NO_SUCH_ROLE",
     "OTHER_DEPLOYERS",
     "OWN_RESOURCES",
+    "PARTS_OF_THE_CLUSTER",
     "AccessRequest",
     "Comparisons",
     "Coverage",

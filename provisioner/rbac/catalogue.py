@@ -82,15 +82,62 @@ IMPERSONATED = (
     Power(("impersonate",), AUTHENTICATION, ("users", "groups", "serviceaccounts", "nodes", "uids", "userextras")),
 )
 DEPLOYERS = (
-    Power(WRITE, "olm.operatorframework.io", ("clusterextensions", "clusterobjectsets", "clusterextensionrevisions")),
-    Power(WRITE, "operators.coreos.com", ("subscriptions", "installplans", "clusterserviceversions")),
-    Power(WRITE, "argoproj.io", ("applications", "applicationsets", "appprojects", "workflows")),
+    Power(
+        WRITE,
+        "olm.operatorframework.io",
+        ("clusterextensions", "clusterobjectsets", "clusterextensionrevisions", "clustercatalogs"),
+    ),
+    Power(WRITE, "operators.coreos.com", ("subscriptions", "installplans", "clusterserviceversions", "catalogsources")),
+    Power(
+        WRITE,
+        "argoproj.io",
+        ("applications", "applicationsets", "appprojects", "workflows", "cronworkflows", "sensors"),
+    ),
     Power(WRITE, "helm.toolkit.fluxcd.io", ("helmreleases",)),
     Power(WRITE, "kustomize.toolkit.fluxcd.io", ("kustomizations",)),
+    # Where what is installed already comes from is as good as what is installed.
+    Power(
+        WRITE,
+        "source.toolkit.fluxcd.io",
+        ("gitrepositories", "ocirepositories", "helmrepositories", "helmcharts", "buckets", "externalartifacts"),
+    ),
+    Power(WRITE, "fluxcd.controlplane.io", ("fluxinstances", "resourcesets", "resourcesetinputproviders")),
+    Power(WRITE, "helm.cattle.io", ("helmcharts", "helmchartconfigs")),
+    Power(WRITE, "k3s.cattle.io", ("addons",)),
+    Power(WRITE, "fleet.cattle.io", ("gitrepos", "bundles", "bundledeployments", "helmops")),
+    Power(WRITE, "kappctrl.k14s.io", ("apps",)),
+    Power(WRITE, "packaging.carvel.dev", ("packageinstalls", "packagerepositories")),
+    Power(WRITE, "data.packaging.carvel.dev", ("packages",)),
+    Power(WRITE, "work.open-cluster-management.io", ("manifestworks", "manifestworkreplicasets")),
+    Power(WRITE, "policy.open-cluster-management.io", ("policies", "configurationpolicies", "operatorpolicies")),
+    Power(WRITE, "addons.cluster.x-k8s.io", ("clusterresourcesets", "helmchartproxies", "helmreleaseproxies")),
+    Power(WRITE, "kro.run", ("resourcegraphdefinitions",)),
+    Power(WRITE, "metacontroller.k8s.io", ("compositecontrollers", "decoratorcontrollers")),
     Power(WRITE, "apiextensions.crossplane.io", ("compositions", "compositeresourcedefinitions")),
     Power(WRITE, "pkg.crossplane.io", ("providers", "functions", "configurations")),
-    Power(WRITE, "kyverno.io", ("policies", "clusterpolicies")),
+    Power(WRITE, "kubernetes.crossplane.io", ("objects",)),
+    Power(WRITE, "kubernetes.m.crossplane.io", ("objects",)),
+    Power(WRITE, "helm.crossplane.io", ("releases",)),
+    Power(WRITE, "helm.m.crossplane.io", ("releases",)),
+    Power(WRITE, "kyverno.io", ("policies", "clusterpolicies", "updaterequests")),
+    Power(
+        WRITE,
+        "policies.kyverno.io",
+        ("mutatingpolicies", "generatingpolicies", "namespacedmutatingpolicies", "namespacedgeneratingpolicies"),
+    ),
+    Power(WRITE, "mutations.gatekeeper.sh", ("assign", "assignimage", "assignmetadata", "modifyset")),
     Power(WRITE, "core.rukpak.io", ("bundledeployments",)),
+)
+# Who somebody is and what they may do, in the APIs of distributions: their servers write or stand for roles.
+IDENTITIES = (
+    Power(ANY_WRITE, "user.openshift.io", ("users", "groups", "identities", "useridentitymappings")),
+    Power(ANY_WRITE, "oauth.openshift.io", ("oauthaccesstokens", "oauthauthorizetokens", "oauthclients")),
+    Power(ANY_WRITE, "authorization.openshift.io", ("roles", "rolebindings", "clusterroles", "clusterrolebindings")),
+    Power(
+        ANY_WRITE,
+        "management.cattle.io",
+        ("users", "tokens", "globalroles", "globalrolebindings", "clusterroletemplatebindings", "roletemplates"),
+    ),
 )
 REDIRECTS = (
     Power(WRITE, CORE, ("endpoints", "services")),

@@ -19,7 +19,9 @@ from provisioner.rbac.catalogue import (
     BATCH,
     CERTIFICATES,
     CORE,
+    CSR,
     DEPLOYERS,
+    IDENTITIES,
     IMPERSONATE_AS,
     RBAC,
     ROLES,
@@ -157,6 +159,32 @@ GUARDED: tuple[Guarded, ...] = (
         ("signers",),
         named=Named.SIGNER,
     ),
+    # The controller manager approves these by itself, where the one who asks holds this right.
+    Guarded(
+        Means.BE_ANOTHER,
+        "have certificates of nodes signed",
+        ("create",),
+        (CERTIFICATES,),
+        (f"{CSR}/nodeclient", f"{CSR}/selfnodeclient"),
+    ),
+    Guarded(
+        Means.BE_ANOTHER,
+        "get certificates of the accounts in the namespace {place}",
+        ("create",),
+        (CERTIFICATES,),
+        ("podcertificaterequests",),
+        Reach.STRONG,
+    ),
+    *(
+        Guarded(
+            Means.CHANGE_RIGHTS,
+            "change who somebody is or what they may do (OpenShift, Rancher)",
+            ANY_WRITE,
+            (one.group,),
+            one.resources,
+        )
+        for one in IDENTITIES
+    ),
     *(
         Guarded(
             Means.BE_ANOTHER,
@@ -240,6 +268,14 @@ GUARDED: tuple[Guarded, ...] = (
     Guarded(Means.FORGE, _SETUP, ANY_WRITE, (CORE,), ("endpoints", "pods/status"), Reach.OWN),
     Guarded(Means.FORGE, _SETUP, ANY_WRITE, ("discovery.k8s.io",), ("endpointslices",), Reach.OWN),
     Guarded(Means.FORGE, _SETUP, ANY_WRITE, ("networking.k8s.io",), ("ingresses", "networkpolicies"), Reach.OWN),
+    Guarded(
+        Means.FORGE,
+        _SETUP,
+        ANY_WRITE,
+        ("gateway.networking.k8s.io",),
+        ("httproutes", "grpcroutes", "tlsroutes", "tcproutes", "referencegrants"),
+        Reach.OWN,
+    ),
     Guarded(Means.DESTROY, _STOP, _REMOVE, (CORE,), ("pods", "replicationcontrollers"), Reach.OWN),
     Guarded(
         Means.DESTROY, _STOP, ("update", "patch"), (CORE,), ("pods/resize", "replicationcontrollers/scale"), Reach.OWN

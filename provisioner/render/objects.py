@@ -93,13 +93,20 @@ def _items(each: Found) -> list[Found] | None:
     kind = body.get("kind") if isinstance(body, Mapping) else None
     if not isinstance(kind, str) or not kind.endswith("List"):
         return None
-    if kind == "List" and set(body) - _LIST_FIELDS:
-        raise each.refuse("holds more than items, which nobody would read: expected apiVersion, kind, metadata, items")
     items = body.get("items")
+    is_list = kind == "List" or isinstance(items, list)
+    if is_list and (set(body) - _LIST_FIELDS or _has_name(body)):
+        raise each.refuse("holds more than items, which nobody would read: expected apiVersion, kind, metadata, items")
     if not isinstance(items, list):
         return [] if kind == "List" and items is None else None
     inherited = {} if kind == "List" else {"apiVersion": body.get("apiVersion"), "kind": kind.removesuffix("List")}
     return [Found({**inherited, **item} if isinstance(item, Mapping) else item, each.file, each.line) for item in items]
+
+
+def _has_name(body: Mapping[Any, Any]) -> bool:
+    """A list has none: an object of its own kind may be called like one."""
+    metadata = body.get("metadata")
+    return isinstance(metadata, Mapping) and "name" in metadata
 
 
 def _cleaned(each: Found) -> dict[str, Any]:

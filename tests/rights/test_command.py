@@ -92,6 +92,20 @@ def test_roles_name_what_is_registered_and_what_will_be(cluster: Cluster) -> Non
     assert names_in(objects, "serviceaccounts") == [["crane"], ["robot"]] * 2
 
 
+def test_S31_a_wish_alone_gives_no_right_to_the_control_planes_accounts_and_secrets(cluster: Cluster) -> None:
+    """Whoever may write a wish names its account, and an administrator applies what is printed."""
+    git = {"repository": "https://x", "auth": {"secret": {"name": "root", "namespace": "pratique"}}}
+    spec = {"installNamespace": "kube-system", "serviceAccountName": "namespace-controller"}
+    world.wish(cluster, world.seen("quay", {**spec, "sources": [{"kind": "git", "git": git}]}))
+    objects, said = rights("--named")
+    assert names_in(objects, "serviceaccounts") == []
+    assert names_in(objects, "secrets") == []
+    assert "left out: Secret pratique/root, kube-system/namespace-controller." in said
+    objects, said = rights("--installer", "kube-system/namespace-controller")
+    assert ["namespace-controller"] in names_in(objects, "serviceaccounts")
+    assert "left out: Secret pratique/root." in said
+
+
 def test_whoever_asked_for_an_open_request_is_named_with_the_groups_of_then(cluster: Cluster) -> None:
     world.wish(
         cluster, world.seen("quay", {"installNamespace": "harbour", "serviceAccountName": "crane", "sources": SOURCES})

@@ -27,6 +27,7 @@ from approvals.rights import (
 from approvals.rights.needs import Account
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import PratiqueError
+from provisioner.rbac import CONTROL_PLANE
 from provisioner.review.text import visible
 
 NOTHING = "# Nobody is registered that a process would have to act as.\n"
@@ -76,6 +77,7 @@ class Command(BaseCommand):
             groups=known.groups | set(options["group"]),
             installers=known.installers | set(options["installer"]),
         )
+        known, planted = known.without(_reserved(), kept={namespace for namespace, _ in options["installer"]})
         made = roles(known, chosen.form, _processes(options), is_named=options["named"])
         objects = manifests(made, _accounts(options))
         words = f"the {chosen.form} form, because {chosen.why}"
@@ -83,6 +85,11 @@ class Command(BaseCommand):
         self.stderr.write(f"{cluster.name}: {words}")
         if left_out:
             self.stderr.write(f"{cluster.name}: never acted as, so not named: {left_out}")
+        if planted:
+            self.stderr.write(
+                f"{cluster.name}: whoever may write a wish can name these, so they are left out: "
+                f"{visible(', '.join(planted))}. If you want them, name an account there by --installer NAMESPACE/NAME"
+            )
         self.stdout.write(f"# Rights of Pratique on cluster {cluster.name}: {words}.\n", ending="")
         text = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=120, explicit_start=True)
         self.stdout.write(text if objects else NOTHING, ending="")
@@ -101,6 +108,11 @@ class Command(BaseCommand):
 def _processes(options: dict[str, Any]) -> tuple[Process, ...]:
     chosen = options["process"]
     return tuple(process for process in Process if not chosen or process in chosen)
+
+
+def _reserved() -> set[str]:
+    """Namespaces whose accounts and Secrets are worth the whole cluster: no wish alone gives a right to them."""
+    return {CONTROL_PLANE, settings.PRATIQUE["NAMESPACE"]}
 
 
 def _accounts(options: dict[str, Any]) -> dict[Process, Account]:

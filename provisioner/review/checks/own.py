@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from provisioner import rbac
-from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, OWN_RESOURCES, Subject
+from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, OWN_RESOURCES, PARTS_OF_THE_CLUSTER, Subject
 from provisioner.review.facts import Check, Facts, Listing, Rule, State, items, mapping, said
 from provisioner.review.own.accounts import of_named_accounts, of_strong_accounts
 from provisioner.review.own.admission import NAMESPACES, of_admission, wants_namespaces
@@ -35,6 +35,13 @@ _ADMISSION = "admissionregistration.k8s.io"
 _ASKED = frozenset({GROUP, "authentication.k8s.io", "authorization.k8s.io"})
 _ASKED_RESOURCES = frozenset({"*", *OWN_RESOURCES, "tokenreviews", "subjectaccessreviews"})
 _BINDINGS = frozenset({GroupKind(_RBAC, "RoleBinding"), GroupKind(_RBAC, "ClusterRoleBinding")})
+_CONFIG_MAP = GroupKind("", "ConfigMap")
+# What leads to the API server and to the names that everything looks up.
+_WAYS_TO = frozenset({("default", "kubernetes"), (CONTROL_PLANE, "kube-dns")})
+_SERVICES = frozenset({GroupKind("", "Service"), GroupKind("", "Endpoints")})
+_SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")
+_OF_SERVICE = "kubernetes.io/service-name"
+_SIGNING = "certificates.k8s.io"
 _NEVER_IN_CONTENT = frozenset({"BundleDeploymentRequest", "BundleDeploymentReview"})
 
 
@@ -62,9 +69,8 @@ def _of_own_kind(ref: ObjectRef) -> Finding:
 def _own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
     """What an object has to do with Pratique, in words that follow its name; "" where it has nothing to do with it."""
     spec = mapping(obj.get("spec"))
-    if ref.group_kind == GroupKind("", "Namespace") and ref.name in (own_namespace, CONTROL_PLANE):
-        whose = "Pratique" if ref.name == own_namespace else "the control plane"
-        return f"is the namespace of {whose}: its labels decide what may run there"
+    if words := _part_of_cluster(ref, obj, own_namespace):
+        return words
     if ref.namespace == own_namespace:
         return "lies in the namespace of Pratique, and may change what Pratique runs with"
     if ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition") and spec.get("group") == GROUP:
@@ -80,14 +86,34 @@ def _own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
     return ""
 
 
+def _part_of_cluster(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
+    """What a bundle changes of the ground that Pratique stands on, in words; "" where nothing."""
+    if ref.group_kind == GroupKind("", "Namespace") and ref.name in (own_namespace, CONTROL_PLANE):
+        whose = "Pratique" if ref.name == own_namespace else "the control plane"
+        return f"is the namespace of {whose}: its labels decide what may run there"
+    if ref.group_kind == _CONFIG_MAP and ref.namespace == CONTROL_PLANE and ref.name in PARTS_OF_THE_CLUSTER:
+        return "is a setting of the control plane, which says whom it believes or where names lead"
+    if _leads_to(ref, obj) in _WAYS_TO:
+        return "decides which server answers for the API server or for the names of the cluster"
+    return ""
+
+
+def _leads_to(ref: ObjectRef, obj: JsonObject) -> tuple[str, str]:
+    """(namespace, name) of the Service that the object is or belongs to; names are "" where it is about none."""
+    if ref.group_kind in _SERVICES:
+        return ref.namespace, ref.name
+    labels = mapping(mapping(obj.get("metadata")).get("labels")) if ref.group_kind == _SLICE else {}
+    return ref.namespace, str(labels.get(_OF_SERVICE) or "")
+
+
 def _serves_ours(spec: Mapping[str, object]) -> bool:
     """Whether it is about our API group, or takes a group of Kubernetes away from the API server."""
     return spec.get("group") == GROUP or (spec.get("group") in BUILT_IN_RESOURCES and bool(spec.get("service")))
 
 
 def _stands_between(ref: ObjectRef, obj: JsonObject) -> bool:
-    """Whether an admission object sees or changes what Pratique asks, or changes who may do what."""
-    groups = _ASKED | {_RBAC} if ref.kind.startswith("Mutating") else _ASKED
+    """Whether an admission object sees or changes what Pratique asks, or changes who may do what or is certified."""
+    groups = _ASKED | {_RBAC, _SIGNING} if ref.kind.startswith("Mutating") else _ASKED
     return _matches(obj, groups)
 
 

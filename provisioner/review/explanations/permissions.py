@@ -389,9 +389,10 @@ PERMISSIONS: dict[str, Explanation] = {
         _S,
     ),
     "OWN-PRATIQUE-06": Explanation(
-        "A mutating webhook or policy of the bundle changes pods, workloads, Secrets, ConfigMaps or accounts in the "
-        "namespace of Pratique or of the control plane; or a webhook sees the Secrets there.",
-        "Who can change those pods runs programs as the accounts of these namespaces. The labels of objects "
+        "A mutating webhook or policy of the bundle changes pods, workloads, Secrets, ConfigMaps, accounts or services "
+        "in the namespace of Pratique or of the control plane; or a webhook sees the Secrets there.",
+        "Who can change those pods runs programs as the accounts of these namespaces; who can change services and "
+        "network policies leads their traffic elsewhere. The labels of objects "
         "(objectSelector) and conditions are not counted on, because whoever writes an object chooses them.",
         "Exclude both namespaces by a namespaceSelector on kubernetes.io/metadata.name.",
         _S,
@@ -404,10 +405,11 @@ PERMISSIONS: dict[str, Explanation] = {
         _S,
     ),
     "OWN-PRATIQUE-08": Explanation(
-        "The bundle asks a signer of Kubernetes for a certificate.",
-        "With a client certificate its holder signs in to the cluster, and no role can be taken from a certificate "
-        "once it is signed.",
-        "Have the program sign in with a ServiceAccount.",
+        "The bundle asks a signer of Kubernetes for a certificate, lets machines become nodes, or changes users, "
+        "groups, tokens or roles in an API of OpenShift or Rancher.",
+        "With a client certificate or such a token its holder signs in to the cluster, and no role can be taken from a "
+        "certificate once it is signed. Whoever is put into a group may do what the group may.",
+        "Have the program sign in with a ServiceAccount. Let the cluster's own administrators change users and groups.",
         _S,
     ),
 }

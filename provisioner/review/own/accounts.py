@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,10 @@ _STRONG = Rule("OWN-PRATIQUE-05", Section.PERMISSIONS, Severity.CRITICAL)
 _UNKNOWN = Rule("OWN-PRATIQUE-05", Section.PERMISSIONS, Severity.UNKNOWN)
 _ACCOUNT = GroupKind("", "ServiceAccount")
 _TOKEN_SECRET, _TOKEN_OF = "kubernetes.io/service-account-token", "kubernetes.io/service-account.name"
-_NAMING = frozenset({"serviceAccount", "serviceAccountName"})
+# serviceAccountName, operatorServiceAccount, serviceAccountRef, serviceAccounts ...
+_NAMING = "serviceaccount"
+_NOT_WISHED = frozenset({"apiVersion", "kind", "metadata", "status"})
+_ACCOUNT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _DEFAULT = "default"
 _REMEDY = "Give the program an account of its own with only the rights that it needs"
 
@@ -59,7 +63,7 @@ def uses_of(state: State) -> Iterator[Use]:
 def _of_custom_resource(ref: ObjectRef, obj: JsonObject, install_namespace: str) -> Iterator[Use]:
     """Operators make pods of custom resources, as the accounts that those name."""
     places: dict[tuple[str, str], tuple[str | int, ...]] = {}
-    for path, namespace, name in _named(obj.get("spec"), ("spec",)):
+    for path, namespace, name in _named({key: value for key, value in obj.items() if key not in _NOT_WISHED}, ()):
         places.setdefault((namespace or ref.namespace or install_namespace, name), path)
     for (namespace, name), path in places.items():
         yield Use(ref, path, namespace, name, f"{said(ref)} names the account {namespace}/{name}")
@@ -69,8 +73,9 @@ def _named(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[s
     """(path, namespace or "", name) of each account that stands in a value; how deep it is, the loader has limited."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if key in _NAMING and (found := _reference(inner)):
-                yield ((*path, key), *found)
+            found = _references(inner) if _NAMING in str(key).lower() else []
+            if found:
+                yield from (((*path, str(key)), *one) for one in found)
             else:
                 yield from _named(inner, (*path, str(key)))
     elif isinstance(value, list):
@@ -78,11 +83,20 @@ def _named(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[s
             yield from _named(inner, (*path, index))
 
 
-def _reference(value: Any) -> tuple[str, str] | None:
+def _references(value: object) -> list[tuple[str, str]]:
+    """(namespace or "", name) of each account: a name, an object with one, or a list of these."""
+    given = value if isinstance(value, list) else [value]
+    return [found for one in given if (found := _reference(one))]
+
+
+def _reference(value: object) -> tuple[str, str] | None:
     if isinstance(value, str):
-        return ("", value) if value else None
-    name = mapping(value).get("name")
-    return (str(mapping(value).get("namespace") or ""), name) if isinstance(name, str) and name else None
+        namespace, name = "", value
+    else:
+        about = mapping(value)
+        about = about if "name" in about else mapping(about.get("metadata"))
+        namespace, name = str(about.get("namespace") or ""), str(about.get("name") or "")
+    return (namespace, name) if _ACCOUNT_NAME.fullmatch(name) else None
 
 
 def of_named_accounts(state: State) -> Iterator[Finding]:

@@ -19,12 +19,26 @@ _WEBHOOKS = frozenset(
 )
 _POLICY = GroupKind(_GROUP, "MutatingAdmissionPolicy")
 NAMESPACES = Listing("", "v1", "Namespace", metadata_only=True)
-# Who changes these decides what runs there and with what. Who only sees Secrets has their values.
+# Who changes these decides what runs there, with what, and whom it meets. Who only sees Secrets has their values.
 _ALTERED: Mapping[str, tuple[str, ...]] = {
-    "": ("pods", "pods/ephemeralcontainers", "replicationcontrollers", "secrets", "configmaps", "serviceaccounts"),
-    "apps": ("deployments", "daemonsets", "statefulsets", "replicasets"),
+    "": (
+        "pods",
+        "pods/ephemeralcontainers",
+        "podtemplates",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "serviceaccounts",
+        "persistentvolumeclaims",
+        "services",
+        "endpoints",
+    ),
+    "apps": ("deployments", "daemonsets", "statefulsets", "replicasets", "controllerrevisions"),
     "batch": ("jobs", "cronjobs"),
+    "discovery.k8s.io": ("endpointslices",),
+    "networking.k8s.io": ("ingresses", "networkpolicies"),
 }
+_TRAFFIC = frozenset({"services", "endpoints", "endpointslices", "ingresses", "networkpolicies"})
 _SEEN: Mapping[str, tuple[str, ...]] = {"": ("secrets",)}
 
 
@@ -53,6 +67,8 @@ def of_admission(state: State) -> Iterator[Finding]:
         resources = _reached(one)
         if reached and resources:
             does, power = ("change", "can run programs there as the accounts of those namespaces")
+            if set(resources) <= _TRAFFIC:
+                power = "can lead elsewhere what those namespaces send and get"
             if not one.is_mutating:
                 does, power = ("read", "gets the values of the Secrets there when they are written")
             where = f"namespace{'s' if len(reached) > 1 else ''} {' and '.join(reached)}"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.rbac import OTHER_DEPLOYERS, plural_of
-from provisioner.review.facts import Rule, State, mapping, maps, said
+from provisioner.rbac import CONTROL_PLANE, IDENTITIES, OTHER_DEPLOYERS, plural_of
+from provisioner.review.facts import SECRET, Rule, State, mapping, maps, said
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _DEPLOYS = Rule("OWN-PRATIQUE-07", Section.CONTENT, Severity.CRITICAL)
 _CERTIFICATE = Rule("OWN-PRATIQUE-08", Section.PERMISSIONS, Severity.CRITICAL)
 _KYVERNO = "kyverno.io"
-_SIGNING = GroupKind("certificates.k8s.io", "CertificateSigningRequest")
+_KYVERNO_POLICIES = frozenset({"Policy", "ClusterPolicy"})
+_CERTIFICATES = "certificates.k8s.io"
+_SIGNING = frozenset(
+    {GroupKind(_CERTIFICATES, "CertificateSigningRequest"), GroupKind(_CERTIFICATES, "PodCertificateRequest")}
+)
+_JOINS = "bootstrap.kubernetes.io/token"
 _SIGNERS_OF_KUBERNETES = "kubernetes.io/"
 
 
@@ -24,18 +29,34 @@ def of_other_ways(state: State) -> Iterator[Finding]:
                 "approve it as a person who knows what it names"
             )
             yield _DEPLOYS.at(ref, message)
-        signer = str(mapping(obj.get("spec")).get("signerName") or "") if ref.group_kind == _SIGNING else ""
+        signer = str(mapping(obj.get("spec")).get("signerName") or "") if ref.group_kind in _SIGNING else ""
         if signer.startswith(_SIGNERS_OF_KUBERNETES):
             message = (
                 f"{said(ref)} asks {signer} for a certificate with which its holder signs in to the cluster. Have the "
                 "program sign in with a ServiceAccount"
             )
             yield _CERTIFICATE.at(ref, message, path=("spec", "signerName"), key=signer)
+        if words := _gives_identity(ref, obj):
+            yield _CERTIFICATE.at(ref, f"{said(ref)} {words}. Have a person approve it who knows whom it is for")
+
+
+def _gives_identity(ref: ObjectRef, obj: JsonObject) -> str:
+    if ref.group_kind == SECRET and ref.namespace == CONTROL_PLANE and obj.get("type") == _JOINS:
+        return "is a token with which machines sign in to the cluster and become its nodes"
+    if any(_is_one_of(ref, one.group, one.resources) for one in IDENTITIES):
+        return f"says who somebody is or what they may do, to the server of {ref.group}"
+    return ""
+
+
+def _is_one_of(ref: ObjectRef, group: str, resources: tuple[str, ...]) -> bool:
+    """Some resources are named as their kind is."""
+    return ref.group == group and bool({plural_of(ref.kind), ref.kind.lower()} & set(resources))
 
 
 def _is_deployed(ref: ObjectRef, obj: JsonObject) -> bool:
-    """Whether a known deployer acts on the object; of Kyverno only what changes or makes objects."""
-    if not any(ref.group == one.group and plural_of(ref.kind) in one.resources for one in OTHER_DEPLOYERS):
+    """Whether a known deployer acts on the object; of Kyverno's policies only those that change or make objects."""
+    if not any(_is_one_of(ref, one.group, one.resources) for one in OTHER_DEPLOYERS):
         return False
     rules = maps(mapping(obj.get("spec")).get("rules"))
-    return ref.group != _KYVERNO or any(one.get("mutate") or one.get("generate") for one in rules)
+    is_policy = ref.group == _KYVERNO and ref.kind in _KYVERNO_POLICIES
+    return not is_policy or any(one.get("mutate") or one.get("generate") for one in rules)

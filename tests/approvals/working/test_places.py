@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from approvals.working.places import FORGET_SECONDS, Places, Visitor, in_turn
+from approvals.working.places import FORGET_SECONDS, Places, Visitor, in_turn, most_of_one
 
 
 class Hall:
@@ -81,4 +81,20 @@ def test_who_was_called_and_does_not_come_is_forgotten() -> None:
 def test_the_order_of_those_who_wait(
     waiting: dict[str, tuple[str, int]], taken: dict[str, int], expected: list[str]
 ) -> None:
-    assert in_turn(dict(waiting), taken) == expected
+    assert in_turn(dict(waiting), taken, most=4) == expected
+
+
+def test_S26_one_group_never_has_all_places() -> None:
+    hall = Hall(12)
+    taken = [hall.take(f"slow {number}", "slow") for number in range(50)]
+    assert taken == [True] * 9 + [False] * 41
+    assert hall.take("one", "innocent"), "it need not wait for any of them"
+    hall.leave("one")
+    assert hall.called == []
+    hall.leave("slow 0")
+    assert hall.called == ["slow 9"]
+
+
+@pytest.mark.parametrize(("places", "most"), [(1, 1), (2, 2), (3, 3), (4, 3), (12, 9), (24, 18)])
+def test_the_most_places_of_one_group(places: int, most: int) -> None:
+    assert most_of_one(places) == most

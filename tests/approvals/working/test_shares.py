@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from approvals.working.shares import Weight, is_near, niceness, to_end
+from approvals.working.shares import Weight, goes_first, is_near, niceness, remembered, to_end
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,25 @@ def test_S26_nobody_gains_by_waiting() -> None:
         steps = [niceness(used / 100, newer) for used in range(300)]
         assert steps == sorted(steps)
         assert steps[0] <= niceness(0, newer + 1)
+
+
+@pytest.mark.parametrize(
+    ("is_later", "used", "other", "expected"),
+    [
+        pytest.param(True, 0.0, 0.0, True, id="the later one"),
+        pytest.param(False, 0.0, 0.0, False, id="not the earlier one"),
+        pytest.param(True, 3.0, 2.0, True, id="about as much"),
+        pytest.param(True, 5.1, 2.0, False, id="the later one of a heavier group"),
+        pytest.param(False, 2.0, 5.1, True, id="the earlier one of a lighter group"),
+    ],
+)
+def test_S26_the_lighter_group_goes_first(is_later: bool, used: float, other: float, expected: bool) -> None:
+    assert goes_first(is_later, used, other) is expected
+
+
+def test_S26_what_was_used_is_forgotten_by_and_by() -> None:
+    assert remembered(8.0, 0.0) == 8.0
+    assert remembered(8.0, 120.0) == pytest.approx(2.0)
 
 
 FRESH, LARGE = Weight("fresh", 100), Weight("large", 700)

@@ -75,6 +75,25 @@ def test_S26_what_is_about_to_be_started_goes_before_all_others() -> None:
         assert nice(second.pid) >= 6
 
 
+def test_S26_a_stream_of_new_ones_does_not_hold_up_who_takes_longer() -> None:
+    """Each of the stream is young; all of them together are not."""
+    with running(SMALL, BUSY, SMALL, SMALL) as (innocent, heavy, *stream):
+        warden = Warden()
+        warden.expect("innocent")
+        warden.watch(Ward(innocent.pid, is_suspect=False, end=innocent.kill, group="innocent"))
+        until(lambda: linux.cpu_seconds(heavy.pid) > 1.5)
+        warden.expect("stream")
+        warden.watch(Ward(heavy.pid, is_suspect=False, end=heavy.kill, group="stream"))
+        until(lambda: nice(heavy.pid) >= 8)
+        before = nice(innocent.pid)
+        for process in stream:
+            warden.expect("stream")
+            warden.watch(Ward(process.pid, is_suspect=False, end=process.kill, group="stream"))
+        until(lambda: nice(stream[-1].pid) >= 6)
+        time.sleep(0.1)
+        assert nice(innocent.pid) == before <= 6, "only what began before anybody knew the stream"
+
+
 def test_S26_the_largest_process_is_ended_and_only_that(settings: Any) -> None:
     with running(LARGE, SMALL) as (large, small):
         for process in (large, small):

@@ -275,3 +275,12 @@ def test_the_foreign_object_is_left_as_it_was() -> None:
     body = obj(metadata={"creationTimestamp": None}, status={})
     admitted(body)
     assert body == obj(metadata={"creationTimestamp": None}, status={})
+
+
+@pytest.mark.parametrize(
+    "more", [{"metadata": {"name": "x"}}, {"spec": {"a": 1}}], ids=["with a name", "with other fields"]
+)
+@pytest.mark.parametrize("items", [[], [{"metadata": {"name": "y"}}]], ids=["empty", "with items"])
+def test_an_object_whose_kind_ends_like_a_list_does_not_vanish(more: dict[str, Any], items: list[Any]) -> None:
+    with pytest.raises(InvalidManifest, match="holds more than items"):
+        admitted({"apiVersion": "example.com/v1", "kind": "AllowList", **more, "items": items}, obj())

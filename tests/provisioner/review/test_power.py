@@ -206,6 +206,16 @@ def service_account(namespace: str, name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
 
 
+def config_map(name: str) -> dict[str, Any]:
+    return an_object("v1", "ConfigMap", name, "kube-system")
+
+
+def slice_of(service: str, namespace: str) -> dict[str, Any]:
+    made = an_object("discovery.k8s.io/v1", "EndpointSlice", "x", namespace)
+    made["metadata"]["labels"] = {"kubernetes.io/service-name": service}
+    return made
+
+
 @pytest.mark.parametrize(
     "obj",
     [
@@ -220,6 +230,15 @@ def service_account(namespace: str, name: str) -> dict[str, Any]:
         pytest.param(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}, id="its namespace"
         ),
+        pytest.param(
+            webhook("Mutating", on("certificates.k8s.io", "certificatesigningrequests")), id="changes who is certified"
+        ),
+        pytest.param(config_map("aws-auth"), id="says who is an administrator"),
+        pytest.param(config_map("extension-apiserver-authentication"), id="says which proxies are believed"),
+        pytest.param(config_map("coredns"), id="says where names lead"),
+        pytest.param(an_object("v1", "Service", "kube-dns", "kube-system"), id="is the service of names"),
+        pytest.param(an_object("v1", "Endpoints", "kubernetes", "default"), id="is where the API server is"),
+        pytest.param(slice_of("kubernetes", "default"), id="adds a server to the API server"),
     ],
 )
 def test_S22_what_stands_between_us_and_the_api_server_is_said(obj: dict[str, Any]) -> None:
@@ -238,6 +257,11 @@ def test_S22_what_stands_between_us_and_the_api_server_is_said(obj: dict[str, An
             [service_account("kube-system", "agent"), pod("kube-system", "agent")], id="its own account there"
         ),
         pytest.param([pod("kube-system", "default")], id="the account without rights"),
+        pytest.param([config_map("agent")], id="a setting of its own there"),
+        pytest.param(
+            [an_object("v1", "Service", "agent", "kube-system"), slice_of("agent", "kube-system")], id="met there"
+        ),
+        pytest.param([slice_of("kubernetes", "shop")], id="a service of that name elsewhere"),
         pytest.param([pod("shop", "robot"), token("shop", "robot")], id="another namespace"),
     ],
 )

@@ -71,6 +71,21 @@ TAKEN = {
     "a custom resource of another namespace": an_object(
         "example.com/v1", "Runner", "x", "shop", spec={"serviceAccount": {"name": "robot", "namespace": "argocd"}}
     ),
+    "a custom resource by another name of the field": an_object(
+        "external-secrets.io/v1", "SecretStore", "x", "argocd", spec={"auth": {"serviceAccountRef": {"name": "robot"}}}
+    ),
+    "a custom resource that names its operator's": an_object(
+        "example.com/v1", "Runner", "x", "argocd", spec={"operatorServiceAccountName": "robot"}
+    ),
+    "a custom resource with a list": an_object(
+        "example.com/v1", "Runner", "x", "argocd", spec={"serviceAccounts": ["other", {"name": "robot"}]}
+    ),
+    "a custom resource with a template of the account": an_object(
+        "example.com/v1", "Runner", "x", "argocd", spec={"serviceAccount": {"metadata": {"name": "robot"}}}
+    ),
+    "a custom resource without a spec": an_object(
+        "example.com/v1", "Runner", "x", "argocd", template={"serviceAccountName": "robot"}
+    ),
     "the account itself": an_object("v1", "ServiceAccount", "robot", "argocd"),
 }
 
@@ -241,6 +256,29 @@ def test_S22_offline_nothing_is_guessed_of_accounts() -> None:
             ),
             "OWN-PRATIQUE-08",
         ),
+        (
+            an_object(
+                "certificates.k8s.io/v1beta1",
+                "PodCertificateRequest",
+                "x",
+                "shop",
+                spec={"signerName": "kubernetes.io/kube-apiserver-client-pod", "serviceAccountName": "robot"},
+            ),
+            "OWN-PRATIQUE-08",
+        ),
+        (
+            an_object("v1", "Secret", "bootstrap-token-abcdef", "kube-system", type="bootstrap.kubernetes.io/token"),
+            "OWN-PRATIQUE-08",
+        ),
+        (an_object("user.openshift.io/v1", "Group", "approvers"), "OWN-PRATIQUE-08"),
+        (an_object("management.cattle.io/v3", "GlobalRoleBinding", "x"), "OWN-PRATIQUE-08"),
+        (an_object("source.toolkit.fluxcd.io/v1", "GitRepository", "x", "shop", spec={}), "OWN-PRATIQUE-07"),
+        (an_object("helm.cattle.io/v1", "HelmChart", "x", "kube-system", spec={}), "OWN-PRATIQUE-07"),
+        (an_object("operators.coreos.com/v1alpha1", "CatalogSource", "x", "olm", spec={}), "OWN-PRATIQUE-07"),
+        (an_object("kubernetes.crossplane.io/v1alpha2", "Object", "x", spec={}), "OWN-PRATIQUE-07"),
+        (an_object("mutations.gatekeeper.sh/v1", "Assign", "x", spec={}), "OWN-PRATIQUE-07"),
+        (an_object("policies.kyverno.io/v1", "MutatingPolicy", "x", spec={}), "OWN-PRATIQUE-07"),
+        (an_object("kyverno.io/v2", "UpdateRequest", "x", "kyverno", spec={}), "OWN-PRATIQUE-07"),
     ],
     ids=lambda one: one["kind"] if isinstance(one, dict) else "",
 )

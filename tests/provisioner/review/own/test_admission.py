@@ -60,6 +60,8 @@ REACHING = {
         rules("pods"),
         selector={"matchExpressions": [{"key": NAME, "operator": "NotIn", "values": ["kube-system"]}]},
     ),
+    "where traffic goes": webhook("Mutating", rules("services")),
+    "who may be met": webhook("Mutating", rules("networkpolicies", "networking.k8s.io")),
     "by a label that our namespace has": webhook("Mutating", rules("pods"), selector={"matchLabels": ENFORCED}),
     "by an objectSelector, which a label fits": {
         **webhook("Mutating", rules("pods")),
