@@ -18,7 +18,7 @@ _RBAC, _HARBOUR = "rbac.authorization.k8s.io", "harbour.example.com"
 SERVICE_NAMESPACE = SERVICE = "pratique"
 # Who there is, and their group.
 PEOPLE = {"ada": "platform", "bert": "developers", "rita": "requesters"}
-# The cluster's names of people who come by the demo's issuer begin with it; with a password they have their plain names.
+# Names of people who come by the issuer begin with it in the cluster; with a password they have their plain names.
 ISSUER_PREFIX = "demo:"
 # What runs, and what is asked for then: a new bundle, a frightening permission change, a breaking CRD change.
 DEPLOYMENTS = {"harbour": "1.0.0", "tugboat": "1.0.0"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from approvals.models import BundleDeployment
 from provisioner.values import Identity
@@ -94,6 +95,17 @@ def test_a_deployment_that_cannot_be_is_shown_again_with_what_is_wrong(
     assert response.status_code == 422
     assert words in text_of(response)
     assert not here.kubernetes.objects
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_an_archive_needs_a_checksum_unless_the_operator_allows_none(
+    is_allowed: bool, here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(settings.PRATIQUE, "MUTABLE_HTTP", is_allowed)
+    form = {**DEPLOYMENT, "name": "barge", "kind": "http", "url": "https://a.example/x.tgz", "checksum": ""}
+    response = browse(here.ada).post("/deployments/new", form)
+    assert response.status_code == (302 if is_allowed else 422)
+    assert ("this kind of source needs it" in text_of(response)) is not is_allowed
 
 
 def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, browse: Browse) -> None:
