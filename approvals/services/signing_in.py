@@ -168,9 +168,9 @@ def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
     if found is None:
         plain = f"{who.username}@{proved.cluster.name}"
         account = user or User.objects.create_user(free_name(plain, proved.cluster.pk, who.username, who.uid))
-        found = KubernetesIdentity(user=account, uid=who.uid, **key_of(proved))
+        found = KubernetesIdentity(user=account, **key_of(proved))
     check_enterable(found.user)
-    found.username = who.username
+    found.username, found.uid = who.username, who.uid
     found.groups, found.groups_seen_at = list(who.groups), proved.at
     found.save()
     return found
