@@ -111,7 +111,7 @@ QUEUE = {("queue", 6379)}
 @pytest.mark.parametrize(
     ("name", "meets", "is_met"),
     [
-        ("web", COMMON | QUEUE | CLUSTER, {("pages", 8080), ("metrics", 9090)}),
+        ("web", COMMON | QUEUE | CLUSTER | {("issuer", 443)}, {("pages", 8080), ("metrics", 9090)}),
         ("worker", COMMON | QUEUE | CLUSTER | {("sources", 443), ("sources", 22)}, {("metrics", 9090)}),
         ("watch", COMMON | QUEUE | CLUSTER, {("metrics", 9090)}),
         ("beat", COMMON | QUEUE, {("metrics", 9090)}),
@@ -146,7 +146,7 @@ def test_what_has_to_be_filled_in_says_so() -> None:
     lines = (DEPLOY / "network-policies.yaml").read_text().splitlines()
     named = {line.split()[1] for line in lines if line.startswith("#   ")}
     marked = {line.partition(FILL_IN)[2].split()[0] for line in lines if FILL_IN in line}
-    assert marked == named == {"database", "API", "ingress", "monitoring", "sources"}
+    assert marked == named == {"database", "API", "ingress", "monitoring", "issuer", "sources"}
     own = [
         line for line in lines if ("192.0.2.1/32" in line or "namespaceSelector" in line) and "kube-system" not in line
     ]
@@ -227,3 +227,21 @@ def test_S31_the_api_server_adds_no_token_to_a_pod(admin: Api, name: str) -> Non
     for container in [*made["containers"], *made.get("initContainers", [])]:
         at = [mount["mountPath"] for mount in container.get("volumeMounts", [])]
         assert (TOKEN_PLACE in at) is (name in MEETS_CLUSTER and container["name"] == name)
+
+
+def test_web_alone_reads_the_issuers_and_may_reach_them() -> None:
+    """Without a Secret `oidc` the pod starts all the same."""
+    for name, pod in PODS.items():
+        volumes = [one["secret"] for one in pod["spec"].get("volumes", ()) if one["name"] == "oidc"]
+        named = [
+            one["valueFrom"]["secretKeyRef"]
+            for container in pod["spec"]["containers"]
+            for one in container.get("env", ())
+            if one["name"] == "PRATIQUE_OIDC_FILE"
+        ]
+        assert [one["secretName"] for one in volumes] == (["oidc"] if name == "web" else []), name
+        assert [one["name"] for one in named] == (["oidc"] if name == "web" else []), name
+        assert all(one["optional"] for one in (*volumes, *named))
+    (policy,) = [one["spec"] for one in POLICIES if one["metadata"]["name"] == "issuer"]
+    assert policy["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "web"
+    assert policy["policyTypes"] == ["Egress"]
