@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,7 @@ def check_is_installed() -> None:
         )
 
 
-def write_program(path: Path, environment: dict[str, str]) -> None:
+def write_program(path: Path, environment: Mapping[str, str]) -> None:
     """`pratique-manage` with the settings of the demo's processes, for people; a file that only its owner reads."""
     lines = [
         f"export {name}={shlex.quote(value)}" for name, value in environment.items() if name.startswith("PRATIQUE_")
