@@ -133,6 +133,24 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
     assert changed["sources"][1] == spec["sources"][1]
 
 
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [("r/x:1", "so no request was made"), ("r/x:2", "Its request is being prepared")],
+    ids=["the same", "another"],
+)
+def test_the_page_says_whether_there_was_anything_to_change(
+    image: str, words: str, here: World, browse: Browse
+) -> None:
+    spec = world.spec(sources=[{"kind": "image", "image": {"ref": "r/x:1"}}])
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    client = browse(here.ada)
+    page = client.get("/deployments/prod/barge/edit")
+    form = {name: value for name, value in page.context["form"].initial.items() if value is not None}
+    after = client.post("/deployments/prod/barge/edit", {**form, "image": image}, follow=True)
+    assert words in text_of(after)
+
+
 def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Browse) -> None:
     before: dict[str, Any] = {
         "constraints": {"kubernetesVersionRange": ">=1.30"},
