@@ -155,8 +155,8 @@ def read_answers(caller: Caller) -> list[tuple[models.Cluster, Permission]]:
 def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest, *, fresh: bool) -> Permission:
     """Ask Kubernetes for `identity`; with `fresh` the answer never comes from the cache."""
     key = _cache_key(identity, cluster, request)
-    if not fresh and (known := cache.get(key)) is not None:
-        return Permission(*known)
+    if not fresh and isinstance(known := cache.get(key), Permission):
+        return known
     try:
         answer = kubernetes().ask(cluster, identity, request)
     except PratiqueError as exc:
@@ -167,8 +167,7 @@ def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest,
     else:
         words = f"Kubernetes does not let {identity.username} {request} on cluster {cluster.name}"
         permission = Permission(False, words, _rule_for(identity, request), identity)
-    known = (permission.allowed, permission.words, permission.rule, identity, True, permission.server_words)
-    cache.set(key, known, READ_SECONDS)
+    cache.set(key, permission, READ_SECONDS)
     return permission
 
 

@@ -29,9 +29,11 @@ logs.hide(configuration.secrets_of(PRATIQUE))
 IS_TEST = "pytest" in sys.modules or os.environ.get("PYTEST_VERSION") is not None
 # Commands that serve nobody and keep nothing need no secret.
 TOOLS = {"cluster_manifests", "collectstatic", "makemigrations", "demo", "spectacular", "new_encryption_key"}
+HELP = {"--help", "-h"}
 PROGRAM = Path(sys.argv[0])
 IS_TOOL = "mypy" in (PROGRAM.name, PROGRAM.parent.name) or (
-    PROGRAM.name in ("manage.py", "pratique-manage") and sys.argv[1:2] and sys.argv[1] in TOOLS
+    PROGRAM.name in ("manage.py", "pratique-manage")
+    and (not sys.argv[1:] or sys.argv[1] in TOOLS | HELP | {"help"} or (len(sys.argv) == 3 and sys.argv[2] in HELP))
 )
 
 DEBUG = PRATIQUE["DEBUG"]

@@ -40,15 +40,18 @@ def missing_of_account(cluster: Cluster, api: Api, process: Process, account: Ac
     )
 
 
-def words_of(cluster: str, process: Process, missing: Sequence[AccessRequest]) -> str:
-    """Which rights are missing, and what to do; "" where none is."""
+def words_of(
+    cluster: str, process: Process, missing: Sequence[AccessRequest], one_account: Account | None = None
+) -> str:
+    """Which rights are missing, and what to do; "" where none is. `one_account` is what all processes use there."""
     if not missing:
         return ""
     named = "; ".join(map(str, missing[:MAX_NAMED]))
     more = f"; and {len(missing) - MAX_NAMED} more" if missing[MAX_NAMED:] else ""
     as_itself = any(not one.verb.startswith("impersonate") for one in missing)
     by_roles = f"bind the role pratique-{process} (deploy/rbac.yaml), and " if as_itself else ""
-    command = f"pratique-manage rights --cluster {cluster} | kubectl apply -f -"
+    account = f" --account {'/'.join(one_account)}" if one_account else ""
+    command = f"pratique-manage rights --cluster {cluster}{account} | kubectl apply -f -"
     return f"the account of {process} may not: {named}{more}. To give the rights, {by_roles}run: {command}"
 
 

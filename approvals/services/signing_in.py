@@ -27,8 +27,8 @@ from provisioner.values import AccessRequest, Identity
 # RFC 6750, section 2.1. Not every Kubernetes token is a JWT: OpenShift's and EKS's are not.
 BEARER = re.compile(r"[A-Za-z0-9._~+/:-]{1,16384}={0,2}", re.ASCII)
 DO_NOT_FIT = (
-    "this cluster and token do not fit: the name of the cluster is the one that its operator gave it here,"
-    " and the token has to be valid there for audience pratique. It may also be that the cluster does not answer"
+    "this token was not accepted for this cluster: check the cluster's name as its operator registered it here,"
+    " and that the token is valid there for audience pratique. The cluster may also not be answering"
 )
 # About what a cluster takes to answer, so that the time does not tell which clusters there are.
 REFUSAL_SECONDS = 0.3

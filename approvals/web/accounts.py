@@ -30,7 +30,7 @@ REMEMBER_SECONDS = 365 * 86400
 CLUSTER_COOKIE = "cluster"
 # Where a session keeps what was proved until it is confirmed.
 WAITING, WAITING_TIME = "proved", timedelta(minutes=5)
-FAILED = "This name and password do not fit."
+FAILED = "This username and password were not accepted."
 
 
 class TokenForm(forms.Form):

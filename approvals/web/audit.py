@@ -17,7 +17,7 @@ from approvals.web.doors import readable, signed_in
 from approvals.web.rendering import page
 
 ROWS = 100
-CHANNELS = ("browser", "rest", "chat", "webhook", "kubectl", "policy", "machine", "cluster")
+CHANNELS = ("browser", "rest", "chat", "webhook", "kubectl", "policy", "shell", "token", "oidc", "machine", "cluster")
 # Walking the chain reads every row.
 CHAIN_SECONDS = 60
 

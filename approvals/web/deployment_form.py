@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.conf import settings
 
 from approvals.models import Cluster
 from approvals.web.fields import LabelsField, YamlField, mono
@@ -34,12 +35,23 @@ FIELDS = {
     "http": ("url", "checksum"),
     "configMap": ("config_map",),
 }
-NEEDED = {"image": ("image",), "git": ("repository", "git_name"), "http": ("url",), "configMap": ("config_map",)}
+NEEDED = {
+    "image": ("image",),
+    "git": ("repository", "git_name"),
+    "http": ("url", "checksum"),
+    "configMap": ("config_map",),
+}
 
 
 def _text(label: str, help_text: str = "", *, required: bool = False, **more: Any) -> forms.CharField:
     widget = forms.TextInput(attrs=mono())
     return forms.CharField(label=label, help_text=help_text, required=required, max_length=2000, widget=widget, **more)
+
+
+def _needed(kind: str) -> tuple[str, ...]:
+    """The fields without which a source of this kind fails; a checksum is one unless the operator allows none."""
+    is_allowed = settings.PRATIQUE["MUTABLE_HTTP"]
+    return tuple(name for name in NEEDED.get(kind, ()) if not (is_allowed and name == "checksum"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ class SpecForm(forms.Form):
     git_name = _text("Tag, branch or commit")
     directory = _text("Directory", "in the repository")
     url = _text("Archive URL", "of a .tar.gz, .zip or YAML file")
-    checksum = _text("Checksum", "sha256:… of the archive")
+    checksum = _text("Checksum", "sha256: and the digest of the file, as sha256sum prints it")
     config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace; each of its keys is a file")
     secret = _text("Secret", "namespace/name, or a name in the install namespace; it is read as you")
     drift = forms.ChoiceField(label="When an object is changed by others", choices=DRIFTS, required=False)
@@ -72,7 +84,7 @@ class SpecForm(forms.Form):
     deletion = forms.ChoiceField(label="When the deployment is deleted", choices=DELETIONS, required=False)
     deadline = forms.IntegerField(
         label="Progress deadline",
-        help_text="Minutes within which a revision shall be healthy; empty: as the service is set.",
+        help_text="Minutes within which a revision has to be healthy. Empty: PRATIQUE_PROGRESS_DEADLINE_MINUTES.",
         required=False,
         min_value=1,
         max_value=1440,
@@ -85,7 +97,7 @@ class SpecForm(forms.Form):
     )
     constraints = YamlField(
         label="Constraints",
-        help_text="YAML: kubernetesVersionRange, requiredAPIs, requiredBundleDeployments, cel. It waits for them.",
+        help_text="YAML: kubernetesVersionRange, requiredAPIs, requiredBundleDeployments, cel. Requests wait for them.",
         example='{kubernetesVersionRange: ">=1.34.0 <1.37.0"}',
     )
     rest = YamlField(
@@ -97,7 +109,7 @@ class SpecForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
-        for name in NEEDED.get(cleaned.get("kind", ""), ()):
+        for name in _needed(cleaned.get("kind", "")):
             if not cleaned.get(name):
                 self.add_error(name, "this kind of source needs it")
         for name in ("config_map", "secret"):
@@ -117,7 +129,8 @@ class SpecForm(forms.Form):
     def groups(self) -> list[Group]:
         """What a source is asked for, by its kind."""
         groups = [
-            Group([kind], words, [(self[name], name in NEEDED[kind]) for name in FIELDS[kind]]) for kind, words in KINDS
+            Group([kind], words, [(self[name], name in _needed(kind)) for name in FIELDS[kind]])
+            for kind, words in KINDS
         ]
         return [*groups, Group(["image", "git", "http"], "Private source", [(self["secret"], False)])]
 

@@ -78,7 +78,7 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     if http.method == "GET" or not form.is_valid():
         return _form(http, form, deployment)
     try:
-        services.change_deployment(
+        changed = services.change_deployment(
             by=person(http),
             deployment=deployment,
             spec=form.spec(deployment.spec),
@@ -87,7 +87,10 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
         )
     except InvalidInput as refusal:
         return _form(http, _with_error(form, refusal), deployment)
-    messages.success(http, "The change is written. Its request is being prepared.")
+    if changed.generation == form.cleaned_data["generation"]:
+        messages.success(http, "The spec is as it was, so no request was made. To read the sources again, ask again.")
+    else:
+        messages.success(http, "The change is written. Its request is being prepared.")
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 

@@ -14,15 +14,17 @@ TITLES = {
     404: "There is no such page",
     409: "This has changed since you opened it",
     422: "Something is missing or wrong",
-    429: "Too much, or too often",
+    429: "Too many requests",
     503: "The cluster could not be asked",
 }
+# Where the status alone would say something else.
+TITLES_BY_CODE = {"sign-in-failed": "Sign-in failed", "issuer-away": "Sign-in failed"}
 
 
 def refused(http: HttpRequest, refusal: Refused) -> HttpResponse:
     """The words of a refusal, its RBAC rule if there is one, and the way back."""
     facts = {
-        "title": TITLES.get(refusal.status, TITLES[400]),
+        "title": TITLES_BY_CODE.get(refusal.code) or TITLES.get(refusal.status, TITLES[400]),
         "refusal": refusal,
         "rule": refusal.facts.get("rule", ""),
         "moved": refusal.facts if isinstance(refusal, DigestMoved) else None,

@@ -19,8 +19,8 @@ from approvals.web.standing import Standing
 # The field in which a finding is accepted is named after it; left empty, it is not.
 FIELD = "waive:"
 MAY = (
-    "You may accept findings: open one and say why. With your approval, given on the same page or further on in the"
-    " list of findings, guards look past it."
+    "You may accept a finding, so that guards ignore it: open the finding and write a reason. It counts with your"
+    " approval of this request."
 )
 
 

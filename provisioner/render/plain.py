@@ -83,7 +83,11 @@ def _files(tree: Tree, allow_subfolders: bool) -> list[str]:
     files = [path for path, inner in candidates.items() if _is_read(inner)]
     nested = [path for path in files if len(candidates[path].parts) > 1]
     if nested and not allow_subfolders:
-        raise InvalidManifest(f"{_listed(nested)}: subfolders are not allowed in a plain bundle unless asked for")
+        raise InvalidManifest(
+            f"{_listed(nested)}: subfolders are not read, a plain bundle holds its manifests in one folder:"
+            " pack that folder, or name its directory in the git repository"
+            " (`pratique review --subfolders` reads them all)"
+        )
     if not files:
         raise InvalidManifest(f"found no manifests: neither a folder {FOLDER}/ with any, nor YAML or JSON at the root")
     return files

@@ -29,7 +29,8 @@ def fetch(source: HttpSource, *, egress: EgressPolicy, credentials: Credentials 
     """The file at the URL, once, pinned to the SHA-256 of what came. Raises DigestMismatch and BadSource."""
     place = place_of(source.url)
     if not source.checksum and not egress.allow_mutable:
-        raise BadSource(f"{shown(source.url)}: expected a checksum; PRATIQUE_MUTABLE_HTTP can allow none")
+        words = "expected a checksum: add sha256:<digest of the file> to the source"
+        raise BadSource(f"{shown(source.url)}: {words}. PRATIQUE_MUTABLE_HTTP=true allows sources without one")
     if source.checksum and not CHECKSUM.fullmatch(source.checksum):
         raise BadSource(f"{shown(source.url)}: expected a checksum sha256:<64 hex digits in lower case>")
     headers = credentials.authorization_for(place) if credentials else {}

@@ -227,3 +227,21 @@ def test_S31_the_api_server_adds_no_token_to_a_pod(admin: Api, name: str) -> Non
     for container in [*made["containers"], *made.get("initContainers", [])]:
         at = [mount["mountPath"] for mount in container.get("volumeMounts", [])]
         assert (TOKEN_PLACE in at) is (name in MEETS_CLUSTER and container["name"] == name)
+
+
+def test_web_alone_reads_the_issuers_and_may_reach_them() -> None:
+    """Without a Secret `oidc` the pod starts all the same."""
+    for name, pod in PODS.items():
+        volumes = [one["secret"] for one in pod["spec"].get("volumes", ()) if one["name"] == "oidc"]
+        named = [
+            one["valueFrom"]["secretKeyRef"]
+            for container in pod["spec"]["containers"]
+            for one in container.get("env", ())
+            if one["name"] == "PRATIQUE_OIDC_FILE"
+        ]
+        assert [one["secretName"] for one in volumes] == (["oidc"] if name == "web" else []), name
+        assert [one["name"] for one in named] == (["oidc"] if name == "web" else []), name
+        assert all(one["optional"] for one in (*volumes, *named))
+    (policy,) = [one["spec"] for one in POLICIES if one["metadata"]["name"] == "issuer"]
+    assert policy["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "web"
+    assert policy["policyTypes"] == ["Egress"]

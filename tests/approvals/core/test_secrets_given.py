@@ -29,6 +29,8 @@ def started(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("celery", "--app", "x", "beat", "--schedule", "/var/lib/demo"),
         ("celery", "--app", "x", "worker", "--hostname", "spectacular"),
         ("manage.py", "watch", "collectstatic"),
+        ("pratique-manage", "map_identity", "--cluster", "x", "--as", "x", "--", "--help"),
+        ("celery", "--help"),
         ("demo", "migrate"),
     ],
 )
@@ -38,7 +40,11 @@ def test_S30_a_word_among_the_arguments_opens_no_service_without_its_secrets(arg
     assert "PRATIQUE_SECRET_KEY is empty" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("tool", ["collectstatic", "new_encryption_key"])
-def test_S30_a_tool_needs_no_secret_and_has_no_key_that_others_know(tool: str) -> None:
-    done = started("pratique-manage", tool)
+@pytest.mark.parametrize(
+    "arguments",
+    [("collectstatic",), ("new_encryption_key",), (), ("help",), ("help", "rights"), ("--help",), ("rights", "--help")],
+    ids=" ".join,
+)
+def test_S30_a_tool_needs_no_secret_and_has_no_key_that_others_know(arguments: tuple[str, ...]) -> None:
+    done = started("pratique-manage", *arguments)
     assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr

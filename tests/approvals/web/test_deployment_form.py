@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from approvals.models import BundleDeployment
 from provisioner.values import Identity
@@ -96,6 +97,17 @@ def test_a_deployment_that_cannot_be_is_shown_again_with_what_is_wrong(
     assert not here.kubernetes.objects
 
 
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_an_archive_needs_a_checksum_unless_the_operator_allows_none(
+    is_allowed: bool, here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(settings.PRATIQUE, "MUTABLE_HTTP", is_allowed)
+    form = {**DEPLOYMENT, "name": "barge", "kind": "http", "url": "https://a.example/x.tgz", "checksum": ""}
+    response = browse(here.ada).post("/deployments/new", form)
+    assert response.status_code == (302 if is_allowed else 422)
+    assert ("this kind of source needs it" in text_of(response)) is not is_allowed
+
+
 def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, browse: Browse) -> None:
     spec = world.spec(
         drift="Correct",
@@ -119,6 +131,24 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
         "image": {"ref": "r/x:2", "auth": {"secret": {"name": "pull"}}},
     }
     assert changed["sources"][1] == spec["sources"][1]
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [("r/x:1", "so no request was made"), ("r/x:2", "Its request is being prepared")],
+    ids=["the same", "another"],
+)
+def test_the_page_says_whether_there_was_anything_to_change(
+    image: str, words: str, here: World, browse: Browse
+) -> None:
+    spec = world.spec(sources=[{"kind": "image", "image": {"ref": "r/x:1"}}])
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    client = browse(here.ada)
+    page = client.get("/deployments/prod/barge/edit")
+    form = {name: value for name, value in page.context["form"].initial.items() if value is not None}
+    after = client.post("/deployments/prod/barge/edit", {**form, "image": image}, follow=True)
+    assert words in text_of(after)
 
 
 def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Browse) -> None:

@@ -14,11 +14,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from approvals import access
 from approvals.models import BundleDeployment, Policy, Request, Review
 from approvals.web.fields import YamlField
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_rollback import twice
+from tests.approvals.core.world import acting
 from tests.approvals.web import scene
 from tests.approvals.web.conftest import Browse, text_of
 
@@ -73,6 +75,25 @@ def told_in(response: Any) -> str:
 def test_every_page_opens_for_a_reader(path: str, here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     expected = 404 if path.endswith("/nothing") else 200
     assert browse(here.ada).get(at(path, afternoon)).status_code == expected
+
+
+@pytest.mark.parametrize("path", ALL_GETS)
+def test_every_page_opens_again_from_answers_that_are_kept(
+    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    client = browse(here.ada)
+    first, second = (client.get(at(path, afternoon)).status_code for _ in range(2))
+    assert second == first
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_an_answer_that_is_kept_is_the_one_that_was_given(allowed: bool, here: World) -> None:
+    verb = "get" if allowed else "escalate"
+    asked = access.may(acting(here.ada), here.cluster, verb)
+    kept = access.may(acting(here.ada), here.cluster, verb)
+    assert asked.allowed == allowed
+    assert bool(asked.server_words) == allowed
+    assert kept == asked
 
 
 @pytest.mark.parametrize("path", [*ALL_GETS, *POSTS, "/me/tokens", "/me/chat", "/me/tokens/1/revoke"])

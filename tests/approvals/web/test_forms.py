@@ -44,9 +44,9 @@ def test_a_kubernetes_token_signs_in(here: World) -> None:
 @pytest.mark.parametrize(
     ("form", "status", "words"),
     [
-        pytest.param({"cluster": "prod", "token": "bad"}, 403, "do not fit", id="unknown token"),
+        pytest.param({"cluster": "prod", "token": "bad"}, 403, "not accepted", id="unknown token"),
         pytest.param({"cluster": "prod", "token": ""}, 422, "This field is required", id="no token"),
-        pytest.param({"cluster": "moon", "token": "x"}, 403, "do not fit", id="unknown cluster"),
+        pytest.param({"cluster": "moon", "token": "x"}, 403, "not accepted", id="unknown cluster"),
     ],
 )
 def test_a_token_that_does_not_hold_is_refused_in_words(
@@ -62,7 +62,7 @@ def test_a_password_signs_in_and_a_wrong_one_does_not(here: World) -> None:
     User.objects.create_user("local", password="a long enough phrase")
     client = Client()
     wrong = client.post("/sign-in", {"with": "password", "username": "local", "password": "no"})
-    assert (wrong.status_code, "do not fit" in text_of(wrong)) == (403, True)
+    assert (wrong.status_code, "not accepted" in text_of(wrong)) == (403, True)
     right = {"with": "password", "username": "local", "password": "a long enough phrase"}
     assert client.post("/sign-in", right)["Location"] == "/"
 

@@ -212,6 +212,27 @@ def test_a_failed_request_says_what_failed(here: World, afternoon: dict[str, Any
     assert "unreachable" in text
 
 
+@pytest.mark.parametrize(
+    ("state", "problem", "words"),
+    [
+        ("failed", "the registry did not answer", "ended before its report was made"),
+        ("preparing", "the worker lacks a right", "The report is made once the request goes on"),
+        ("preparing", "", "The report is being made"),
+    ],
+)
+def test_a_request_without_a_report_says_whether_one_comes(
+    state: str, problem: str, words: str, here: World, browse: Browse
+) -> None:
+    request = scene.asked(here.cluster, "new-one", here.rita)
+    Request.objects.filter(pk=request.pk).update(state=state, problem=problem)
+    text = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    told = [
+        it for it in ("The report is being made", "ended before its report", "once the request goes on") if it in text
+    ]
+    assert words in text
+    assert len(told) == 1
+
+
 def test_a_request_without_a_report_says_that_it_is_being_made(here: World, browse: Browse) -> None:
     request = scene.asked(here.cluster, "new-one", here.rita)
     client = browse(here.ada)

@@ -58,7 +58,7 @@ def test_who_may_override_finds_a_field_at_each_finding(here: World, serious: Re
     assert page.count('form="review-form"') == len(fingerprints(serious))
     assert len(fingerprints(serious)) < len(found(serious)), "there is one that nobody may accept"
     assert page.count('id="review-form"') == 1
-    assert "You may accept findings" in page
+    assert "You may accept a finding" in page
 
 
 def test_who_may_approve_only_is_told_why_there_is_none(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

@@ -110,7 +110,7 @@ def test_a_pin_fetches_exactly_that_and_nothing_newer(server: FileServer) -> Non
 
 def test_without_a_checksum_nothing_is_asked_unless_the_operator_allows_it(server: FileServer) -> None:
     url = server.serve("/b.tgz", BUNDLE)
-    with pytest.raises(BadSource, match="expected a checksum; PRATIQUE_MUTABLE_HTTP"):
+    with pytest.raises(BadSource, match="expected a checksum: .* PRATIQUE_MUTABLE_HTTP"):
         get(url, policy=OPEN)
     assert server.asked == []
     assert get(url).pin.digest == sha256(BUNDLE)
