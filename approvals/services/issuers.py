@@ -49,15 +49,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whom an issuer's word proves, and on which clusters nobody, with the reason."""
+    """Whom an issuer's word proves, and why nobody on other clusters.
+
+    `refused` names clusters and their rules: for the operator. `untold` is what the issuer left out of the person's own
+    claims.
+    """
 
     proved: tuple[Proved, ...]
     refused: tuple[str, ...]
+    untold: tuple[str, ...] = ()
 
 
 def standing_of(verified: Verified) -> Standing:
     """Whom a verified token means on each registered cluster where its issuer counts."""
-    proved, refused = [], []
+    proved, refused, untold = [], [], []
     rules = {one.cluster: one for one in verified.issuer.clusters}
     for cluster in Cluster.objects.filter(name__in=rules).order_by("name"):
         try:
@@ -66,11 +71,11 @@ def standing_of(verified: Verified) -> Standing:
             refused.append(f"{cluster.name}: {exc}")
             continue
         if named.groups_unknown:
-            refused.append(f"{cluster.name}: {named.groups_unknown}")
+            untold.append(named.groups_unknown)
         else:
             about = (OIDC, verified.issuer.url, verified.subject)
             proved.append(Proved(cluster, named.identity, verified.issued_at, *about))
-    return Standing(tuple(proved), tuple(refused))
+    return Standing(tuple(proved), tuple(refused), tuple(dict.fromkeys(untold)))
 
 
 def sign_in_with_issuer(*, tokens: Tokens, browser: Browser, before: Caller | None = None) -> SignIn:
@@ -80,7 +85,7 @@ def sign_in_with_issuer(*, tokens: Tokens, browser: Browser, before: Caller | No
     """
     standing = standing_of(tokens.verified)
     if not standing.proved:
-        raise NotAllowed(_nobody(tokens.verified.issuer, standing.refused))
+        raise NotAllowed(_nobody(tokens.verified.issuer, standing))
     try:
         return _sign_in(tokens, standing, browser, before)
     except IntegrityError:
@@ -113,13 +118,15 @@ def end_sessions_of_issuer(issuer: Issuer, *, subject: str, session: str) -> int
     if session and subject:
         grants = grants.filter(subject=subject)
     with transaction.atomic(durable=True):
-        ended, _ = SignIn.objects.filter(grant__in=grants).delete()
+        rows = SignIn.objects.filter(grant__in=grants)
+        ended = rows.count()
+        people = sorted({row.grant.subject for row in rows.select_related("grant") if row.grant})
+        rows.delete()
         _forget_unused(grants)
-        audit.record(
-            verb="session.ended",
-            actor=Actor(f"{issuer.name}:{subject or session}", "issuer"),
-            facts={"issuer": issuer.url, "subject": subject, "sessions": ended},
-        )
+        # Only what ended: strangers may ask for the end of sessions that they make up.
+        if ended:
+            facts = {"issuer": issuer.url, "subjects": people, "sessions": ended}
+            audit.record(verb="session.ended", actor=Actor(issuer.name, "issuer"), facts=facts)
     return ended
 
 
@@ -145,7 +152,6 @@ def leave_issuer(grant: IssuerGrant) -> str:
         return ""
 
 
-@transaction.atomic
 def caller_of_id_token(verified: Verified) -> Caller:
     """Who comes with an ID token of their own, without a session: for as long as the token lasts.
 
@@ -153,7 +159,16 @@ def caller_of_id_token(verified: Verified) -> Caller:
     """
     standing = standing_of(verified)
     if not standing.proved:
-        raise NotAllowed(_nobody(verified.issuer, standing.refused))
+        raise NotAllowed(_nobody(verified.issuer, standing))
+    try:
+        return _caller_of(verified, standing)
+    except IntegrityError:
+        # As when somebody signs in: the same new person came twice at the same time.
+        return _caller_of(verified, standing)
+
+
+@transaction.atomic
+def _caller_of(verified: Verified, standing: Standing) -> Caller:
     user = _account_of(verified)
     rows = _keep(user, standing.proved)
     return access.of_issuer(user, [(row, list(proved.identity.groups), proved.at) for row, proved in rows])
@@ -167,6 +182,8 @@ def _sign_in(tokens: Tokens, standing: Standing, browser: Browser, before: Calle
     row = signing_in.begin(user, browser, before)
     row.grant = _grant(tokens)
     row.save(update_fields=["grant"])
+    # What the issuer said before counts no longer, also where it now says nothing.
+    Proof.objects.filter(sign_in=row, identity__authenticator=OIDC).delete()
     for identity, proved in identities:
         signing_in.note(identity, proved, sign_in=row)
     audit.record(
@@ -232,7 +249,10 @@ def _renew(grant: IssuerGrant) -> None:
     except (GrantRefused, TokenRefused) as exc:
         _end(grant, str(exc))
     else:
-        _keep_renewed(grant, tokens)
+        try:
+            _keep_renewed(grant, tokens)
+        except NotAllowed as exc:
+            _end(grant, str(exc))
 
 
 @transaction.atomic(durable=True)
@@ -250,7 +270,11 @@ def _prove_again(holder: SignIn | ApiToken, proved: Iterable[Proved]) -> None:
     """Only what the holder had proved before: a token for one cluster does not become one for two."""
     about = {"sign_in": holder} if isinstance(holder, SignIn) else {"api_token": holder}
     known = {row.identity.cluster_id: row for row in Proof.objects.filter(**about).select_related("identity")}
+    if not any(row.identity.authenticator == OIDC for row in known.values()):
+        return  # it was unlinked or taken away from this session
     for identity, one in _keep(holder.user, proved):
+        if identity.user_id != holder.user_id:
+            continue
         row = known.pop(one.cluster.pk, None)
         if row is not None or isinstance(holder, SignIn):
             signing_in.note(identity, one, **about)
@@ -261,7 +285,7 @@ def _prove_again(holder: SignIn | ApiToken, proved: Iterable[Proved]) -> None:
 
 @transaction.atomic(durable=True)
 def _end(grant: IssuerGrant, why: str) -> None:
-    """Sessions and tokens end with the identity behind them (S33)."""
+    """Sessions, tokens and chat links end with the identity behind them (S33)."""
     audit.record(
         verb="identity.ended",
         actor=Actor(f"{grant.subject}", "oidc"),
@@ -270,6 +294,9 @@ def _end(grant: IssuerGrant, why: str) -> None:
     SignIn.objects.filter(grant=grant).delete()
     ApiToken.objects.filter(grant=grant).delete()
     grant.delete()
+    if not IssuerGrant.objects.filter(issuer=grant.issuer, subject=grant.subject).exists():
+        for row in KubernetesIdentity.objects.filter(authenticator=OIDC, issuer=grant.issuer, subject=grant.subject):
+            row.chat_accounts.clear()
 
 
 def _forget_unused(grants: Iterable[IssuerGrant]) -> None:
@@ -283,8 +310,11 @@ def _issuer_of(grant: IssuerGrant) -> Issuer | None:
     return issuers.with_url(grant.issuer)
 
 
-def _nobody(issuer: Issuer, refused: Iterable[str]) -> str:
-    reasons = "; ".join(refused)
-    if reasons:
-        return f"{issuer.title} signed you in, and you are nobody on any cluster here: {reasons}."
-    return f"{issuer.title} signed you in, and no cluster here takes its people: the operator names them in a file."
+def _nobody(issuer: Issuer, standing: Standing) -> str:
+    """What is said to somebody whom the issuer knows and nobody here: not which clusters there are, nor their rules."""
+    facts = {"issuer": issuer.name, "reasons": list(standing.refused)}
+    logger.warning("an issuer's person is nobody on any cluster", extra=facts)
+    words = f"{issuer.title} signed you in, and you are nobody on any cluster here"
+    if standing.untold:
+        return f"{words}: {'; '.join(standing.untold)}."
+    return f"{words}: the operator's file says whose people count, and the log says why you do not."
