@@ -38,8 +38,8 @@ class Permission:
     rule: str = ""
     identity: Identity | None = None
     could_ask: bool = True
-    refused: Refused | None = None
     server_words: str = ""
+    refused: Refused | None = None
 
     @property
     def is_too_old(self) -> bool:

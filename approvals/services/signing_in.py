@@ -169,11 +169,11 @@ def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
     if found is None:
         plain = f"{who.username}@{proved.cluster.name}"
         account = user or User.objects.create_user(free_name(plain, proved.cluster.pk, who.username, who.uid))
-        found = KubernetesIdentity(user=account, uid=who.uid, **key_of(proved))
+        found = KubernetesIdentity(user=account, **key_of(proved))
     check_enterable(found.user)
     if found.pk and (proved.at < found.groups_seen_at or _is_known(found, proved)):
         return found
-    found.username = who.username
+    found.username, found.uid = who.username, who.uid
     found.groups, found.groups_seen_at = list(who.groups), proved.at
     found.save()
     return found

@@ -28,7 +28,17 @@ from tests.approvals.web import scene
 from tests.approvals.web.test_doors import SECRETS, told_in
 
 # Nobody has to sign in for these, and they know nothing of requests.
-OUTSIDE = {"healthz", "readyz", "sign-in", "sign-out", "theme"}
+OUTSIDE = {
+    "healthz",
+    "readyz",
+    "sign-in",
+    "sign-out",
+    "theme",
+    "oidc-leave",
+    "oidc-callback",
+    "oidc-back-channel",
+    "oidc-front-channel",
+}
 # About the person who looks: their own tokens and accounts.
 OWN = {
     "me",

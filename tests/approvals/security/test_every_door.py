@@ -7,17 +7,16 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, resolve
 
-from approvals import services
 from approvals.api import authentication
 from approvals.api import throttling as rest
 from approvals.limits import Door
 from approvals.limits.counters import Limit
 from approvals.project import throttling
 from tests.approvals.core.conftest import World
+from tests.approvals.core.world import api_token, enter
 
 FEW = 3
 # Whoever asks these decides whether the process lives. Their answers are kept for a second.
@@ -101,13 +100,13 @@ def test_S29_tokens_that_do_not_hold_are_limited_at_every_door(here: World, path
 @pytest.mark.parametrize("path", LIMITED)
 def test_S29_people_are_limited_at_every_door(here: World, path: str) -> None:
     client = Client()
-    client.force_login(User.objects.get(username="ada"))
+    enter(client, here.ada)
     assert statuses(client, path)[-1] == 429
 
 
 @pytest.mark.parametrize("path", [path for path in LIMITED if path.startswith("/api/")])
 def test_S29_tokens_that_hold_are_limited_at_every_address_of_the_api(here: World, path: str) -> None:
-    token = services.create_api_token(user=here.ada, name="ci", days=1)[1]
+    token = api_token(here.ada)[1]
     assert statuses(Client(), path, Authorization=f"Bearer {token}")[-1] == 429
 
 
@@ -116,7 +115,7 @@ def test_S29_what_writes_is_limited_by_person(here: World, path: str, monkeypatc
     monkeypatch.setattr(throttling, "PERSON", Limit("person", 600, 60))
     monkeypatch.setattr(throttling, "WRITING", Limit("writing", FEW, 60))
     client = Client()
-    client.force_login(here.ada)
+    enter(client, here.ada)
     assert statuses(client, path.format(uuid.UUID(int=1)), "post")[-1] == 429
 
 
@@ -124,7 +123,7 @@ def test_S29_the_description_of_the_api_is_limited_more_tightly(here: World, mon
     monkeypatch.setattr(rest, "PERSON", Limit("person", 600, 60))
     monkeypatch.setitem(rest.ADDRESSES, "api-schema", Limit("schema", FEW, 60))
     client = Client()
-    client.force_login(here.ada)
+    enter(client, here.ada)
     found = statuses(client, "/api/v1/schema")
     assert found == [200] * FEW + [429]
 

@@ -88,8 +88,11 @@ def test_S29_without_file_descriptors_no_worker_ends_or_spins(poor: Site, said: 
 def test_S29_accepting_that_fails_ends_no_worker_and_is_tried_again(
     tmp_path: Path, redis: str, spare: int | None
 ) -> None:
-    """The limit is lowered once the worker has counted on a higher one: accepting itself fails then."""
-    site = Site(tmp_path, redis)
+    """The limit is lowered once the worker has counted on a higher one: accepting itself fails then.
+
+    One worker, so that whoever answers the probe is the one that has started whole.
+    """
+    site = Site(tmp_path, redis, GUNICORN_CMD_ARGS="--workers 1")
     try:
         before = workers_of(site)
         for pid in before:
