@@ -67,8 +67,8 @@ def verify_id_token(
     if "events" in claims or str(claims.get("typ")).lower() in OTHER_CLAIMED_TYPES:
         raise TokenRefused("this is another kind of token; expected an ID token")
     subject = claims["sub"]
-    if not subject or len(subject) > MAX_SUBJECT:
-        raise TokenRefused(f"the claim sub has no 1 to {MAX_SUBJECT} characters")
+    if not 1 <= len(subject) <= MAX_SUBJECT or not subject.isprintable():
+        raise TokenRefused(f"the claim sub has no 1 to {MAX_SUBJECT} characters that can be printed")
     party = claims.get("azp")
     if party is not None and party not in audiences:
         raise TokenRefused("the token was issued to another party (azp)")

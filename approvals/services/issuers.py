@@ -17,6 +17,7 @@ from approvals import access, audit
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import NotAllowed
+from approvals.ledger.locks import for_change
 from approvals.models import ApiToken, Cluster, IssuerGrant, KubernetesIdentity, Proof, SignIn
 from approvals.oidc import (
     ClaimsRefused,
@@ -257,9 +258,12 @@ def _renew(grant: IssuerGrant) -> None:
 
 @transaction.atomic(durable=True)
 def _keep_renewed(grant: IssuerGrant, tokens: Tokens) -> None:
-    grant.refresh_token, grant.id_token = tokens.refresh_token, tokens.id_token
-    grant.renewed_at = grant.tried_at = timezone.now()
-    grant.save()
+    kept = for_change(IssuerGrant.objects.filter(pk=grant.pk)).first()
+    if kept is None:
+        return  # somebody signed out meanwhile
+    kept.refresh_token, kept.id_token = tokens.refresh_token, tokens.id_token
+    kept.renewed_at = kept.tried_at = timezone.now()
+    kept.save()
     proved = standing_of(tokens.verified).proved
     holders: list[SignIn | ApiToken] = [*SignIn.objects.filter(grant=grant), *ApiToken.objects.filter(grant=grant)]
     for holder in holders:

@@ -260,6 +260,8 @@ def _copy(rows: Iterable[Proof], sign_in: SignIn) -> None:
 
 def free_name(plain: str, *key: object) -> str:
     """A name for a new account that nobody has: one of the same name may be anybody's. `key` is whose it is."""
+    # As Django keeps names, so that the same one in other letters is found, and without what no database keeps.
+    plain = "".join(one for one in User.normalize_username(plain) if one.isprintable())
     if len(plain) <= MAX_NAME and not User.objects.filter(username=plain).exists():
         return plain
     mark = hashlib.sha256(repr(key).encode()).hexdigest()[:12]

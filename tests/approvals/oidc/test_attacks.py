@@ -7,19 +7,23 @@ import json
 import secrets
 import time
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.db import IntegrityError
 from django.test import Client
 from django.utils import timezone
 
-from approvals import access
+from approvals import access, services
 from approvals.models import AuditEntry, ChatAccount, IssuerGrant, KubernetesIdentity, Proof, SignIn
-from approvals.oidc import Issuers
+from approvals.oidc import Issuers, Verified, renew
 from approvals.project.throttling import STRANGER
+from approvals.services import issuers
+from approvals.tasks import forget_ended
 from provisioner.values import Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World, here
@@ -193,3 +197,89 @@ def test_S29_a_token_that_nobody_looks_at_is_counted(here: World, header: dict[s
     wish = {"Authorization": "Bearer made-up", **header}
     codes = [Client().get("/api/v1/requests", headers=wish).status_code for _ in range(STRANGER.most + 1)]
     assert codes[-1] == 429
+
+
+def test_S30_nothing_of_ended_sessions_is_kept(issuer: RunningIssuer, here: World) -> None:
+    """Strangers' sessions and refresh tokens that nobody uses would pile up without end."""
+    client, other = signed_in(issuer), signed_in(issuer)
+    leave(Client())
+    client.post("/me/sessions/end-others")
+    assert IssuerGrant.objects.count() == 2
+    forget_ended()
+    assert IssuerGrant.objects.count() == 1
+    assert client.get("/me").status_code == 200
+    assert other.get("/me").status_code == 302
+    Session.objects.update(expire_date=timezone.now() - timedelta(minutes=1))
+    SignIn.objects.update(began_at=timezone.now() - timedelta(days=9))
+    forget_ended()
+    assert not (Session.objects.exists() or SignIn.objects.exists() or IssuerGrant.objects.exists())
+
+
+def test_S30_a_sign_out_while_the_issuer_is_asked_leaves_no_refresh_token(
+    issuer: RunningIssuer, here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = signed_in(issuer)
+
+    def renew_slowly(*args: Any, **named: Any) -> Any:
+        tokens = renew(*args, **named)
+        SignIn.objects.all().delete()
+        IssuerGrant.objects.all().delete()
+        return tokens
+
+    monkeypatch.setattr("approvals.services.issuers.renew", renew_slowly)
+    assert client.get("/me").status_code == 302
+    assert not IssuerGrant.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["\uff41da", "a\0da", "\u202eada", "a" * 149, "\ufdfa" * 20], ids=ascii)
+def test_S24_a_name_of_strange_letters_is_neither_a_failure_nor_somebody_else(
+    issuer: RunningIssuer, here: World, settings: Any, name: str
+) -> None:
+    """Most issuers let people choose what they are called."""
+    local = User.objects.create_user("ada@example")
+    known = settings.PRATIQUE["OIDC_FILE"].every[0]
+    claims = {"sub": "u-ada", "preferred_username": name, "groups": []}
+    now = timezone.now()
+    entered = services.caller_of_id_token(Verified(known, "u-ada", claims, now, now)).user
+    assert entered != local
+    assert entered.username.isprintable()
+    assert len(entered.username) <= 150
+
+
+@pytest.mark.parametrize("claims", [{"groups": ["a\0b"]}, {"sub": "u\0"}, {"sub": "u\u202e"}], ids=ascii)
+def test_S24_claims_that_nobody_can_see_or_keep_are_refused_in_words(
+    issuer: RunningIssuer, here: World, claims: dict[str, Any]
+) -> None:
+    issuer.set_people({"ada": {**PEOPLE["ada"], **claims}})
+    assert come_back(Client(), issuer).status_code == 403
+
+
+def test_S29_two_first_calls_at_once_are_one_new_person(
+    issuer: RunningIssuer, here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed_in(issuer)
+    text = IssuerGrant.objects.get().id_token
+    failures = [IntegrityError("somebody else was faster")]
+
+    def account_of(verified: Any) -> User:
+        if failures:
+            raise failures.pop()
+        return find_account(verified)
+
+    find_account = issuers._account_of
+    monkeypatch.setattr(issuers, "_account_of", account_of)
+    assert rest(text).status_code == 200
+
+
+def test_S33_a_chat_link_stands_on_what_its_session_has_proved_of_late(issuer: RunningIssuer, here: World) -> None:
+    """A session whose proof is too old gets nothing more by a link than it has."""
+    client = signed_in(issuer)
+    second = world.cluster("second")
+    here.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
+    client.post("/me/identities", {"cluster": second.name, "token": "ada-there"})
+    IssuerGrant.objects.update(tried_at=timezone.now() + timedelta(seconds=1))
+    Proof.objects.filter(identity__subject="u-ada").update(proved_at=timezone.now() - timedelta(days=9))
+    code = services.issue_link_code(tool="slack", tenant="t", account="a", name="a")
+    assert client.post("/me/chat", {"code": code}).status_code == 302
+    account = ChatAccount.objects.get()
+    assert [row.cluster for row in account.identities.all()] == [second]
