@@ -69,6 +69,15 @@ class Discovery:
             told = self._of(issuer, lambda told: name in told.keys or self._age(told) < ASK_AGAIN_SECONDS)
         return told.keys.get(name)
 
+    def note_silent(self, issuer: Issuer, words: str) -> None:
+        """Another address of the issuer's, such as the one for tokens, did not answer."""
+        self._silent[issuer.url] = (self.clock(), words)
+
+    def is_silent(self, url: str) -> bool:
+        """Whether the issuer did not answer a moment ago: what can wait does not ask it."""
+        known = self._silent.get(url)
+        return known is not None and self.clock() - known[0] < ASK_AGAIN_SECONDS
+
     def _age(self, told: Told) -> float:
         return self.clock() - told.at
 
@@ -93,13 +102,12 @@ class Discovery:
         told = self._told.get(issuer.url)
         if told is not None and is_enough(told):
             return told
-        at, words = self._silent.get(issuer.url, (0.0, ""))
-        if words and self.clock() - at < ASK_AGAIN_SECONDS:
-            raise IssuerSilent(words)
+        if self.is_silent(issuer.url):
+            raise IssuerSilent(self._silent[issuer.url][1])
         try:
             told = Told(*_ask(issuer), self.clock())
         except IssuerSilent as exc:
-            self._silent[issuer.url] = (self.clock(), str(exc))
+            self.note_silent(issuer, str(exc))
             raise
         self._silent.pop(issuer.url, None)
         self._told[issuer.url] = told

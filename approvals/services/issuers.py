@@ -103,7 +103,7 @@ def renew_grant(grant: IssuerGrant) -> bool:
     now = timezone.now()
     is_due = now - grant.renewed_at >= timedelta(minutes=settings.PRATIQUE["RENEW_MINUTES"])
     was_tried = grant.tried_at > grant.renewed_at and now - grant.tried_at < ASK_AGAIN
-    if not is_due or was_tried or not grant.refresh_token:
+    if not is_due or was_tried or not grant.refresh_token or DISCOVERY.is_silent(grant.issuer):
         return False
     mine = IssuerGrant.objects.filter(pk=grant.pk, tried_at=grant.tried_at)
     if not mine.update(tried_at=now):
@@ -246,6 +246,8 @@ def _renew(grant: IssuerGrant) -> None:
     try:
         tokens = renew(issuer, DISCOVERY, refresh_token=grant.refresh_token, subject=grant.subject)
     except IssuerSilent as exc:
+        # Else each session in turn would have a thread of the pages wait for it.
+        DISCOVERY.note_silent(issuer, str(exc))
         logger.warning("an issuer does not answer", extra={"issuer": issuer.name, "error": str(exc)})
     except (GrantRefused, TokenRefused) as exc:
         _end(grant, str(exc))

@@ -8,7 +8,7 @@ import secrets
 import time
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlencode
 
 import pytest
@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from approvals import access, services
 from approvals.models import AuditEntry, ChatAccount, IssuerGrant, KubernetesIdentity, Proof, SignIn
-from approvals.oidc import Issuers, Verified, renew
+from approvals.oidc import Issuers, IssuerSilent, Verified, renew
 from approvals.project.throttling import STRANGER
 from approvals.services import issuers
 from approvals.tasks import forget_ended
@@ -213,6 +213,22 @@ def test_S30_nothing_of_ended_sessions_is_kept(issuer: RunningIssuer, here: Worl
     SignIn.objects.update(began_at=timezone.now() - timedelta(days=9))
     forget_ended()
     assert not (Session.objects.exists() or SignIn.objects.exists() or IssuerGrant.objects.exists())
+
+
+def test_S29_sessions_do_not_all_wait_for_an_issuer_that_does_not_answer(
+    issuer: RunningIssuer, here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = [signed_in(issuer) for _ in range(4)]
+    asked = []
+
+    def hang(*_: Any, **__: Any) -> NoReturn:
+        asked.append(1)
+        raise IssuerSilent("it does not answer")
+
+    monkeypatch.setattr("approvals.services.issuers.renew", hang)
+    monkeypatch.setattr(services.DISCOVERY, "_silent", {})
+    assert [client.get("/me").status_code for client in clients] == [200] * 4
+    assert len(asked) == 1
 
 
 def test_S30_a_sign_out_while_the_issuer_is_asked_leaves_no_refresh_token(
