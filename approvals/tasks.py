@@ -8,7 +8,7 @@ from celery import shared_task
 from django.db.models import F, Q
 from django.utils import timezone
 
-from approvals import jobs, wake
+from approvals import jobs, services, wake
 from approvals.chat import inbox
 from approvals.ledger import drifts, optionals, pivots, quotas
 from approvals.lifecycle import State
@@ -45,6 +45,11 @@ def tell(request_id: int, occasion: str) -> None:
 @shared_task(name="approvals.act_on_delivery")
 def act_on_delivery(delivery_id: int) -> None:
     jobs.Act(delivery_id).run()
+
+
+@shared_task(name="approvals.forget_ended")
+def forget_ended() -> None:
+    services.forget_ended(timezone.now())
 
 
 @shared_task(name="approvals.sweep")

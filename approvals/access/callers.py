@@ -14,19 +14,20 @@ from approvals.access.caller import Caller, Credential, Proof, sorted_proofs
 from approvals.access.reserved import counts
 from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, SignIn
 from approvals.models import Proof as ProofRow
+from approvals.oidc.issuers import Issuer
 from provisioner.values import Identity
 
 MAPPED = KubernetesIdentity.Authenticator.MAPPED
 
 
 def of_sign_in(row: SignIn) -> Caller:
-    proofs = [*_proved(ProofRow.objects.filter(sign_in=row)), *_mapped(row.user, row.password_at)]
+    proofs = [*_vouched(ProofRow.objects.filter(sign_in=row)), *_mapped(row.user, row.password_at)]
     return Caller(row.user, Credential.SESSION, _counting(row.user, proofs), holder_id=row.pk)
 
 
 def of_token(row: ApiToken) -> Caller:
     """Only what the token has proved of the clusters that it is for."""
-    proofs = [*_proved(ProofRow.objects.filter(api_token=row)), *_mapped(row.user, row.password_at)]
+    proofs = [*_vouched(ProofRow.objects.filter(api_token=row)), *_mapped(row.user, row.password_at)]
     here = [proof for proof in proofs if proof.cluster_id in row.clusters]
     scopes, clusters = frozenset(row.scopes), frozenset(row.clusters)
     return Caller(row.user, Credential.API_TOKEN, _counting(row.user, here), scopes, clusters, row.pk)
@@ -54,8 +55,15 @@ def of_operator(user: User, credential: Credential) -> Caller:
     return Caller(user, credential, _counting(user, _as_mapped(user, timezone.now())))
 
 
-def _proved(rows: QuerySet[ProofRow]) -> list[Proof]:
-    return [_proof(row.identity, row.groups, row.proved_at) for row in rows.select_related("identity__cluster")]
+def _vouched(rows: QuerySet[ProofRow]) -> list[Proof]:
+    """What was proved by those who may vouch still: an issuer that the operator took away counts no longer at once."""
+    known = [_proof(row.identity, row.groups, row.proved_at) for row in rows.select_related("identity__cluster")]
+    issuers = settings.PRATIQUE["OIDC_FILE"]
+    return [proof for proof in known if not proof.issuer or _counts_on(issuers.with_url(proof.issuer), proof.cluster)]
+
+
+def _counts_on(issuer: Issuer | None, cluster: str) -> bool:
+    return issuer is not None and issuer.rules_on(cluster) is not None
 
 
 def _mapped(user: User, password_at: datetime | None) -> list[Proof]:

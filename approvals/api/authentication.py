@@ -20,6 +20,8 @@ from approvals.limits import API_TOKEN, Attempt, client_address
 from approvals.models import ApiToken
 from approvals.oidc import IssuerSilent, TokenRefused, issuer_of, verify_id_token
 
+# What a request is marked with whose token was counted and looked at.
+TOKEN_TRIED = "is_token_tried"  # noqa: S105 - a word of ours
 # Reading writes a row at most this often.
 NOTED_EVERY = timedelta(minutes=1)
 
@@ -31,6 +33,7 @@ class TokenAuthentication(BaseAuthentication):
             return None
         if len(words) != 2:
             raise AuthenticationFailed("expected `Authorization: Bearer <token>`")
+        setattr(request._request, TOKEN_TRIED, True)
         if words[1].count(b".") == 2:
             return self._of_issuer(request, words[1])
         return self._of_token(request, words[1])

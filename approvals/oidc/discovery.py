@@ -22,10 +22,14 @@ PATH = "/.well-known/openid-configuration"
 MAX_BYTES = 256 * 1024
 MAX_KEYS = 50
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-TIMEOUT = urllib3.Timeout(connect=3, read=5, total=8)
+TIMEOUT = urllib3.Timeout(connect=3, read=5)
+# For a whole answer, however slowly its bytes come.
+ANSWER_SECONDS = 8.0
+PIECE_BYTES = 64 * 1024
 # What an issuer said is asked anew after this; a key that it took back counts no longer than that.
 FRESH_SECONDS = 600.0
-# An unknown key may be a new one; whoever makes up names of keys makes us ask this often at most.
+# An unknown key may be a new one, and an issuer that was silent may answer again: whoever makes up names of keys, or
+# tokens of a silent issuer, makes us ask this often at most.
 ASK_AGAIN_SECONDS = 10.0
 NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 OPTIONAL = ("end_session_endpoint", "userinfo_endpoint", "revocation_endpoint")
@@ -50,6 +54,7 @@ class Discovery:
 
     clock: Callable[[], float] = time.monotonic
     _told: dict[str, Told] = field(default_factory=dict)
+    _silent: dict[str, tuple[float, str]] = field(default_factory=dict)
     _locks: dict[str, Lock] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -64,18 +69,49 @@ class Discovery:
             told = self._of(issuer, lambda told: name in told.keys or self._age(told) < ASK_AGAIN_SECONDS)
         return told.keys.get(name)
 
+    def note_silent(self, issuer: Issuer, words: str) -> None:
+        """Another address of the issuer's, such as the one for tokens, did not answer."""
+        self._silent[issuer.url] = (self.clock(), words)
+
+    def is_silent(self, url: str) -> bool:
+        """Whether the issuer did not answer a moment ago: what can wait does not ask it."""
+        known = self._silent.get(url)
+        return known is not None and self.clock() - known[0] < ASK_AGAIN_SECONDS
+
     def _age(self, told: Told) -> float:
         return self.clock() - told.at
 
     def _of(self, issuer: Issuer, is_enough: Callable[[Told], bool]) -> Told:
         with self._lock:
             lock = self._locks.setdefault(issuer.url, Lock())
-        with lock:
-            told = self._told.get(issuer.url)
-            if told is None or not is_enough(told):
-                told = Told(*_ask(issuer), self.clock())
-                self._told[issuer.url] = told
+        told = self._told.get(issuer.url)
+        if told is not None and is_enough(told):
             return told
+        silent = self._silent.get(issuer.url)
+        # Of an issuer that was silent at the last time one thread waits for an answer: else strangers' tokens, which
+        # only say that they are of it, would have them all wait.
+        if not lock.acquire(blocking=silent is None):
+            raise IssuerSilent(silent[1] if silent else "")
+        try:
+            return self._asked(issuer, is_enough)
+        finally:
+            lock.release()
+
+    def _asked(self, issuer: Issuer, is_enough: Callable[[Told], bool]) -> Told:
+        """One thread at a time."""
+        told = self._told.get(issuer.url)
+        if told is not None and is_enough(told):
+            return told
+        if self.is_silent(issuer.url):
+            raise IssuerSilent(self._silent[issuer.url][1])
+        try:
+            told = Told(*_ask(issuer), self.clock())
+        except IssuerSilent as exc:
+            self.note_silent(issuer, str(exc))
+            raise
+        self._silent.pop(issuer.url, None)
+        self._told[issuer.url] = told
+        return told
 
 
 def _ask(issuer: Issuer) -> tuple[Mapping[str, Any], Mapping[str, jwt.PyJWK]]:
@@ -137,12 +173,22 @@ def _send(issuer: Issuer, method: str, url: str, headers: Mapping[str, str], for
                 retries=False,
                 preload_content=False,
             )
-            body = answer.read(MAX_BYTES + 1)
+            body = _read(issuer, answer)
     except (urllib3.exceptions.HTTPError, OSError) as exc:
         raise IssuerSilent(f"{issuer.url} does not answer: {type(exc).__name__}") from exc
-    if len(body) > MAX_BYTES:
-        raise IssuerSilent(f"{issuer.url} answers with more than {MAX_BYTES} bytes")
     return answer.status, body
+
+
+def _read(issuer: Issuer, answer: urllib3.BaseHTTPResponse) -> bytes:
+    end = time.monotonic() + ANSWER_SECONDS
+    body = b""
+    while piece := answer.read1(PIECE_BYTES):
+        body += piece
+        if len(body) > MAX_BYTES:
+            raise IssuerSilent(f"{issuer.url} answers with more than {MAX_BYTES} bytes")
+        if time.monotonic() > end:
+            raise IssuerSilent(f"{issuer.url} takes more than {ANSWER_SECONDS:.0f} s for an answer")
+    return body
 
 
 def _object(issuer: Issuer, code: int, body: bytes, known: Collection[int]) -> Mapping[str, Any]:

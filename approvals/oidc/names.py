@@ -50,7 +50,8 @@ def names_on(rules: ClusterRules, claims: Mapping[str, Any]) -> Named:
 def _username(rules: ClusterRules, claims: Mapping[str, Any]) -> str:
     claim = rules.username.claim
     value = claims.get(claim)
-    if not isinstance(value, str) or not value or len(value) > MAX_CHARACTERS - len(rules.username.prefix):
+    room = MAX_CHARACTERS - len(rules.username.prefix)
+    if not isinstance(value, str) or not 1 <= len(value) <= room or not value.isprintable():
         raise ClaimsRefused(f"the claim {claim}, which names people on cluster {rules.cluster}, is not a usable text")
     if claim == "email" and claims.get("email_verified", True) is not True:
         raise ClaimsRefused("the issuer says that the e-mail address is not verified")
@@ -67,8 +68,8 @@ def _groups(rules: ClusterRules, claims: Mapping[str, Any]) -> tuple[tuple[str, 
         return (), NO_GROUPS_CLAIM.format(claim=claim)
     value = claims[claim]
     found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise ClaimsRefused(f"the claim {claim} is neither a text nor a list of texts")
+    if not isinstance(found, list) or not all(isinstance(one, str) and one.isprintable() for one in found):
+        raise ClaimsRefused(f"the claim {claim} is neither a text nor a list of texts that can be printed")
     if len(found) > MAX_GROUPS or any(len(one) > MAX_CHARACTERS for one in found):
         return (), OVERAGE
     return tuple(sorted({rules.groups.prefix + one for one in found if one})), ""

@@ -19,6 +19,8 @@ MAX_CHARACTERS = 16_384
 LEEWAY_SECONDS = 30
 # Tokens of the same issuer for other ends: to call an API with (RFC 9068), to sign people out.
 OTHER_TYPES = frozenset({"at+jwt", "application/at+jwt", "logout+jwt", "application/logout+jwt"})
+# The same in a claim, as Keycloak says it.
+OTHER_CLAIMED_TYPES = frozenset({"bearer", "logout", "refresh", "offline"})
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 MAX_SUBJECT = 255
 
@@ -59,12 +61,14 @@ def verify_id_token(
 
     `nonce` is what the browser's sign-in sent; None where nobody sent any, as for a token that a script brings.
     """
-    if header_of(text).get("typ", "").lower() in OTHER_TYPES:
+    if str(header_of(text).get("typ")).lower() in OTHER_TYPES:
         raise TokenRefused("this is another kind of token; expected an ID token")
     claims = _claims(text, issuer, audiences, discovery, ["iss", "aud", "sub", "exp", "iat"])
+    if "events" in claims or str(claims.get("typ")).lower() in OTHER_CLAIMED_TYPES:
+        raise TokenRefused("this is another kind of token; expected an ID token")
     subject = claims["sub"]
-    if not subject or len(subject) > MAX_SUBJECT:
-        raise TokenRefused(f"the claim sub has no 1 to {MAX_SUBJECT} characters")
+    if not 1 <= len(subject) <= MAX_SUBJECT or not subject.isprintable():
+        raise TokenRefused(f"the claim sub has no 1 to {MAX_SUBJECT} characters that can be printed")
     party = claims.get("azp")
     if party is not None and party not in audiences:
         raise TokenRefused("the token was issued to another party (azp)")
@@ -140,5 +144,5 @@ def _moment(seconds: float) -> datetime:
     """Raises TokenRefused where a clock knows no such moment."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError) as exc:
+    except (OverflowError, ValueError, TypeError, OSError) as exc:
         raise TokenRefused("the token is not valid: its times are none") from exc

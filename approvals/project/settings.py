@@ -224,7 +224,10 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "interval_max": 0.1,
 }
 # A lost message costs at most this long: the rows say what is due.
-CELERY_BEAT_SCHEDULE = {"sweep": {"task": "approvals.sweep", "schedule": 5.0, "options": {"expires": 5}}}
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {"task": "approvals.sweep", "schedule": 5.0, "options": {"expires": 5}},
+    "forget": {"task": "approvals.forget_ended", "schedule": 600.0, "options": {"expires": 600}},
+}
 
 structlog.configure(
     processors=[

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from approvals.api.authentication import TOKEN_TRIED
 from approvals.api.problems import CONTENT_TYPE, body_of
 from approvals.errors import TooManyAttempts
 from approvals.limits import Limit, client_address, take
@@ -40,9 +41,11 @@ class Throttle:
     def __call__(self, http: HttpRequest) -> HttpResponse:
         try:
             _count(http)
+            answer = self._get_response(http)
+            _count_untried(http)
         except TooManyAttempts as refusal:
             return _answer(http, refusal)
-        return self._get_response(http)
+        return answer
 
     def process_view(self, http: HttpRequest, *_: object) -> HttpResponse | None:
         if http.path_info.startswith(API) or not http.user.is_authenticated:
@@ -63,6 +66,12 @@ def _count(http: HttpRequest) -> None:
         take(STRANGER, counted_as(client_address(http)), words=WORDS)
     elif not is_api:
         take(PERSON, str(http.user.pk), words=WORDS)
+
+
+def _count_untried(http: HttpRequest) -> None:
+    """A call that was answered before anybody looked at its token, such as one that asks for an unknown format."""
+    if http.path_info.startswith(API) and _has_token(http) and not hasattr(http, TOKEN_TRIED):
+        take(STRANGER, counted_as(client_address(http)), words=WORDS)
 
 
 def _has_token(http: HttpRequest) -> bool:

@@ -23,7 +23,14 @@ from approvals.services.issuers import (
 from approvals.services.policies import save_policy
 from approvals.services.reviews import review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
-from approvals.services.sessions import caller_of, end_other_sessions, end_session, sharing_identity, sign_out
+from approvals.services.sessions import (
+    caller_of,
+    end_other_sessions,
+    end_session,
+    forget_ended,
+    sharing_identity,
+    sign_out,
+)
 from approvals.services.signing_in import Browser, Proved, Rights, prove, rights_to_tell, sign_in, sign_in_with_password
 from approvals.services.tokens import create_api_token, prove_api_token, revoke_api_token
 from approvals.services.unseen import page_of, why_not_unseen
@@ -48,6 +55,7 @@ __all__ = [
     "end_other_sessions",
     "end_session",
     "end_sessions_of_issuer",
+    "forget_ended",
     "forget_identity",
     "issue_link_code",
     "link_chat_account",

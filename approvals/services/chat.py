@@ -66,7 +66,8 @@ def _link(by: Caller, code: str) -> ChatAccount:
     )
     if not is_new and account.user_id != by.user.pk:
         raise InvalidInput("this chat account is linked to somebody else: they have to unlink it first", field="code")
-    account.identities.set(by.identity_ids)
+    limit = access.groups_limit()
+    account.identities.set(proof.identity_id for proof in by.proofs if proof.is_fresh(now, limit))
     audit.record(verb="chat.linked", actor=Actor(by.name, "browser"), facts={"account": str(account)})
     return account
 

@@ -17,6 +17,7 @@ from approvals import access, audit
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import NotAllowed
+from approvals.ledger.locks import for_change
 from approvals.models import ApiToken, Cluster, IssuerGrant, KubernetesIdentity, Proof, SignIn
 from approvals.oidc import (
     ClaimsRefused,
@@ -49,15 +50,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whom an issuer's word proves, and on which clusters nobody, with the reason."""
+    """Whom an issuer's word proves, and why nobody on other clusters.
+
+    `refused` names clusters and their rules: for the operator. `untold` is what the issuer left out of the person's own
+    claims.
+    """
 
     proved: tuple[Proved, ...]
     refused: tuple[str, ...]
+    untold: tuple[str, ...] = ()
 
 
 def standing_of(verified: Verified) -> Standing:
     """Whom a verified token means on each registered cluster where its issuer counts."""
-    proved, refused = [], []
+    proved, refused, untold = [], [], []
     rules = {one.cluster: one for one in verified.issuer.clusters}
     for cluster in Cluster.objects.filter(name__in=rules).order_by("name"):
         try:
@@ -66,11 +72,11 @@ def standing_of(verified: Verified) -> Standing:
             refused.append(f"{cluster.name}: {exc}")
             continue
         if named.groups_unknown:
-            refused.append(f"{cluster.name}: {named.groups_unknown}")
+            untold.append(named.groups_unknown)
         else:
             about = (OIDC, verified.issuer.url, verified.subject)
             proved.append(Proved(cluster, named.identity, verified.issued_at, *about))
-    return Standing(tuple(proved), tuple(refused))
+    return Standing(tuple(proved), tuple(refused), tuple(dict.fromkeys(untold)))
 
 
 def sign_in_with_issuer(*, tokens: Tokens, browser: Browser, before: Caller | None = None) -> SignIn:
@@ -80,7 +86,7 @@ def sign_in_with_issuer(*, tokens: Tokens, browser: Browser, before: Caller | No
     """
     standing = standing_of(tokens.verified)
     if not standing.proved:
-        raise NotAllowed(_nobody(tokens.verified.issuer, standing.refused))
+        raise NotAllowed(_nobody(tokens.verified.issuer, standing))
     try:
         return _sign_in(tokens, standing, browser, before)
     except IntegrityError:
@@ -97,7 +103,7 @@ def renew_grant(grant: IssuerGrant) -> bool:
     now = timezone.now()
     is_due = now - grant.renewed_at >= timedelta(minutes=settings.PRATIQUE["RENEW_MINUTES"])
     was_tried = grant.tried_at > grant.renewed_at and now - grant.tried_at < ASK_AGAIN
-    if not is_due or was_tried or not grant.refresh_token:
+    if not is_due or was_tried or not grant.refresh_token or DISCOVERY.is_silent(grant.issuer):
         return False
     mine = IssuerGrant.objects.filter(pk=grant.pk, tried_at=grant.tried_at)
     if not mine.update(tried_at=now):
@@ -113,13 +119,15 @@ def end_sessions_of_issuer(issuer: Issuer, *, subject: str, session: str) -> int
     if session and subject:
         grants = grants.filter(subject=subject)
     with transaction.atomic(durable=True):
-        ended, _ = SignIn.objects.filter(grant__in=grants).delete()
+        rows = SignIn.objects.filter(grant__in=grants)
+        ended = rows.count()
+        people = sorted({row.grant.subject for row in rows.select_related("grant") if row.grant})
+        rows.delete()
         _forget_unused(grants)
-        audit.record(
-            verb="session.ended",
-            actor=Actor(f"{issuer.name}:{subject or session}", "issuer"),
-            facts={"issuer": issuer.url, "subject": subject, "sessions": ended},
-        )
+        # Only what ended: strangers may ask for the end of sessions that they make up.
+        if ended:
+            facts = {"issuer": issuer.url, "subjects": people, "sessions": ended}
+            audit.record(verb="session.ended", actor=Actor(issuer.name, "issuer"), facts=facts)
     return ended
 
 
@@ -145,7 +153,6 @@ def leave_issuer(grant: IssuerGrant) -> str:
         return ""
 
 
-@transaction.atomic
 def caller_of_id_token(verified: Verified) -> Caller:
     """Who comes with an ID token of their own, without a session: for as long as the token lasts.
 
@@ -153,7 +160,16 @@ def caller_of_id_token(verified: Verified) -> Caller:
     """
     standing = standing_of(verified)
     if not standing.proved:
-        raise NotAllowed(_nobody(verified.issuer, standing.refused))
+        raise NotAllowed(_nobody(verified.issuer, standing))
+    try:
+        return _caller_of(verified, standing)
+    except IntegrityError:
+        # As when somebody signs in: the same new person came twice at the same time.
+        return _caller_of(verified, standing)
+
+
+@transaction.atomic
+def _caller_of(verified: Verified, standing: Standing) -> Caller:
     user = _account_of(verified)
     rows = _keep(user, standing.proved)
     return access.of_issuer(user, [(row, list(proved.identity.groups), proved.at) for row, proved in rows])
@@ -167,6 +183,8 @@ def _sign_in(tokens: Tokens, standing: Standing, browser: Browser, before: Calle
     row = signing_in.begin(user, browser, before)
     row.grant = _grant(tokens)
     row.save(update_fields=["grant"])
+    # What the issuer said before counts no longer, also where it now says nothing.
+    Proof.objects.filter(sign_in=row, identity__authenticator=OIDC).delete()
     for identity, proved in identities:
         signing_in.note(identity, proved, sign_in=row)
     audit.record(
@@ -228,18 +246,26 @@ def _renew(grant: IssuerGrant) -> None:
     try:
         tokens = renew(issuer, DISCOVERY, refresh_token=grant.refresh_token, subject=grant.subject)
     except IssuerSilent as exc:
+        # Else each session in turn would have a thread of the pages wait for it.
+        DISCOVERY.note_silent(issuer, str(exc))
         logger.warning("an issuer does not answer", extra={"issuer": issuer.name, "error": str(exc)})
     except (GrantRefused, TokenRefused) as exc:
         _end(grant, str(exc))
     else:
-        _keep_renewed(grant, tokens)
+        try:
+            _keep_renewed(grant, tokens)
+        except NotAllowed as exc:
+            _end(grant, str(exc))
 
 
 @transaction.atomic(durable=True)
 def _keep_renewed(grant: IssuerGrant, tokens: Tokens) -> None:
-    grant.refresh_token, grant.id_token = tokens.refresh_token, tokens.id_token
-    grant.renewed_at = grant.tried_at = timezone.now()
-    grant.save()
+    kept = for_change(IssuerGrant.objects.filter(pk=grant.pk)).first()
+    if kept is None:
+        return  # somebody signed out meanwhile
+    kept.refresh_token, kept.id_token = tokens.refresh_token, tokens.id_token
+    kept.renewed_at = kept.tried_at = timezone.now()
+    kept.save()
     proved = standing_of(tokens.verified).proved
     holders: list[SignIn | ApiToken] = [*SignIn.objects.filter(grant=grant), *ApiToken.objects.filter(grant=grant)]
     for holder in holders:
@@ -250,7 +276,11 @@ def _prove_again(holder: SignIn | ApiToken, proved: Iterable[Proved]) -> None:
     """Only what the holder had proved before: a token for one cluster does not become one for two."""
     about = {"sign_in": holder} if isinstance(holder, SignIn) else {"api_token": holder}
     known = {row.identity.cluster_id: row for row in Proof.objects.filter(**about).select_related("identity")}
+    if not any(row.identity.authenticator == OIDC for row in known.values()):
+        return  # it was unlinked or taken away from this session
     for identity, one in _keep(holder.user, proved):
+        if identity.user_id != holder.user_id:
+            continue
         row = known.pop(one.cluster.pk, None)
         if row is not None or isinstance(holder, SignIn):
             signing_in.note(identity, one, **about)
@@ -261,7 +291,7 @@ def _prove_again(holder: SignIn | ApiToken, proved: Iterable[Proved]) -> None:
 
 @transaction.atomic(durable=True)
 def _end(grant: IssuerGrant, why: str) -> None:
-    """Sessions and tokens end with the identity behind them (S33)."""
+    """Sessions, tokens and chat links end with the identity behind them (S33)."""
     audit.record(
         verb="identity.ended",
         actor=Actor(f"{grant.subject}", "oidc"),
@@ -270,6 +300,9 @@ def _end(grant: IssuerGrant, why: str) -> None:
     SignIn.objects.filter(grant=grant).delete()
     ApiToken.objects.filter(grant=grant).delete()
     grant.delete()
+    if not IssuerGrant.objects.filter(issuer=grant.issuer, subject=grant.subject).exists():
+        for row in KubernetesIdentity.objects.filter(authenticator=OIDC, issuer=grant.issuer, subject=grant.subject):
+            row.chat_accounts.clear()
 
 
 def _forget_unused(grants: Iterable[IssuerGrant]) -> None:
@@ -283,8 +316,11 @@ def _issuer_of(grant: IssuerGrant) -> Issuer | None:
     return issuers.with_url(grant.issuer)
 
 
-def _nobody(issuer: Issuer, refused: Iterable[str]) -> str:
-    reasons = "; ".join(refused)
-    if reasons:
-        return f"{issuer.title} signed you in, and you are nobody on any cluster here: {reasons}."
-    return f"{issuer.title} signed you in, and no cluster here takes its people: the operator names them in a file."
+def _nobody(issuer: Issuer, standing: Standing) -> str:
+    """What is said to somebody whom the issuer knows and nobody here: not which clusters there are, nor their rules."""
+    facts = {"issuer": issuer.name, "reasons": list(standing.refused)}
+    logger.warning("an issuer's person is nobody on any cluster", extra=facts)
+    words = f"{issuer.title} signed you in, and you are nobody on any cluster here"
+    if standing.untold:
+        return f"{words}: {'; '.join(standing.untold)}."
+    return f"{words}: the operator's file says whose people count, and the log says why you do not."

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -14,7 +15,7 @@ from approvals import access, audit
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import NotFound
-from approvals.models import ApiToken, SignIn
+from approvals.models import ApiToken, IssuerGrant, SignIn
 from approvals.services.issuers import leave_issuer, renew_grant
 
 # Where a session keeps the key of its row.
@@ -85,6 +86,19 @@ def sign_out(*, sign_in_id: int | None) -> str:
     return leave_issuer(row.grant) if row.grant else ""
 
 
+def forget_ended(now: datetime) -> None:
+    """Delete what nobody can use any more: browsers' sessions, strangers' too, and what issuers gave for them."""
+    Session.objects.filter(expire_date__lt=now).delete()
+    whole, idle = _limits()
+    SignIn.objects.filter(Q(began_at__lt=now - whole) | Q(seen_at__lt=now - idle)).delete()
+    IssuerGrant.objects.filter(signin=None, apitoken=None).delete()
+
+
+def _limits() -> tuple[timedelta, timedelta]:
+    hours, minutes = settings.PRATIQUE["SESSION_HOURS"], settings.PRATIQUE["SESSION_IDLE_MINUTES"]
+    return timedelta(hours=hours), timedelta(minutes=minutes)
+
+
 def _row_of(user: User, sign_in_id: int | None) -> SignIn | None:
     """The session's row, proved anew by its issuer where that is due, so that it may have ended just now."""
     found = SignIn.objects.select_related("grant").filter(pk=sign_in_id or 0, user=user)
@@ -95,8 +109,7 @@ def _row_of(user: User, sign_in_id: int | None) -> SignIn | None:
 
 
 def _is_over(row: SignIn, now: datetime) -> bool:
-    whole = timedelta(hours=settings.PRATIQUE["SESSION_HOURS"])
-    idle = timedelta(minutes=settings.PRATIQUE["SESSION_IDLE_MINUTES"])
+    whole, idle = _limits()
     return now - row.began_at > whole or now - row.seen_at > idle
 
 

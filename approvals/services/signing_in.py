@@ -20,7 +20,7 @@ from approvals import access, audit, instruments, limits
 from approvals.access import Caller, Permission
 from approvals.audit import Actor
 from approvals.errors import NotAllowed
-from approvals.models import Cluster, KubernetesIdentity, Proof, SignIn
+from approvals.models import Cluster, IssuerGrant, KubernetesIdentity, Proof, SignIn
 from provisioner.errors import PratiqueError
 from provisioner.values import AccessRequest, Identity
 
@@ -161,7 +161,8 @@ def _sign_in(proved: Proved, browser: Browser, before: Caller | None) -> SignIn:
 def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
     """The row of this person, with the groups of now; in a transaction. Raises NotAllowed.
 
-    Who is new gets an account of their own, or is `user`.
+    Who is new gets an account of their own, or is `user`. A word older than what is known, such as an ID token that was
+    issued before a group was lost, changes nothing.
     """
     who = proved.identity
     found = KubernetesIdentity.objects.select_related("user").filter(**key_of(proved)).first()
@@ -170,10 +171,18 @@ def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
         account = user or User.objects.create_user(free_name(plain, proved.cluster.pk, who.username, who.uid))
         found = KubernetesIdentity(user=account, **key_of(proved))
     check_enterable(found.user)
+    if found.pk and (proved.at < found.groups_seen_at or _is_known(found, proved)):
+        return found
     found.username, found.uid = who.username, who.uid
     found.groups, found.groups_seen_at = list(who.groups), proved.at
     found.save()
     return found
+
+
+def _is_known(row: KubernetesIdentity, proved: Proved) -> bool:
+    """Whether the row says all of this already, as of an ID token that comes with each call."""
+    said = (proved.identity.username, list(proved.identity.groups), proved.at)
+    return (row.username, row.groups, row.groups_seen_at) == said
 
 
 def key_of(proved: Proved) -> dict[str, Any]:
@@ -236,6 +245,9 @@ def begin(
     if before is None:
         return row
     rows = Proof.objects.filter(sign_in=before.holder_id, sign_in__user=user).exclude(identity=but)
+    # What an issuer said is carried over with what it is asked anew by, and ended by.
+    row.grant = IssuerGrant.objects.filter(signin__pk=before.holder_id or 0, signin__user=user).first()
+    row.save(update_fields=["grant"])
     _copy(rows.filter(proved_at__gte=now - access.groups_limit()), row)
     SignIn.objects.filter(pk=before.holder_id or 0).delete()
     return row
@@ -248,6 +260,8 @@ def _copy(rows: Iterable[Proof], sign_in: SignIn) -> None:
 
 def free_name(plain: str, *key: object) -> str:
     """A name for a new account that nobody has: one of the same name may be anybody's. `key` is whose it is."""
+    # As Django keeps names, so that the same one in other letters is found, and without what no database keeps.
+    plain = "".join(one for one in User.normalize_username(plain) if one.isprintable())
     if len(plain) <= MAX_NAME and not User.objects.filter(username=plain).exists():
         return plain
     mark = hashlib.sha256(repr(key).encode()).hexdigest()[:12]

@@ -30,6 +30,7 @@ REMEMBER_SECONDS = 365 * 86400
 CLUSTER_COOKIE = "cluster"
 # Where a session keeps what was proved until it is confirmed.
 WAITING, WAITING_TIME = "proved", timedelta(minutes=5)
+MAX_TARGET = 2000
 FAILED = "This username and password were not accepted."
 
 
@@ -190,6 +191,9 @@ def _target(http: HttpRequest) -> str:
 
 
 def is_page_of_ours(http: HttpRequest, wanted: str) -> bool:
+    """Whether this is the path of a page here, and short enough to be kept until somebody has signed in."""
+    if not wanted.startswith("/") or len(wanted) > MAX_TARGET:
+        return False
     return url_has_allowed_host_and_scheme(wanted, allowed_hosts={http.get_host()}, require_https=http.is_secure())
 
 

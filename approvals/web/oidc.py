@@ -130,10 +130,11 @@ def leave(http: HttpRequest, *, name: str) -> HttpResponse:
     adapter = _Adapter(http, issuer)
     nonce = secrets.token_urlsafe(32)
     more = {"nonce": nonce, "prompt": "select_account"} if http.POST.get("as") == "other" else {"nonce": nonce}
+    wanted = http.POST.get("next", "")
+    # The session keeps it, a stranger's too.
+    wanted = wanted if is_page_of_ours(http, wanted) else ""
     try:
-        answer = adapter.get_provider().redirect(
-            http, process="login", next_url=http.POST.get("next", ""), auth_params=more, nonce=nonce
-        )
+        answer = adapter.get_provider().redirect(http, process="login", next_url=wanted, auth_params=more, nonce=nonce)
     except IssuerSilent as exc:
         return errors.refused(http, IssuerAway(f"{issuer.title} does not answer: {exc}. Try again in a minute."))
     return page(http, "leaving.html", {"address": answer.url, "title": issuer.title})
@@ -183,7 +184,7 @@ def front_channel(http: HttpRequest, *, name: str) -> HttpResponse:
     """
     issuer = _issuer(name)
     session = http.GET.get("sid", "")
-    if not session or http.GET.get("iss") != issuer.url:
+    if not session or "\0" in session or http.GET.get("iss") != issuer.url:
         return HttpResponse("expected iss and sid of this issuer", status=400, content_type="text/plain")
     services.end_sessions_of_issuer(issuer, subject="", session=session)
     answer = HttpResponse("Signed out.", content_type="text/plain")

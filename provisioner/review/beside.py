@@ -21,6 +21,8 @@ _RBAC = "rbac.authorization.k8s.io"
 ROLES = tuple(
     ObjectRef(_RBAC, "v1", kind, "", "") for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 )
+# What was not looked at is not counted: "nothing" would be a statement about the cluster.
+UNREAD = Listed(total=None, problem="left aside")
 Key = tuple[object, ...]
 Look = Callable[[Facts], list[Finding]]
 
@@ -67,7 +69,7 @@ def _without(facts: Facts) -> Iterator[tuple[Facts, tuple[ObjectRef, ...]]]:
     lists = {listing: listed for listing, listed in facts.around.lists.items() if listed.objects}
     if others or lists:
         names = {key: _name_alone(obj) for key, obj in others.items()}
-        around = replace(facts.around, lists={**facts.around.lists, **dict.fromkeys(lists, Listed())})
+        around = replace(facts.around, lists={**facts.around.lists, **dict.fromkeys(lists, UNREAD)})
         read = {ObjectRef.of(one) for one in others.values()}
         read |= {ObjectRef(one.group, one.version, one.kind, one.namespace, "") for one in lists}
         yield replace(facts, live={**facts.live, **names}, around=around), tuple(sorted(read))

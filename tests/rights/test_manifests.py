@@ -242,6 +242,6 @@ def test_web_alone_reads_the_issuers_and_may_reach_them() -> None:
         assert [one["secretName"] for one in volumes] == (["oidc"] if name == "web" else []), name
         assert [one["name"] for one in named] == (["oidc"] if name == "web" else []), name
         assert all(one["optional"] for one in (*volumes, *named))
-    (policy,) = [one["spec"] for one in POLICIES if one["metadata"]["name"] == "issuer"]
+    (policy,) = [one["spec"] for one in POLICIES if one["metadata"]["name"] == "issuers"]
     assert policy["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "web"
     assert policy["policyTypes"] == ["Egress"]

@@ -124,7 +124,9 @@ def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts:
     if held:
         evidence["volumes"] = volumes.to_record(held)
     words = _words({kind: count for kind, count in counts.items() if count}, held, is_crd=is_crd)
-    message = f"{finding.message}: {words} at present" + (f"; not counted: {', '.join(missing)}" if missing else "")
+    told = [f"{words} at present"] if counts or not missing else []
+    told += [f"not counted: {', '.join(missing)}"] if missing else []
+    message = f"{finding.message}: {'; '.join(told)}"
     is_empty = not any(counts.values()) and not missing and finding.rule in {"DEL-01", "CRD-08"}
     found = replace(finding, message=message, evidence=evidence)
     return unused(found) if is_empty and is_crd else found

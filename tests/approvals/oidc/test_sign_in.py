@@ -220,6 +220,7 @@ def test_S33_a_token_is_proved_anew_after_its_session_has_ended(issuer: RunningI
 def test_S25_an_issuer_that_is_away_ends_nobody_at_once(issuer: RunningIssuer, settings: Any, here: World) -> None:
     client = signed_in(issuer)
     IssuerGrant.objects.update(issuer="http://127.0.0.1:9")
+    KubernetesIdentity.objects.filter(subject="u-ada").update(issuer="http://127.0.0.1:9")
     known = settings.PRATIQUE["OIDC_FILE"].every[0]
     away = Issuer("example", "Example", "http://127.0.0.1:9", known.clusters, known.client, known.audiences)
     settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": Issuers((away,))}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 import json
+import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 from typing import Any
 
 import jwt
 import pytest
+import urllib3
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -24,7 +29,7 @@ from approvals.oidc import (
     verify_id_token,
     verify_logout_token,
 )
-from approvals.oidc.discovery import ASK_AGAIN_SECONDS, FRESH_SECONDS
+from approvals.oidc.discovery import ASK_AGAIN_SECONDS, FRESH_SECONDS, PATH
 from approvals.oidc.tokens import LOGOUT_EVENT, MAX_CHARACTERS, issuer_of
 from tests.approvals.oidc.signing import AUDIENCE, Signer, new_key, running_signer
 
@@ -220,6 +225,71 @@ def test_an_issuer_that_is_away_is_silent(discovery: Discovery) -> None:
     away = Signer(url="http://127.0.0.1:9")
     with pytest.raises(IssuerSilent, match="does not answer"):
         verify(away, discovery, away.token())
+
+
+def test_S29_a_silent_issuer_is_not_asked_for_each_token_that_says_it_is_of_it(
+    signer: Signer, discovery: Discovery, clock: Clock
+) -> None:
+    signer.raw[PATH] = b"<html>"
+    for _ in range(20):
+        with pytest.raises(IssuerSilent, match="no JSON"):
+            verify(signer, discovery, signer.token())
+    assert signer.asked[PATH] == 1
+    signer.raw.clear()
+    clock.now += ASK_AGAIN_SECONDS
+    assert verify(signer, discovery, signer.token()).subject == "u-1"
+
+
+def test_S29_one_thread_waits_for_an_issuer_that_was_silent(discovery: Discovery, clock: Clock) -> None:
+    """Else as many tokens as there are threads, which anybody can write, would stop all pages."""
+    with socket.create_server(("127.0.0.1", 0)) as mute, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("approvals.oidc.discovery.TIMEOUT", urllib3.Timeout(connect=1, read=1.5))
+        away = Signer(url=f"http://127.0.0.1:{mute.getsockname()[1]}")
+        text = away.token()
+
+        def seconds() -> float:
+            began = time.monotonic()
+            with pytest.raises(IssuerSilent):
+                verify(away, discovery, text)
+            return time.monotonic() - began
+
+        assert seconds() > 1
+        clock.now += ASK_AGAIN_SECONDS
+        with ThreadPoolExecutor(6) as pool:
+            took = sorted(pool.map(lambda _: seconds(), range(6)))
+    assert took[-1] > 1
+    assert took[-2] < 0.7
+
+
+def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as slow, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("approvals.oidc.discovery.ANSWER_SECONDS", 0.5)
+
+        def drip() -> None:
+            with slow.accept()[0] as client, contextlib.suppress(OSError):
+                client.recv(4096)
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+                for _ in range(100):
+                    client.sendall(b" ")
+                    time.sleep(0.1)
+
+        Thread(target=drip, daemon=True).start()
+        away = Signer(url=f"http://127.0.0.1:{slow.getsockname()[1]}")
+        began = time.monotonic()
+        with pytest.raises(IssuerSilent, match="takes more than"):
+            verify(away, discovery, away.token())
+        assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize(
+    "claims", [{"typ": "Bearer"}, {"typ": "Logout"}, {"events": EVENTS}], ids=["access", "Keycloak's", "without typ"]
+)
+def test_S01_another_kind_of_token_that_says_so_in_a_claim_is_refused(
+    signer: Signer, discovery: Discovery, claims: dict[str, Any]
+) -> None:
+    with pytest.raises(TokenRefused, match="another kind"):
+        verify(signer, discovery, signer.token(**claims))
+    assert verify(signer, discovery, signer.token(typ="ID")).subject == "u-1"
 
 
 def test_one_key_that_cannot_be_read_does_not_hide_the_others(signer: Signer, discovery: Discovery) -> None:
