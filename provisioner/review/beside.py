@@ -21,6 +21,8 @@ _RBAC = "rbac.authorization.k8s.io"
 ROLES = tuple(
     ObjectRef(_RBAC, "v1", kind, "", "") for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 )
+# How many objects go with a deletion is what people decide by, and no value of any of them.
+COUNTING = frozenset({"DEL-01", "CRD-08", "IMM-01"})
 # What was not looked at is not counted: "nothing" would be a statement about the cluster.
 UNREAD = Listed(total=None, problem="left aside")
 Key = tuple[object, ...]
@@ -97,7 +99,7 @@ def _parts(found: list[Finding], bare: list[Finding], sources: tuple[ObjectRef, 
         equal = same[key_of(one)]
         if any(it.fingerprint == one.fingerprint and plain(it.evidence) == plain(one.evidence) for it in equal):
             yield None
-        elif equal:
+        elif equal or one.rule in COUNTING:
             yield _Part(sources, one.message)
         else:
             others = near[_place(one)]
