@@ -98,9 +98,11 @@ def words(request: Request) -> str:
 
 def press(here: Station, request: Request) -> str:
     """Alice presses Approve in a chat; what she is told."""
-    account = ChatAccount.objects.create(
-        tool="slack", tenant="T", account="UALICE", user=here.people["alice"], linked_at=timezone.now()
-    )
+    alice, now = here.people["alice"], timezone.now()
+    alice.last_login = now  # a chat counts for as long as the sign-in behind it
+    alice.save()
+    account = ChatAccount.objects.create(tool="slack", tenant="T", account="UALICE", user=alice, linked_at=now)
+    account.identities.set(alice.kubernetes_identities.all())
     wish = {
         "tool": "slack",
         "tenant": account.tenant,

@@ -310,6 +310,7 @@ print(meet(note, keep))
 """
 NEW_REVIEW = """
 from types import SimpleNamespace
+from approvals.access import Caller, Credential
 from approvals.models import Policy
 from approvals.services import policies
 from approvals.steps import evaluate
@@ -326,7 +327,7 @@ def approve(pause):
         pause()
     evaluate.audit = SimpleNamespace(record=record_then_pause)
     evaluate._approve_as(policy, request, "as it says")
-print(meet(approve, lambda: policies._save(ada, "browser", 1, name="p")))
+print(meet(approve, lambda: policies._save(Caller(ada, Credential.SHELL), "browser", 1, name="p")))
 """
 MEETINGS = {"objects": NEW_OBJECTS, "drift": NEW_DRIFT, "a review": NEW_REVIEW}
 
