@@ -21,10 +21,12 @@ _RBAC = "rbac.authorization.k8s.io"
 ROLES = tuple(
     ObjectRef(_RBAC, "v1", kind, "", "") for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 )
-# How many objects go with a deletion is what people decide by, and no value of any of them.
-COUNTING = frozenset({"DEL-01", "CRD-08", "IMM-01"})
+# How many objects go with a deletion, or were looked at, is what people decide by, and no value of any of them.
+COUNTING = frozenset({"DEL-01", "CRD-08", "IMM-01", "LIV-07"})
 # What was not looked at is not counted: "nothing" would be a statement about the cluster.
 UNREAD = Listed(total=None, problem="left aside")
+# What an account lacks the API server says when asked; beyond the questions that are asked, roles say the same.
+LACKING = "PRE-01"
 Key = tuple[object, ...]
 Look = Callable[[Facts], list[Finding]]
 
@@ -97,7 +99,9 @@ def _parts(found: list[Finding], bare: list[Finding], sources: tuple[ObjectRef, 
         counted[_place(one)] += 1
     for one in found:
         equal = same[key_of(one)]
-        if any(it.fingerprint == one.fingerprint and plain(it.evidence) == plain(one.evidence) for it in equal):
+        if one.rule == LACKING or any(
+            it.fingerprint == one.fingerprint and plain(it.evidence) == plain(one.evidence) for it in equal
+        ):
             yield None
         elif equal or one.rule in COUNTING:
             yield _Part(sources, one.message)

