@@ -23,7 +23,9 @@ OWN = "api-token"
 
 def caller_of(http: Http) -> Caller:
     """Who is asking; the permission classes let nobody else in."""
-    caller = http.auth if isinstance(http.auth, Caller) else http._request.find_caller()  # type: ignore[attr-defined]
+    if isinstance(http.auth, Caller):
+        return http.auth
+    caller = http._request.find_caller()  # type: ignore[attr-defined]  # set by project.callers
     assert isinstance(caller, Caller)
     return caller
 

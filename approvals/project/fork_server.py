@@ -22,8 +22,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 django.setup()
 
 from approvals import jobs, logs  # noqa: E402, F401 - the apps have to be loaded first
-from approvals.project.celery import app  # noqa: E402
-from approvals.working import child, linux  # noqa: E402, F401
+from approvals.project.celery import app  # noqa: E402 - the same
+from approvals.working import child, linux  # noqa: E402, F401 - loaded for those that are forked
 from provisioner.schema import celtypes  # noqa: E402, F401 - loaded with the first rule of a CRD
 
 logs.take_over("worker", settings.PRATIQUE["LOG_FORMAT"])

@@ -20,9 +20,9 @@ if _is_our_folder:
     os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="pratique-metrics-")
 
 from approvals import logs  # noqa: E402 - see above
-from approvals.logs.gunicorn import Logger  # noqa: E402
-from approvals.probes import PROBES, Listener, open_socket  # noqa: E402
-from approvals.project import configuration  # noqa: E402
+from approvals.logs.gunicorn import Logger  # noqa: E402 - see above
+from approvals.probes import PROBES, Listener, open_socket  # noqa: E402 - see above
+from approvals.project import configuration  # noqa: E402 - see above
 
 logs.take_over("web", os.environ.get("PRATIQUE_LOG_FORMAT", logs.JSON))
 _settings = configuration.read()

@@ -190,8 +190,8 @@ def front_channel(http: HttpRequest, *, name: str) -> HttpResponse:
     answer = HttpResponse("Signed out.", content_type="text/plain")
     answer["Cache-Control"] = "no-store"
     parts = urlsplit(issuer.url)
-    # What django-csp's and Django's middleware look for.
-    answer._csp_replace = {"frame-ancestors": [f"{parts.scheme}://{parts.netloc}"]}  # type: ignore[attr-defined]
+    framed_by = {"frame-ancestors": [f"{parts.scheme}://{parts.netloc}"]}
+    answer._csp_replace = framed_by  # type: ignore[attr-defined]  # django-csp's middleware looks for it
     answer.xframe_options_exempt = True
     return answer
 

@@ -268,7 +268,7 @@ def test_S09_nobody_learns_whether_an_object_of_somebody_else_differs(
     open_sea(station)
     told = []
     for name, there in (("twin-same", "ours"), ("twin-diff", "theirs")):
-        theirs = objects(name, lambda kind, there=there: f"{there}-{kind.lower()}")  # type: ignore[misc]
+        theirs = objects(name, lambda kind, there=there: f"{there}-{kind.lower()}")
         if there == "theirs":
             hostile = {"name": "hostile", "image": "x", "securityContext": {"privileged": True}}
             theirs["Deployment"]["spec"]["template"]["spec"]["initContainers"] = [hostile]

@@ -86,4 +86,4 @@ def packed(archive: Path) -> dict[str, bytes]:
             return {name: wheel.read(name) for name in wheel.namelist()}
     with tarfile.open(archive) as sdist:
         members = [member for member in sdist.getmembers() if member.isfile()]
-        return {one.name.partition("/")[2]: sdist.extractfile(one).read() for one in members}  # type: ignore[union-attr]
+        return {one.name.partition("/")[2]: sdist.extractfile(one).read() for one in members}

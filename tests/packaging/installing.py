@@ -96,7 +96,7 @@ def link(names: set[str], site: Path) -> None:
         files[name] = list(_files(found))
         for file in files[name]:
             owners[file.parts[0]].add(name)
-    origin = Path(metadata.distribution("hatchling").locate_file(""))  # type: ignore[arg-type]
+    origin = Path(metadata.distribution("hatchling").locate_file(""))
     for name in sorted(names):
         whole = {file.parts[0] for file in files[name] if len(owners[file.parts[0]]) == 1}
         for top in whole:

@@ -73,7 +73,7 @@ def test_S19_a_stored_kubeconfig_that_is_no_longer_accepted_is_said_on_its_clust
     bad = KUBECONFIG.replace("token: secret", "token: secret, as: root")
     stored = Cluster.objects.create(name="prod", kubeconfig=bad, created_at=timezone.now())
     stop = threading.Event()
-    stop.wait = lambda *_: stop.set()  # type: ignore[method-assign,assignment,func-returns-value]
+    stop.wait = lambda *_: stop.set()
     loop._watch(stored, stop)
     stored.refresh_from_db()
     assert "has as; Pratique would ignore it" in stored.problem

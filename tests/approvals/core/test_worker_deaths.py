@@ -167,7 +167,7 @@ def test_S26_a_death_that_nobody_saw_is_tried_once_more_and_the_third_fails_it(
 ) -> None:
     die(request_)
     die(request_, "a whole node, with who was alone on it")
-    processes.ends = [lambda _, __: lapse()]  # type: ignore[list-item, func-returns-value]
+    processes.ends = [lambda _, __: lapse()]
     advance.advance(request_.pk)
     request_.refresh_from_db()
     assert (request_.state, request_.worker_deaths) == ("preparing", 2)

@@ -179,7 +179,7 @@ def test_worker_and_beat_print_json_alone(place: Place, own_sandbox: Endpoint) -
         PRATIQUE_METRICS_ADDRESS=f"127.0.0.1:{ports['worker']}",
     )
     for name, server in (("beat", beat), ("worker", worker)):
-        server.wait(lambda name=name: answers_on(ports[name]), SECONDS)  # type: ignore[misc]
+        server.wait(lambda name=name: answers_on(ports[name]), SECONDS)
     for task, argument in (("approvals.act_on_delivery", 12345), ("approvals.nobody_knows", CANARY)):
         _send(place, task, argument)
     with redis_client.Redis.from_url(place.redis) as client:

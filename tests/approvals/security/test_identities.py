@@ -57,7 +57,7 @@ class Two:
     def names(self, caller: Caller) -> tuple[str, str]:
         """Who the caller is on demo and on second; "" is nobody."""
         found = [access.identity_of(caller, cluster) for cluster in (self.demo, self.second)]
-        return tuple(f"{one.username}/{one.uid}/{','.join(one.groups)}" if one else "" for one in found)  # type: ignore[return-value]
+        return tuple(f"{one.username}/{one.uid}/{','.join(one.groups)}" if one else "" for one in found)
 
 
 @pytest.fixture
@@ -359,7 +359,7 @@ def test_S25_other_groups_in_the_mapping_count_at_once(two: Two) -> None:
 def test_S01_without_local_accounts_no_password_enters_and_none_stays_in(two: Two, settings: object) -> None:
     ada = password(two)
     token = token_of(ada, two.demo)
-    settings.PRATIQUE = {**settings.PRATIQUE, "LOCAL_ACCOUNTS": False}  # type: ignore[attr-defined]
+    settings.PRATIQUE = {**settings.PRATIQUE, "LOCAL_ACCOUNTS": False}
     assert services.caller_of(user=ada.user, sign_in_id=ada.holder_id) is None
     assert access.of_token(token).proofs == ()
     form = {"with": "password", "username": "ada", "password": "a long enough phrase"}
@@ -402,7 +402,7 @@ def test_S12_a_listed_service_account_with_all_rights_comes_in_at_once(two: Two,
     two.kubernetes.tokens["sa"] = Identity(name, (), "s-1")
     for verb in ("get", "approve"):
         two.kubernetes.allow(name, verb)
-    settings.PRATIQUE = {**settings.PRATIQUE, "MACHINE_REVIEWERS": [name]}  # type: ignore[attr-defined]
+    settings.PRATIQUE = {**settings.PRATIQUE, "MACHINE_REVIEWERS": [name]}
     assert Client().post("/sign-in", {"with": "token", "cluster": "demo", "token": "sa"}).status_code == 302
 
 

@@ -51,17 +51,17 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_password(name: str, password: str, address: str = HOME, **headers: str) -> HttpResponse:
     form = {"with": "password", "username": name, "password": password}
-    return Client(REMOTE_ADDR=address, headers=headers).post("/sign-in", form)  # type: ignore[return-value]
+    return Client(REMOTE_ADDR=address, headers=headers).post("/sign-in", form)
 
 
 def by_token(cluster: str, token: str, address: str = HOME) -> HttpResponse:
     form = {"with": "token", "cluster": cluster, "token": token}
-    return Client(REMOTE_ADDR=address).post("/sign-in", form)  # type: ignore[return-value]
+    return Client(REMOTE_ADDR=address).post("/sign-in", form)
 
 
 def by_bearer(token: str, address: str = HOME) -> HttpResponse:
     client = Client(REMOTE_ADDR=address, headers={"Authorization": f"Bearer {token}"})
-    return client.get("/api/v1/clusters")  # type: ignore[return-value]
+    return client.get("/api/v1/clusters")
 
 
 def is_in(response: HttpResponse) -> bool:
@@ -174,7 +174,7 @@ def test_S29_retry_after_tells_the_time_that_is_left(local: User) -> None:
 
 def test_S29_strangers_do_not_make_the_service_ask_a_cluster_without_end(here: World) -> None:
     asked_about: list[str] = []
-    here.kubernetes.review_token = lambda cluster, token: asked_about.append(token)  # type: ignore[method-assign]
+    here.kubernetes.review_token = lambda cluster, token: asked_about.append(token)
     answers = [by_token("prod", f"wrong-{number}").status_code for number in range(57)]
     assert answers == [403] * 10 + [429] * 47
     assert len(asked_about) == 10
@@ -194,7 +194,7 @@ def test_S29_the_limit_on_strangers_does_not_shut_out_who_signed_in_there_before
 
 @pytest.mark.parametrize("token", ["two words", "t\u00f6ken", "x" * 17_000, "a;b", "=", "{}"])
 def test_S29_what_is_no_token_is_refused_without_asking_the_cluster(here: World, token: str) -> None:
-    here.kubernetes.review_token = lambda *_: pytest.fail("asked")  # type: ignore[method-assign]
+    here.kubernetes.review_token = lambda *_: pytest.fail("asked")
     assert by_token("prod", token).status_code == 403
 
 
@@ -207,7 +207,7 @@ def test_S29_a_stranger_cannot_tell_which_clusters_there_are(here: World, monkey
         if cluster.name == "silent":
             raise Unreachable("the API server of silent did not answer")
 
-    here.kubernetes.review_token = review  # type: ignore[method-assign]
+    here.kubernetes.review_token = review
     for cluster in ("prod", "moon", "silent"):
         begin = time.monotonic()
         answer = by_token(cluster, "wrong")
@@ -457,7 +457,7 @@ def test_S29_processes_count_together_in_redis(redis: str, settings: Settings) -
 
 
 def test_S29_without_redis_the_doors_stay_open_and_limited(local: User) -> None:
-    assert counters._store()._is_away() or by_password("local", "guess").status_code == 403  # type: ignore[attr-defined]
+    assert counters._store()._is_away() or by_password("local", "guess").status_code == 403
     assert is_in(by_password("local", PHRASE))
     begin = time.monotonic()
     answers = [by_token("moon", "guess").status_code for _ in range(12)]

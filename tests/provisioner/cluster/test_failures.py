@@ -144,7 +144,7 @@ def test_S27_what_the_authorizer_adds_to_its_sentence_stays_apart():
 
 @pytest.mark.parametrize(("headers", "seconds"), [({"Retry-After": "7"}, 7), ({"Retry-After": "Tue"}, 0), ({}, 0)])
 def test_how_long_to_wait_is_kept(headers, seconds):
-    assert failure_of(DOING, 429, status(429), headers).retry_after_seconds == seconds  # type: ignore[attr-defined]
+    assert failure_of(DOING, 429, status(429), headers).retry_after_seconds == seconds
 
 
 def test_a_server_cannot_make_us_wait_for_hours():

@@ -32,7 +32,7 @@ PROBLEMS = [
 ]
 
 
-def found_by(*actions, **rest) -> list[Finding]:  # type: ignore[no-untyped-def]
+def found_by(*actions, **rest) -> list[Finding]:
     return list(report(facts(*actions, **rest), [objects.CHECK]).findings)
 
 
