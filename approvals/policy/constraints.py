@@ -18,6 +18,7 @@ from approvals.policy.expression import (
 )
 from provisioner import expressions
 from provisioner.errors import ConstraintOverLimit, InvalidConstraint, InvalidRange
+from provisioner.expressions import problem_words
 from provisioner.versions import range_of, release_of, version_of
 
 Constraints = Mapping[str, Any]
@@ -157,7 +158,7 @@ def _expressions(
     facts = facts_of(around)
     for each, found in zip(constraints.get("cel") or (), evaluated, strict=True):
         if found.exceeds:
-            raise _over_limit(str(each["expression"]), found.words)
+            raise _over_limit(str(each["expression"]), problem_words(str(each["expression"]), found))
         said = answer(each["expression"], facts, CONSTRAINT, found)
         if not said.is_true:
             message = str(each.get("message") or "")

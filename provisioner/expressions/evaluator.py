@@ -37,6 +37,7 @@ from provisioner.expressions.limits import (
     WALL_SECONDS,
 )
 from provisioner.expressions.messages import NO_DATA, Message
+from provisioner.expressions.problems import is_over_budget
 from provisioner.expressions.questions import Answer, Language, Outcome, Question
 
 TOO_DEEP = NO_DATA - 1
@@ -372,7 +373,7 @@ def _decoded(body: bytes) -> tuple[Answer, tuple[bool, float] | None]:
             str(words),
             b64decode(program),
             # A child that can still say that a limit ended it met its own limit of memory or depth.
-            exceeds=outcome == Outcome.ENDED,
+            exceeds=outcome == Outcome.ENDED or (outcome == Outcome.FAILED and is_over_budget(str(words))),
         )
         if not end:
             return found, None

@@ -8,6 +8,7 @@ from provisioner.expressions.questions import Answer, Outcome
 
 MAX_WORDS = 300
 _CODES = re.compile(r"^([A-Z_]+: )+|( \[[A-Z_]+\])$|ERROR: <input>:")
+_OVER_BUDGET = re.compile(r"(INTERNAL: )*Iteration budget exceeded")
 _NO_KEY = re.compile(r'(?:Key not found in map : "?|no such key: )(.*?)"?$')
 # How CEL's own words begin or what is in them, and what they mean. The words themselves quote keys and values.
 _MEANINGS = (
@@ -42,6 +43,11 @@ def problem_words(text: str, found: Answer) -> str:
         case Outcome.FAILED:
             return _meaning(text, _CODES.sub("", found.words).strip())
     return ""
+
+
+def is_over_budget(words: str) -> bool:
+    """Whether CEL's own words of a failed evaluation say that it looped too often; on the same data it always does."""
+    return _OVER_BUDGET.match(words) is not None
 
 
 def _meaning(text: str, words: str) -> str:

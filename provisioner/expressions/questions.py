@@ -61,8 +61,9 @@ class Answer:
     `value` is what it came to where that is a bool or a short string, else None; `type` is its CEL type in lower case:
     of the expression where it was only compiled, else of the value. `words` says why there is no value; of FAILED they
     are CEL's own and may quote the data. `program` is the serialized, checked expression where it was asked for.
-    `exceeds` is set where the expression itself passed a limit of ENDED: to ask it again about the same data gives the
-    same answer. Without it, ENDED may be the fault of others, and another time there may be a value.
+    `exceeds` is set where the expression itself passed a limit, of ENDED or CEL's own on iterations: to ask it again
+    about the same data gives the same answer. ENDED without it may be the fault of others, and another time there may
+    be a value.
     """
 
     outcome: Outcome

@@ -13,8 +13,8 @@ from tests.journeys.neighbours import Neighbourhood, neighbourhood
 PATIENCE_SECONDS = 240
 # Of a limit of 2 GiB, which is what deploy/kubernetes ships.
 MOST_MIB = 600
-# A constraint without an answer is no yes: its request is shown to people, and never applied.
-UNANSWERED = {
+# A constraint over a limit can never be met: its request fails and says which limit.
+OVER_A_LIMIT = {
     "doubling": "could not be evaluated: it needs more memory than 256 MiB",
     "forever": "could not be evaluated: it loops more often than the iteration budget of CEL allows",
 }
@@ -40,7 +40,7 @@ def test_S26_hostile_specs_end_in_words_and_an_innocent_request_comes_through(he
     assert worker.poll() is None, "the worker lives"
     assert here.worker_mib() < MOST_MIB
     assert here.machine.rows("SELECT count(*) FROM approvals_request WHERE worker_deaths > 0") == [(0,)]
-    for name, words in UNANSWERED.items():
+    for name, words in OVER_A_LIMIT.items():
         state, code, problem = rows[f"pills-{name}"]
-        assert (state, code) == ("in_review", "unmet-constraints")
+        assert (state, code) == ("failed", "constraint-over-limit")
         assert words in problem

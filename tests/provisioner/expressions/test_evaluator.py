@@ -455,6 +455,15 @@ def test_S26_slow_expressions_use_up_the_time_of_a_piece_of_work_and_quick_ones_
     assert one(slow).is_true
 
 
+def test_S26_only_an_expression_over_the_iteration_budget_says_so_and_no_value_that_reads_like_it() -> None:
+    language, words = Language.of({"m": "map<string, string>"}), "Iteration budget exceeded"
+    looping = "[0,1,2,3,4,5,6,7,8,9].all(a, " * 7 + "true" + ")" * 7
+    asked = [looping, f"m['{words}!'] == 'a'", "m.all(key, m[key + '!'] == 'a')"]
+    found = ask(language, asked, {"m": {words: "a"}})
+    assert [each.outcome for each in found] == [Outcome.FAILED] * 3
+    assert [each.exceeds for each in found] == [True, False, False]
+
+
 def test_S26_an_answer_that_nobody_asked_for_is_read_by_nobody() -> None:
     child = Child()
     message = pickle.dumps(Message((PLAIN,), {0: pickle.dumps(DATA)}, ((0, "true", 0), (0, "1 == 2", 0))))
