@@ -179,10 +179,15 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
         help_text="why Kubernetes allowed it: which roles did, where you may get roles and bindings"
     )
 
+    is_replaced = serializers.BooleanField(
+        read_only=True, help_text="whether a later review by the same reviewer counts instead"
+    )
+
     class Meta:
         model = Review
         fields = [
             "round",
+            "is_replaced",
             "decision",
             "subject_digest",
             "reason",

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q, prefetch_related_objects
 from django.utils import timezone
 
@@ -262,25 +262,25 @@ def _approve_as(each: Policy, request: Request, words: str) -> None:
     row = locked(request.pk)
     if row.state != State.IN_REVIEW or row.round != request.round:
         return
-    identity = access.policy_identity(each)
-    try:
-        with transaction.atomic():
-            Review.objects.create(
-                request=row,
-                round=row.round,
-                decision="Approve",
-                subject_digest=row.subject_digest,
-                reason=words,
-                channel=Review.Channel.POLICY,
-                voter=f"policy:{each.pk}",
-                policy=each,
-                policy_version=each.version,
-                username=identity.username,
-                access_reason="Kubernetes allowed this policy's identity, its author and its editor to approve",
-                given_at=timezone.now(),
-            )
-    except IntegrityError:
+    identity, voter = access.policy_identity(each), f"policy:{each.pk}"
+    earlier = row.reviews.counted().filter(round=row.round, voter=voter).first()
+    if earlier and earlier.policy_version == each.version:
         return
+    Review.objects.create(
+        request=row,
+        round=row.round,
+        decision="Approve",
+        subject_digest=row.subject_digest,
+        reason=words,
+        channel=Review.Channel.POLICY,
+        voter=voter,
+        policy=each,
+        policy_version=each.version,
+        username=identity.username,
+        access_reason="Kubernetes allowed this policy's identity, its author and its editor to approve",
+        replaces=earlier,
+        given_at=timezone.now(),
+    )
     audit.record(
         verb="review.given",
         actor=Actor(identity.username, "policy"),
@@ -296,7 +296,9 @@ def _settle(
     row = locked(request_id)
     if row.state != State.IN_REVIEW or row.round != round_number:
         return
-    reviews = row.reviews.filter(round=round_number, subject_digest=row.subject_digest).select_related("policy")
+    reviews = (
+        row.reviews.counted().filter(round=round_number, subject_digest=row.subject_digest).select_related("policy")
+    )
     tally = policy.decide(
         [*unreviewed, *(ballot_of(review, row) for review in reviews)],
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],

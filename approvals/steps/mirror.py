@@ -197,7 +197,7 @@ def _report_summary(request: Request) -> dict[str, Any]:
 
 def _reviews_summary(request: Request) -> dict[str, int]:
     """`waivers`: how many findings somebody accepted."""
-    approvals = request.reviews.filter(round=request.round, decision="Approve")
+    approvals = request.reviews.counted().filter(round=request.round, decision="Approve")
     waived = {one["fingerprint"] for waives in approvals.values_list("waives", flat=True) for one in waives}
     return {"approvals": approvals.count(), "waivers": len(waived)}
 

@@ -24,7 +24,7 @@ class Waived:
 
 def reviews_of(request: Request) -> list[Review]:
     """The reviews of the present subject, with who or which policy gave them."""
-    given = request.reviews.filter(round=request.round, subject_digest=request.subject_digest)
+    given = request.reviews.counted().filter(round=request.round, subject_digest=request.subject_digest)
     return list(given.select_related("user").prefetch_related("policy__author", "policy__editor"))
 
 
