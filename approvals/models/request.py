@@ -263,6 +263,27 @@ class Verdict(models.Model):
         return self.verdict
 
 
+class VoidedRound(models.Model):
+    """A round of a request that ended without an outcome: it was reported again, and its reviews count no longer."""
+
+    request = models.ForeignKey(Request, on_delete=models.CASCADE, related_name="voided_rounds")
+    round = models.PositiveIntegerField()
+    was_approved = models.BooleanField()
+    code = models.CharField(max_length=40)
+    words = models.TextField()
+    # [{object, reviewed, now}]: what is planned otherwise than it was reviewed; `more_objects` are not named.
+    objects_differing = models.JSONField(default=list)
+    more_objects = models.PositiveIntegerField(default=0)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["round"]
+        constraints = [models.UniqueConstraint(fields=["request", "round"], name="one_end_per_round")]
+
+    def __str__(self) -> str:
+        return f"{self.request_id} round {self.round}: {self.words}"
+
+
 class Outcome(models.Model):
     """Progress of an apply, of putting back what ran before, or of creating later what was left out as optional: one
     row per object and step, written as it happens."""

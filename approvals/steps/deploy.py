@@ -17,7 +17,7 @@ from django.utils import timezone
 from approvals import access, audit, policy, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.ledger import claims, optionals, pivots
+from approvals.ledger import claims, optionals, pivots, rounds
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import both_locked, locked, move
@@ -42,7 +42,7 @@ from approvals.steps.unreviewed import goes_along, without_review
 from provisioner import pipeline
 from provisioner.cluster.access import refused_writes
 from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.plan import is_within, plan_digest
+from provisioner.cluster.plan import differences, is_within, plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.probes import health_checks
 from provisioner.review.record import from_record
@@ -258,13 +258,12 @@ def _still_counts(review: Review, request: Request) -> bool:
 def _find_stale(request: Request, planned: Plan, words: str) -> None:
     row = locked(request.pk)
     if row.state == State.APPROVED and row.round == request.round:
-        move(
+        rounds.void(
             row,
-            Event.FIND_STALE,
-            actor=MACHINE,
+            code="plan-changed",
+            words=words,
             facts={"reviewedPlan": row.plan_digest, "planNow": planned.digest},
-            problem_code="plan-changed",
-            problem=words,
+            objects=differences(planned.actions, approved_plan(row).actions),
         )
 
 

@@ -149,8 +149,9 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
     _apply_anew(api, obj)
     verdict = request.verdicts.filter(round=request.round).first()
     revision = Revision.objects.filter(request=request).first()
+    found = conditions.of_request(request, verdict, revision, request.voided_rounds.last())
     status = {
-        "conditions": [condition.record() for condition in conditions.of_request(request, verdict, revision)],
+        "conditions": [condition.record() for condition in found],
         "round": request.round,
         "subjectDigest": request.subject_digest,
         "state": request.state,
