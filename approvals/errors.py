@@ -1,9 +1,12 @@
 """Why an action of a person is refused. Each has a stable `code`, an HTTP status and words for that person.
 
-At the end: why what is stored cannot be read.
+At the end: why what is stored cannot be read, and what a request waits for.
 """
 
 from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
 
 from provisioner.errors import DigestMismatch, TryLater
 
@@ -159,3 +162,16 @@ class Undecipherable(DigestMismatch):
     """What should be encrypted is not, was changed, or belongs to another row or file."""
 
     code = "undecipherable"
+
+
+class Awaits(StrEnum):
+    """What in the cluster may end a wait; the watch hears when it changes."""
+
+    ACCOUNT = "account"  # the installing ServiceAccount
+    RIGHTS = "rights"  # any role or binding
+
+
+class Awaiting(TryLater):
+    """What is needed is not in the cluster yet; `awaits` says what has to change for another look to be worth it."""
+
+    awaits: ClassVar[Awaits]

@@ -133,6 +133,12 @@ class BadSource(PratiqueError):
     code = "bad-source"
 
 
+class SourceUnavailable(BadSource, TryLater):
+    """What a source names is not there, or may not be read, at present: it may be pushed or allowed later."""
+
+    code = "source-unavailable"
+
+
 class ForbiddenAddress(BadSource):
     """A host that resolves to an address which the operator does not allow (security.md S18)."""
 

@@ -239,6 +239,8 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "headline",
             "problem_code",
             "problem",
+            "awaits",
+            "look_again_at",
             "created_at",
             "changed_at",
             "expires_at",

@@ -46,13 +46,13 @@ def move(
     request.state = lifecycle.move(lifecycle.State(request.state), event)
     request.changed_at = now
     request.settled_at = now if request.state in lifecycle.SETTLED else None
-    # What workers died of was the step that is over now (ledger.claims).
-    request.worker_deaths = 0
+    # What workers died of (ledger.claims), and what was waited for, was of the step that is over now.
+    request.worker_deaths, request.awaits = 0, ""
     if "problem" in changes:
         changes.setdefault("server_words", [])  # what was said of another problem
     for name, value in changes.items():
         setattr(request, name, value)
-    request.save(update_fields=["state", "changed_at", "settled_at", "worker_deaths", *changes])
+    request.save(update_fields=["state", "changed_at", "settled_at", "worker_deaths", "awaits", *changes])
     audit.record(
         verb=f"request.{event}",
         actor=actor,

@@ -7,6 +7,7 @@ import uuid
 from django.db import models
 
 from approvals.encryption.fields import EncryptedJSONField
+from approvals.errors import Awaits
 from approvals.lifecycle import OPEN, State
 from approvals.models.claimed import Claimed
 
@@ -74,6 +75,12 @@ class Request(Claimed):
     problem = models.TextField(blank=True)
     # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
     server_words = models.JSONField(default=list, blank=True)
+    awaits = models.CharField(
+        max_length=10,
+        blank=True,
+        choices=[(it, it) for it in Awaits],
+        help_text="what in the cluster has to change before another look is worth it",
+    )
     attempts = models.PositiveIntegerField(default=0)
     look_again_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()

@@ -15,15 +15,13 @@ from django.utils import timezone
 
 from approvals import instruments, wake
 from approvals.audit import MACHINE
-from approvals.ledger import claims
+from approvals.ledger import claims, waiting
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State
 from approvals.models import Request
 from approvals.steps import deploy, evaluate, prepare, restore
-from approvals.steps.obstacles import Waiting
 from approvals.working import Step, Work, do
 from provisioner.errors import PratiqueError, TryLater, WorkerDied
-from provisioner.review.record import ref_record
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +62,6 @@ GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
 }
 # The others are tried again: how long they took says nothing of the work.
 ENDED = frozenset({"done", "failed"})
-# What a step that keeps failing for a passing reason waits between tries: 2, 4, 8 … 300 seconds.
-LONGEST_WAIT_SECONDS = 300
 # What is approved goes on soon after what it waits for has come.
 LONGEST_APPROVED_SECONDS = 30
 _applying: set[int] = set()
@@ -205,12 +201,10 @@ def _expire(request_id: int) -> None:
 def _try_later(request: Request, error: TryLater) -> None:
     """Nothing is lost: the sweeper wakes the request again when its time has come."""
     row = locked(request.pk)
-    row.attempts += 1
     is_soon = row.state == State.APPROVED or isinstance(error, Full)
-    longest = LONGEST_APPROVED_SECONDS if is_soon else LONGEST_WAIT_SECONDS
-    wait = min(2**row.attempts, longest)
-    _wait(row, error, wait)
-    logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": wait})
+    longest = LONGEST_APPROVED_SECONDS if is_soon else waiting.LONGEST_SECONDS
+    wait = waiting.postpone(row, error, timezone.now(), longest=longest)
+    logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": round(wait, 1)})
 
 
 @transaction.atomic(durable=True)
@@ -233,15 +227,4 @@ def _fail(request: Request, error: PratiqueError) -> None:
         move(row, Event.GIVE_UP, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
         return
     # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
-    _wait(row, error, LONGEST_WAIT_SECONDS)
-
-
-def _wait(row: Request, error: PratiqueError, seconds: int) -> None:
-    """Keep what is waited for, and have the cluster shown it where that is news."""
-    row.look_again_at = timezone.now() + timedelta(seconds=seconds)
-    if (row.problem_code, row.problem) != (error.code, str(error)):
-        row.mirrored_at = None
-    row.problem_code, row.problem = error.code, str(error)
-    said = error.said if isinstance(error, Waiting) else ()
-    row.server_words = [{"ref": ref_record(ref), "words": words} for ref, words in said]
-    row.save(update_fields=["attempts", "look_again_at", "problem_code", "problem", "server_words", "mirrored_at"])
+    waiting.hold(row, error, timezone.now() + timedelta(seconds=waiting.LONGEST_SECONDS))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from approvals.errors import Awaiting, Awaits
 from approvals.models import BundleDeployment, Finding, Request
 from approvals.selectors import lists
 from approvals.steps.constraints import CODE, unmet_words
@@ -52,10 +53,11 @@ class UnmetConstraints(Waiting):
     code = CODE
 
 
-class MissingRights(Waiting):
+class MissingRights(Waiting, Awaiting):
     """The installing account lacks rights; the words hold the roles that would give them, ready to be applied."""
 
     code = "missing-rights"
+    awaits = Awaits.RIGHTS
 
 
 def check_doable(

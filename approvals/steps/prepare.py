@@ -15,7 +15,7 @@ from approvals import access, store, wake
 from approvals.access.port import connect
 from approvals.access.questions import AUTHENTICATION
 from approvals.audit import MACHINE
-from approvals.errors import CouldNotAsk
+from approvals.errors import Awaiting, Awaits, CouldNotAsk
 from approvals.ledger import pivots
 from approvals.ledger.digests import subject_digest
 from approvals.ledger.moves import locked, move
@@ -39,6 +39,7 @@ from provisioner.errors import (
     Forbidden,
     InvalidManifest,
     PreconditionFailed,
+    SourceUnavailable,
     TryLater,
 )
 from provisioner.review.record import to_record
@@ -161,16 +162,25 @@ def account_uid_of(request: Request, api: Api) -> str:
         raise BadSource("spec.installNamespace and spec.serviceAccountName are both needed")
     account = api.get(ObjectRef("", "v1", "ServiceAccount", namespace, name))
     if account is None:
-        raise BadSource(
-            f"ServiceAccount {namespace}/{name} does not exist: create it, with the rights that the bundle needs, first"
+        raise MissingAccount(
+            f"ServiceAccount {namespace}/{name} does not exist. It goes on by itself once it is created, with the "
+            "rights that the bundle needs"
         )
     return str(account["metadata"]["uid"])
 
 
-class MissingRight(TryLater):
+class MissingAccount(Awaiting):
+    """The installing ServiceAccount does not exist, or not yet."""
+
+    code = "missing-account"
+    awaits = Awaits.ACCOUNT
+
+
+class MissingRight(Awaiting):
     """The service itself lacks a right. It goes on by itself once an operator has given it."""
 
     code = "missing-right"
+    awaits = Awaits.RIGHTS
 
     def __init__(self, request: Request, words: str):
         command = f"pratique-manage rights --cluster {request.deployment.cluster.name} | kubectl apply -f -"
@@ -190,7 +200,12 @@ def check_own_right(request: Request, api: Api) -> None:
 
 def check_account(request: Request, api: Api) -> None:
     """The ServiceAccount must be the very one that was approved: the same name made again is another one (S07)."""
-    found = account_uid_of(request, api)
+    try:
+        found = account_uid_of(request, api)
+    except MissingAccount:
+        found = ""
+    if not found:
+        raise DigestMismatch(f"the ServiceAccount with uid {request.service_account_uid}, which was approved, is gone")
     if found != request.service_account_uid:
         raise DigestMismatch(
             f"the ServiceAccount has uid {found}; approved was {request.service_account_uid}: it was made again"
@@ -259,7 +274,7 @@ def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
                 raise MissingRight(request, words) from exc
             raise Forbidden(f"{words}: {exc}") from exc
         if found is None:
-            raise BadSource(f"{ref} does not exist; spec.sources names it")
+            raise SourceUnavailable(f"{ref} does not exist; spec.sources names it")
         return found
 
     return read

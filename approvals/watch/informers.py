@@ -22,6 +22,7 @@ from approvals import instruments, wake
 from approvals.access.port import connect
 from approvals.ledger import drifts
 from approvals.models import Cluster, InventoryItem
+from approvals.watch.awaited import Awaited
 from approvals.watch.hearing import hear
 from approvals.watch.optional import Appearances
 from approvals.watch.scopes import Row, Scope, managed, scopes_of, state_of
@@ -211,10 +212,12 @@ class Informers:
     running: dict[Scope, Informer] = field(default_factory=dict)
     _state: object = None
     _appearances: Appearances = field(init=False)
+    _awaited: Awaited = field(init=False)
     _refused: dict[Scope, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._appearances = Appearances(self.cluster)
+        self._awaited = Awaited(self.cluster)
 
     def run(self, stop: threading.Event) -> None:
         """A thread's work, until `stop`."""
@@ -224,11 +227,13 @@ class Informers:
                 self.look(time.monotonic())
                 drifts.stir({one for informer in self.running.values() for one in informer.book.take_stirred()})
                 self._appearances.look(time.monotonic())
+                self._awaited.look(time.monotonic())
             except OperationalError as exc:
                 logger.warning("the database does not answer", extra={"error": type(exc).__name__})
             stop.wait(REFRESH_SECONDS)
         for informer in self.running.values():
             informer.end()
+        self._awaited.end()
         close_old_connections()
 
     def look(self, now: float) -> None:

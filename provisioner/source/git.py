@@ -18,6 +18,7 @@ from provisioner.errors import (
     BundleTooLarge,
     InvalidArchive,
     PratiqueError,
+    SourceUnavailable,
     Unreachable,
     UnsafePath,
 )
@@ -112,7 +113,7 @@ class _Wish:
         if not self.wanted:
             found = refs.get(self._name.encode())
             if not found or not COMMIT.fullmatch(bytes(found).decode("ascii", "replace")):
-                raise BadSource(f"{self._where}: has no {self._name}")
+                raise SourceUnavailable(f"{self._where}: has no {self._name}")
             self.wanted = bytes(found).decode()
         return [self.wanted.encode()]
 
@@ -125,7 +126,7 @@ def _everything(refs: Mapping[Any, Any], depth: int | None = None) -> list[bytes
 
 def _problem(exc: Exception, where: str, remote: Remote) -> PratiqueError:
     if isinstance(exc, NotGitRepository):
-        return BadSource(f"{where}: there is no git repository")
+        return SourceUnavailable(f"{where}: there is no git repository")
     if isinstance(exc, HangupException):
         return Unreachable(f"{where}: the server hung up{remote.last_words()}")
     if isinstance(exc, GitProtocolError):
@@ -140,7 +141,7 @@ def _peeled(objects: Mapping[str, GitObject], name: str, where: str) -> str:
     for _ in range(MAX_TAGS_OF_TAGS):
         found = objects.get(name)
         if found is None:
-            raise BadSource(f"{where}: {name} is no commit that the server gives")
+            raise SourceUnavailable(f"{where}: {name} is no commit that the server gives")
         if found.type == b"commit":
             return name
         if found.type != b"tag":

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from provisioner.errors import BadSource, DigestMismatch
+from provisioner.errors import BadSource, DigestMismatch, SourceUnavailable
 from provisioner.source.client import Client
 from provisioner.source.egress import EgressPolicy, place_of, shown
 from provisioner.source.specs import Credentials, Fetched, HttpSource
@@ -38,9 +38,10 @@ def fetch(source: HttpSource, *, egress: EgressPolicy, credentials: Credentials 
         reply = client.get(source.url, max_bytes=max_bytes, headers=headers)
     if reply.status in (401, 403):
         known = "the given credentials do not fit" if headers else f"no credentials for {place} were given"
-        raise BadSource(f"{shown(source.url)}: the server answered {reply.status}: {known}")
+        raise SourceUnavailable(f"{shown(source.url)}: the server answered {reply.status}: {known}")
     if reply.status != 200:
-        raise BadSource(f"{shown(source.url)}: the server answered {reply.status}; expected 200")
+        error = SourceUnavailable if reply.status == 404 else BadSource
+        raise error(f"{shown(source.url)}: the server answered {reply.status}; expected 200")
     if source.checksum and reply.digest != source.checksum:
         raise DigestMismatch(f"{shown(source.url)}: its checksum is {reply.digest}; expected {source.checksum}")
     pin = Pin(SourceKind.HTTP, shown(source.url), reply.digest, source.destination)

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from oras.provider import Registry
 
-from provisioner.errors import BadSource
+from provisioner.errors import BadSource, SourceUnavailable
 from provisioner.source.client import Client, Reply
 from provisioner.source.egress import Place, check_place, place_of, shown
 from provisioner.source.specs import Credentials
@@ -47,9 +47,12 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
             self._authorization = self._answer(reply.headers.get("www-authenticate", ""), scope, address)
             reply = self._get(address, accept, max_bytes)
         if reply.status in (401, 403):
-            raise BadSource(f"{shown(address)}: the registry answered {reply.status}: {self._known_as} may not read it")
+            raise SourceUnavailable(
+                f"{shown(address)}: the registry answered {reply.status}: {self._known_as} may not read it"
+            )
         if reply.status != 200:
-            raise BadSource(f"{shown(address)}: the registry answered {reply.status}; expected 200")
+            error = SourceUnavailable if reply.status == 404 else BadSource
+            raise error(f"{shown(address)}: the registry answered {reply.status}; expected 200")
         return reply
 
     def _get(self, address: str, accept: str, max_bytes: int) -> Reply:
@@ -72,7 +75,7 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
             return f"Bearer {self._token(words, scope)}"
         if BASIC.search(challenge) and self._pair:
             return f"Basic {self._pair}"
-        raise BadSource(f"{shown(address)}: the registry wants credentials; {self._known_as} may not read it")
+        raise SourceUnavailable(f"{shown(address)}: the registry wants credentials; {self._known_as} may not read it")
 
     def _token(self, words: Mapping[str, str], scope: str) -> str:
         """A token for reading this repository. The password goes to the registry's own place or an allowed one only."""
@@ -85,7 +88,9 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
         url = f"{words['realm']}{joint}{urlencode(asked)}"
         reply = self._client.get(url, max_bytes=MAX_TOKEN_BYTES, headers=headers)
         if reply.status in (400, 401, 403):
-            raise BadSource(f"{shown(url)}: gives no token (status {reply.status}): {self._known_as} may not read it")
+            raise SourceUnavailable(
+                f"{shown(url)}: gives no token (status {reply.status}): {self._known_as} may not read it"
+            )
         return _token_of(reply, url)
 
 

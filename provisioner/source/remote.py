@@ -21,7 +21,7 @@ from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
 from urllib3 import PoolManager
 from urllib3.exceptions import HTTPError
 
-from provisioner.errors import BadSource, BundleTooLarge
+from provisioner.errors import BadSource, BundleTooLarge, SourceUnavailable
 from provisioner.source.client import CONNECT_SECONDS, Client
 from provisioner.source.egress import Place, place_of, resolve, shown
 from provisioner.source.specs import Credentials
@@ -201,7 +201,7 @@ class _HttpRemote(Urllib3HttpGitClient):
             known = (
                 "the given credentials do not fit" if self._secret else f"no credentials for {self._place} were given"
             )
-            raise BadSource(f"{shown(url)}: the server answered {response.status}: {known}")
+            raise SourceUnavailable(f"{shown(url)}: the server answered {response.status}: {known}")
         if response.status == 404:
             raise NotGitRepository
         raise BadSource(f"{shown(url)}: the server answered {response.status}; expected 200")

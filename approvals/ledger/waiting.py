@@ -1,0 +1,83 @@
+"""What a request waits for: when it is looked at again, and what ends the wait before that.
+
+A failure is one of three. What passes by itself is tried again, more and more rarely. What needs something else in the
+cluster (`Awaits`) is looked at when that changes, too. All else needs another spec, and fails the request.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+
+from approvals import wake
+from approvals.errors import Awaiting, Awaits
+from approvals.lifecycle import OPEN
+from approvals.models import Cluster, Request
+from provisioner.errors import PratiqueError, TryLater, Unreachable
+from provisioner.review.record import ref_record
+from provisioner.values import ObjectRef
+
+# The longest wait between two looks at what nobody tells us about.
+LONGEST_SECONDS = 600
+# Waits that begin together do not end together: each is shortened by up to this share.
+JITTER = 0.25
+# Of one cluster so many are looked at as soon as something changed; the others follow, one each step.
+AT_ONCE = 8
+STEP_SECONDS = 1.0
+
+
+def seconds(attempts: int, *, longest: float = LONGEST_SECONDS, share: float) -> float:
+    """How long to wait after this many attempts: 2, 4, 8 … `longest`, less up to JITTER of it by `share`, 0 to 1."""
+    whole = min(2.0 ** min(attempts, 16), longest)
+    return whole * (1 - JITTER * share)
+
+
+def postpone(row: Request, error: TryLater, now: datetime, *, longest: float = LONGEST_SECONDS) -> float:
+    """Count the attempt of a locked row and have it wait; the seconds until it is looked at again."""
+    row.attempts += 1
+    wait = seconds(row.attempts, longest=longest, share=random.random())  # noqa: S311 - spreads load, keeps no secret
+    if isinstance(error, Unreachable):
+        wait = max(wait, min(error.retry_after_seconds, LONGEST_SECONDS))
+    hold(row, error, now + timedelta(seconds=wait))
+    return wait
+
+
+def hold(row: Request, error: PratiqueError, until: datetime) -> None:
+    """Keep what is waited for, and have the cluster shown it where that is news."""
+    row.look_again_at = until
+    if (row.problem_code, row.problem) != (error.code, str(error)):
+        row.mirrored_at = None
+    row.problem_code, row.problem = error.code, str(error)
+    row.awaits = error.awaits if isinstance(error, Awaiting) else ""
+    said: Collection[tuple[ObjectRef, str]] = getattr(error, "said", ())
+    row.server_words = [{"ref": ref_record(ref), "words": words} for ref, words in said]
+    row.save(
+        update_fields=[
+            "attempts",
+            "look_again_at",
+            "problem_code",
+            "problem",
+            "awaits",
+            "server_words",
+            "mirrored_at",
+        ]
+    )
+
+
+def waiting(cluster: Cluster, awaits: Awaits) -> QuerySet[Request]:
+    """The open requests of a cluster that wait for this; who waits longest comes first."""
+    return Request.objects.filter(deployment__cluster=cluster, state__in=OPEN, awaits=awaits).order_by("changed_at")
+
+
+def look(requests: Collection[int], now: datetime) -> None:
+    """Have these requests looked at, each once: the first ones now, the others one after the other."""
+    for position, pk in enumerate(requests):
+        later = max(0, position + 1 - AT_ONCE) * STEP_SECONDS
+        Request.objects.filter(pk=pk, state__in=OPEN).exclude(awaits="").update(
+            look_again_at=now + timedelta(seconds=later)
+        )
+        if not later:
+            wake.request(pk)
