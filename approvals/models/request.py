@@ -72,6 +72,7 @@ class Request(Claimed):
     subject_digest = models.CharField(max_length=80, blank=True)
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
+    remedy = models.TextField(blank=True, db_default="", help_text="who can do what about the problem")
     # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
     server_words = models.JSONField(default=list, blank=True)
     attempts = models.PositiveIntegerField(default=0)

@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from approvals import instruments, wake
 from approvals.audit import MACHINE
+from approvals.gate import Refusal
 from approvals.ledger import claims
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State
 from approvals.models import Request
 from approvals.steps import deploy, evaluate, prepare, restore
-from approvals.steps.obstacles import Waiting
 from approvals.working import Step, Work, do
 from provisioner.errors import PratiqueError, TryLater, WorkerDied
 from provisioner.review.record import ref_record
@@ -227,6 +227,7 @@ def _fail(request: Request, error: PratiqueError) -> None:
             facts=facts,
             problem_code=error.code,
             problem=str(error),
+            remedy=_remedy(error),
         )
         return
     if isinstance(error, WorkerDied):
@@ -241,7 +242,12 @@ def _wait(row: Request, error: PratiqueError, seconds: int) -> None:
     row.look_again_at = timezone.now() + timedelta(seconds=seconds)
     if (row.problem_code, row.problem) != (error.code, str(error)):
         row.mirrored_at = None
-    row.problem_code, row.problem = error.code, str(error)
-    said = error.said if isinstance(error, Waiting) else ()
+    row.problem_code, row.problem, row.remedy = error.code, str(error), _remedy(error)
+    said = error.against.said if isinstance(error, Refusal) else ()
     row.server_words = [{"ref": ref_record(ref), "words": words} for ref, words in said]
-    row.save(update_fields=["attempts", "look_again_at", "problem_code", "problem", "server_words", "mirrored_at"])
+    changed = ["attempts", "look_again_at", "problem_code", "problem", "remedy", "server_words", "mirrored_at"]
+    row.save(update_fields=changed)
+
+
+def _remedy(error: PratiqueError) -> str:
+    return error.remedy if isinstance(error, Refusal) else ""

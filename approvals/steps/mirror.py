@@ -6,13 +6,14 @@ somebody else wrote into it is theirs by field manager, and would stop every lat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db.models import F, Q
 from django.utils import timezone
 
 from approvals.access.port import connect
+from approvals.gate import live_deployment
 from approvals.ledger import pivots
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
@@ -38,8 +39,8 @@ def look_after(deployment_id: int) -> None:
         return
     api = connect(deployment.cluster)
     try:
-        live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
-        if live is None or live["metadata"]["uid"] != deployment.uid:
+        live = live_deployment(api, deployment)
+        if live is None:
             pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
             return
         if is_due(deployment, timezone.now()):
@@ -53,7 +54,7 @@ def look_after(deployment_id: int) -> None:
     _mirror_status(api, deployment)
 
 
-def _mirror_finalizer(api: Api, deployment: BundleDeployment, live: dict[str, Any]) -> None:
+def _mirror_finalizer(api: Api, deployment: BundleDeployment, live: Mapping[str, Any]) -> None:
     """Hold a deployment that owns objects until its deletion request is applied (S15)."""
     is_leaving = deployment.deletion_requested_at is not None
     may_go = is_leaving and not deployment.inventory.exists() and not _has_open_deletion(deployment)

@@ -18,11 +18,11 @@ from approvals.errors import (
     SelfApproval,
     Unacknowledged,
 )
+from approvals.gate import Waiting
 from approvals.models import KubernetesIdentity, Request, Review
-from approvals.steps import deploy
-from approvals.steps.obstacles import Waiting
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.gate import ask_again
 from tests.approvals.core.world import acting
 
 DELETION = {
@@ -185,7 +185,7 @@ def test_S25_a_reviewer_who_stops_being_one_while_another_is_asked_about_counts_
     for person in (here.ada, carl):
         approve(request, person)
     request = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
-    deploy.check_reviewers(request)
+    ask_again(request)
     ask = here.kubernetes.ask
 
     def meanwhile(cluster: Any, identity: Any, question: Any) -> Any:
@@ -195,4 +195,4 @@ def test_S25_a_reviewer_who_stops_being_one_while_another_is_asked_about_counts_
 
     monkeypatch.setattr(here.kubernetes, "ask", meanwhile)
     with pytest.raises(Waiting, match="1 of 2 approvals"):
-        deploy.check_reviewers(request)
+        ask_again(request)
