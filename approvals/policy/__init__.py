@@ -1,7 +1,7 @@
 """Guards, grants and counting: facts come in, words and decisions go out. PURE."""
 
 from approvals.policy.constraints import Surroundings, api_name, check_constraints, expressions_of, facts_of, unmet
-from approvals.policy.decide import Ballot, Decision, Tally, decide
+from approvals.policy.decide import Ballot, Decision, Tally, decide, why_vouched_for
 from approvals.policy.expression import (
     CONSTRAINT,
     FACTS,
@@ -41,4 +41,5 @@ __all__ = [
     "holds_for",
     "unmet",
     "why_not_waivable",
+    "why_vouched_for",
 ]

@@ -33,9 +33,9 @@ from approvals.steps.prepare import (
     check_account,
     check_cluster,
     check_cluster_uid,
-    check_requesters,
     running_content,
 )
+from approvals.steps.requesters import check_requesters, needs_vouching, why_unvouched
 from approvals.steps.reviewers import Waived, identity_behind, is_still_reviewer, reviews_of, waived
 from approvals.steps.unhealthy import wants_restore
 from approvals.steps.unreviewed import goes_along, without_review
@@ -125,6 +125,7 @@ def _pass_gate(request: Request, api: Api, content: Content, plan: Plan, seen: S
         _find_stale(request, plan, _NOT_LET_GO)
         return False
     check_decision(request, reviewed_report(request))
+    _check_vouched(request)
     if live.get("spec", {}).get("paused"):
         raise Paused(request.deployment, "it is applied")
     check_constraints(request, api)
@@ -200,6 +201,13 @@ def check_reviewers(request: Request) -> Waived:
     return accepted
 
 
+def _check_vouched(request: Request) -> None:
+    """Raise Waiting where the groups of those who asked are too old, and no reviewer vouches for them (S07)."""
+    words = why_unvouched(request, (_ballot(review, request) for review in reviews_of(request)))
+    if words:
+        raise Waiting(f"asked again before applying: {words}")
+
+
 def _tally(request: Request, ballots: list[Ballot]) -> Tally:
     return policy.decide(
         ballots,
@@ -240,9 +248,9 @@ def _check_guards(request: Request, reviewed: Report, accepted: Waived) -> None:
 def _ballot(review: Review, request: Request) -> Ballot:
     """What the review weighs today, as to the right to use the ServiceAccount as well (S07)."""
     ballot = ballot_of(review, request, counts=_still_counts(review, request))
-    if request.is_requester_known or review.user is None or not ballot.may_use_account:
+    if not ballot.may_use_account or not needs_vouching(request):
         return ballot
-    identity = identity_behind(review, request)
+    identity = access.policy_identity(review.policy) if review.policy else identity_behind(review, request)
     if identity is None:
         return ballot
     return replace(ballot, may_use_account=access.may_use_account(identity, request).allowed)

@@ -23,7 +23,7 @@ from approvals.steps.reviewers import Waived, is_own, reviews_of, waived
 from approvals.steps.unreviewed import WORDS, goes_along, without_review
 from provisioner.expressions.evaluator import ask
 from provisioner.review.record import from_record
-from provisioner.values import Action, Severity
+from provisioner.values import Action, Identity, Severity
 
 Result = PolicyEvaluation.Result
 NOT_SELECTED = "its selector does not select this deployment"
@@ -61,7 +61,9 @@ def _ask_grants(request: Request, report: Report) -> None:
         result, words = _ask_grant(each, request, report, facts)
         _keep(each, request, result, words)
         if each.mode == Policy.Mode.ENFORCE and result == Result.APPROVES:
-            _approve_as(each, request, words)
+            identity = access.policy_identity(each)
+            account = access.may_use_account(identity, request)
+            _approve_as(each, identity, request, words, may_use_account=account.allowed)
 
 
 def reviewed_report(request: Request) -> Report:
@@ -217,10 +219,10 @@ def _own_wish(each: Policy, request: Request) -> str:
     """Who writes what a policy approves does not have it approve their own change (S05)."""
     if settings.PRATIQUE["SELF_APPROVAL"]:
         return ""
-    for person in {each.author, each.editor}:
-        identity = access.last_known_of(person, request.deployment.cluster)
-        if has_asked(request, user_id=person.pk, username=identity.username if identity else ""):
-            return f"its author or editor {person.get_username()} asked for this change"
+    for user, recorded in ((each.author, each.author_known_as), (each.editor, each.editor_known_as)):
+        known_as = (access.person_of_account(user, request.deployment.cluster), access.person_recorded(recorded))
+        if any(has_asked(request, person) for person in known_as):
+            return f"its author or editor {user.get_username()} asked for this change"
     return ""
 
 
@@ -229,21 +231,13 @@ def _is_destructive(report: Report) -> bool:
 
 
 def _rights_of(each: Policy, request: Request) -> str:
-    """The policy itself and both people behind it must hold `approve` here (S13)."""
+    """The policy stands on its own identity, which must hold `approve` here by now (S13).
+
+    Who wrote it was asked when they saved it: that they leave does not stop it.
+    """
     question = access.approval_of(request.deployment)
     own = access.ask_for(access.policy_identity(each), request.deployment.cluster, question, fresh=True)
-    if not own.allowed:
-        return own.words
-    for person in {each.author, each.editor}:
-        identity = access.last_known_of(person, request.deployment.cluster)
-        if identity is None:
-            return f"its author or editor {person.get_username()} is nobody on cluster {request.deployment.cluster}"
-        if access.is_machine(identity):
-            return f"its author or editor {identity.username} is a machine, and those do not vote"
-        permission = access.ask_for(identity, request.deployment.cluster, question, fresh=True)
-        if not permission.allowed:
-            return f"its author or editor {person.get_username()} may not: {permission.words}"
-    return ""
+    return "" if own.allowed else own.words
 
 
 @transaction.atomic(durable=True)
@@ -258,11 +252,10 @@ def _keep(each: Policy, request: Request, result: str, words: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _approve_as(each: Policy, request: Request, words: str) -> None:
+def _approve_as(each: Policy, identity: Identity, request: Request, words: str, *, may_use_account: bool) -> None:
     row = locked(request.pk)
     if row.state != State.IN_REVIEW or row.round != request.round:
         return
-    identity = access.policy_identity(each)
     try:
         with transaction.atomic():
             Review.objects.create(
@@ -276,7 +269,8 @@ def _approve_as(each: Policy, request: Request, words: str) -> None:
                 policy=each,
                 policy_version=each.version,
                 username=identity.username,
-                access_reason="Kubernetes allowed this policy's identity, its author and its editor to approve",
+                access_reason="Kubernetes allowed this policy's identity to approve",
+                may_use_account=may_use_account,
                 given_at=timezone.now(),
             )
     except IntegrityError:
@@ -302,6 +296,7 @@ def _settle(
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         held_by=held_by,
         is_requester_known=row.is_requester_known,
+        too_old=access.no_longer_current(row.requesters, row.deployment.cluster),
     )
     if tally.decision == Decision.UNDECIDED:
         _say(row, tally.obstacle or along)
@@ -327,8 +322,8 @@ def _say(row: Request, obstacle: str) -> None:
     """Why enough approvals are not enough; "" takes back what was said of that before, and nothing else."""
     is_ours = row.problem_code in ("", HELD_BACK)
     if row.problem != obstacle and (obstacle or is_ours):
-        row.problem, row.problem_code = obstacle, HELD_BACK if obstacle else ""
-        row.save(update_fields=["problem", "problem_code"])
+        row.problem, row.problem_code, row.mirrored_at = obstacle, HELD_BACK if obstacle else "", None
+        row.save(update_fields=["problem", "problem_code", "mirrored_at"])
 
 
 def ballot_of(review: Review, request: Request, *, counts: bool = True) -> Ballot:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,10 @@ from django.conf import settings
 from django.db import DataError, transaction
 from django.utils import timezone
 
-from approvals import access, store, wake
+from approvals import store, wake
 from approvals.access.port import connect
 from approvals.access.questions import AUTHENTICATION
 from approvals.audit import MACHINE
-from approvals.errors import CouldNotAsk
 from approvals.ledger import pivots
 from approvals.ledger.digests import subject_digest
 from approvals.ledger.moves import locked, move
@@ -25,7 +24,8 @@ from approvals.models import Finding as FindingRow
 from approvals.models import Report as ReportRow
 from approvals.models import Request, Revision
 from approvals.steps import constraints, inventory
-from approvals.steps.sources import egress, limits, read_by, sources_of
+from approvals.steps.requesters import askers_of, check_requesters
+from approvals.steps.sources import egress, limits, sources_of
 from approvals.steps.way_back import way_back
 from provisioner import pipeline, render
 from provisioner.cluster import probing
@@ -42,7 +42,7 @@ from provisioner.errors import (
     TryLater,
 )
 from provisioner.review.record import to_record
-from provisioner.values import AccessRequest, Content, GroupKind, Identity, JsonObject, ObjectRef, Report, Severity
+from provisioner.values import AccessRequest, Content, GroupKind, JsonObject, ObjectRef, Report, Severity
 
 DEFAULT_FORMAT = "plain"
 
@@ -114,44 +114,6 @@ def check_cluster_uid(request: Request, uid: str) -> None:
         raise PreconditionFailed(
             f"cluster {cluster.name} is another one: its kube-system has uid {uid}, expected {cluster.uid}"
         )
-
-
-def check_requesters(request: Request) -> None:
-    """Every known requester may use the ServiceAccount, and get what the sources name in the cluster (S07, S08)."""
-    needed = _read_for(request)
-    if needed and not (request.is_requester_known and request.requesters):
-        raise Forbidden(
-            f"the sources name {', '.join(map(str, needed))}, and nobody knows who asked: nothing of it is read for "
-            "somebody whose right to get it cannot be asked. Change the deployment as a person who signed in here"
-        )
-    for person in request.requesters:
-        identity = _identity_of(person)
-        _must(access.may_use_account(identity, request))
-        for ref in needed:
-            question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
-            _must(access.ask_for(identity, request.deployment.cluster, question, fresh=True))
-
-
-def _read_for(request: Request) -> list[ObjectRef]:
-    """Only a deployment fetches its sources; a rollback has its content, and a deletion none."""
-    return read_by(request.spec) if request.purpose == Request.Purpose.DEPLOY else []
-
-
-def _identity_of(person: Mapping[str, Any]) -> Identity:
-    return Identity(person["username"], tuple(person["groups"]), person["uid"])
-
-
-def _must(permission: access.Permission) -> None:
-    if not permission.could_ask:
-        raise CouldNotAskNow(permission.words)
-    if not permission.allowed:
-        raise Forbidden(f"{permission.words}; this would allow it:\n{permission.rule}")
-
-
-class CouldNotAskNow(TryLater):
-    """The cluster did not answer a question about a person's rights."""
-
-    code = CouldNotAsk.code
 
 
 def account_uid_of(request: Request, api: Api) -> str:
@@ -250,7 +212,7 @@ def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
     """
 
     def read(ref: ObjectRef) -> JsonObject:
-        person = _identity_of(request.requesters[0])
+        person = askers_of(request)[0].identity
         try:
             found = api.acting_as(person).get(ref)
         except Forbidden as exc:

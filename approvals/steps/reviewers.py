@@ -47,7 +47,7 @@ def is_own(review: Review, request: Request) -> bool:
     """Whether an approval is by one of those who asked (S05)."""
     if review.decision != "Approve" or settings.PRATIQUE["SELF_APPROVAL"]:
         return False
-    return has_asked(request, user_id=review.user_id, username=review.username)
+    return has_asked(request, access.person_who_reviewed(review))
 
 
 def is_still_reviewer(review: Review, request: Request) -> bool:
