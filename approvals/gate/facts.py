@@ -74,6 +74,7 @@ class About:
     subject_digest: str
     options_digest: str
     is_requester_known: bool
+    has_requesters: bool
     needed: int
     expires_at: datetime
 
@@ -105,6 +106,20 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
+class Sources:
+    """What the sources name in the cluster, to be read for those who asked.
+
+    `is_read` where it was read already by groups that counted; `is_listed`: the operator lets it be read unattended.
+    """
+
+    names: tuple[str, ...] = ()
+    is_read: bool = False
+    is_unattended: bool = False
+    is_listed: bool = False
+    hours: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewFacts:
     """One review of the present subject. The rights are asked anew; of a Deny none are: no it stays.
 
@@ -127,7 +142,10 @@ class ReviewFacts:
 
 @dataclass(frozen=True, slots=True)
 class PolicyFacts:
-    """What one policy said; `result` as PolicyEvaluation has it. `has_approved`: by a review of this round."""
+    """What one policy said; `result` as PolicyEvaluation has it. `has_approved`: by a review of this round.
+
+    `uses_account` is asked of the identity of a grant that approves, else None.
+    """
 
     key: int
     version: int
@@ -136,6 +154,7 @@ class PolicyFacts:
     result: str
     words: str
     has_approved: bool = False
+    uses_account: Fact[Right] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +208,8 @@ class GateFacts:
     account: Fact[Account] = NOT_READ
     own_right: Fact[Right] = NOT_READ
     requesters: Fact[tuple[Fact[Right], ...]] = NOT_READ
-    unnamed: tuple[str, ...] = ()
+    too_old: Fact[tuple[str, ...]] = NOT_READ
+    sources: Fact[Sources] = NOT_READ
     subject: Fact[Subject] = NOT_READ
     approved: Fact[frozenset[str]] = NOT_READ
     reviews: Fact[tuple[ReviewFacts, ...]] = NOT_READ
@@ -216,6 +236,6 @@ def _inside(value: object) -> Iterator[Fact[object]]:
     for one in value if isinstance(value, tuple) else ():
         if isinstance(one, Known | Unknown):
             yield one
-        elif isinstance(one, ReviewFacts):
+        elif isinstance(one, ReviewFacts | PolicyFacts):
             found = (getattr(one, each.name) for each in fields(one))
             yield from (each for each in found if isinstance(each, Known | Unknown))

@@ -12,7 +12,7 @@ from itertools import chain
 
 from approvals.gate import people
 from approvals.gate.answers import Answer, Next, Reason
-from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, value_of
+from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, value_of
 from approvals.gate.questions import Question
 from approvals.gate.remedies import Kind, reason, unanswered
 
@@ -129,18 +129,34 @@ def _account(facts: GateFacts) -> Iterator[Reason]:
 
 def _requesters(facts: GateFacts) -> Iterator[Reason]:
     """Every known requester may use the ServiceAccount, and get what the sources name in the cluster (S07, S08)."""
-    if facts.unnamed:
+    about, sources = facts.about, value_of(facts.sources) or Sources()
+    named = ", ".join(sources.names)
+    if sources.names and not (about.is_requester_known and about.has_requesters):
         yield reason(
             Kind.REQUESTER_UNKNOWN,
-            f"the sources name {', '.join(facts.unnamed)}, and nobody knows who asked: nothing of it is read for "
+            f"the sources name {named}, and nobody knows who asked: nothing of it is read for "
             "somebody whose right to get it cannot be asked. Change the deployment as a person who signed in here",
-            facts.about,
+            about,
         )
     for fact in value_of(facts.requesters) or ():
         right = value_of(fact)
         if right is not None and not right.is_given:
             words = f"{right.words}; this would allow it:\n{right.rule}" if right.rule else right.words
-            yield reason(Kind.REQUESTER_LACKS, words, facts.about)
+            yield reason(Kind.REQUESTER_LACKS, words, about)
+    too_old = value_of(facts.too_old)
+    if sources.names and too_old and not sources.is_read and not (sources.is_unattended and sources.is_listed):
+        yield reason(Kind.GROUPS_TOO_OLD, _unreadable(sources, ", ".join(too_old), about), about)
+
+
+def _unreadable(sources: Sources, names: str, about: About) -> str:
+    words = (
+        f"the sources name {', '.join(sources.names)}, and what is known of {names}, who asked, was proved more than "
+        f"{sources.hours} hours ago: nothing of it is read. "
+    )
+    if not sources.is_unattended:
+        return f"{words}{names} has to sign in again; then ask again"
+    remedy = f"Ask again as somebody who may get it, or an operator lists {about.cluster}/{about.name} in"
+    return f"nobody asked for this just now; {words}{remedy} PRATIQUE_UNATTENDED_READS"
 
 
 def _own_right(facts: GateFacts) -> Iterator[Reason]:

@@ -43,9 +43,9 @@ def accepted(reviews: Iterable[ReviewFacts]) -> Accepted:
 def count(facts: GateFacts) -> Tally:
     """The reviews of this round, without guards: those who hold it back say so themselves."""
     reviews = value_of(facts.reviews) or ()
-    grants = [one for one in value_of(facts.grants) or () if is_grant(one)]
+    grants = [_of_grant(one) for one in value_of(facts.grants) or () if is_grant(one)]
     free = value_of(facts.unreviewed) or Unreviewed(False)
-    return tally(facts, [*map(ballot, reviews), *(ENOUGH for _ in grants), *([ENOUGH] if free.is_enough else [])])
+    return tally(facts, [*map(ballot, reviews), *grants, *([ENOUGH] if free.is_enough else [])])
 
 
 def count_given(facts: GateFacts) -> Tally:
@@ -54,13 +54,22 @@ def count_given(facts: GateFacts) -> Tally:
 
 
 def tally(facts: GateFacts, ballots: Iterable[Ballot]) -> Tally:
-    about = facts.about
-    return decide(ballots, needed=about.needed, held_by=(), is_requester_known=about.is_requester_known)
+    about, too_old = facts.about, value_of(facts.too_old) or ()
+    is_known = about.is_requester_known
+    return decide(ballots, needed=about.needed, held_by=(), is_requester_known=is_known, too_old=too_old)
 
 
 def ballot(review: ReviewFacts) -> Ballot:
-    uses = review.uses_account is not None and _is_given(review.uses_account)
-    return Ballot(review.decision, review.is_policy, not why_not(review), uses, review.may_write)
+    counts = not why_not(review)
+    return Ballot(review.decision, review.is_policy, counts, may_use_account(review), review.may_write)
+
+
+def _of_grant(said: PolicyFacts) -> Ballot:
+    return Ballot("Approve", is_grant=True, counts=True, may_use_account=may_use_account(said))
+
+
+def may_use_account(one: ReviewFacts | PolicyFacts) -> bool:
+    return one.uses_account is not None and _is_given(one.uses_account)
 
 
 def why_not(review: ReviewFacts) -> str:

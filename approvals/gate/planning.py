@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from approvals import store
+from approvals import access, store
 from approvals.models import BundleDeployment, Cluster, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.planning import Options
@@ -57,8 +57,14 @@ def plan_options(request: Request) -> Options:
         is_orphaning=is_removal and spec.get("deletionPolicy") == DeletionPolicy.ORPHAN,
         optional_kinds=optional_kinds(spec),
         warned=_warned(deployment),
-        may_try_foreign=request.is_requester_known and bool(request.requesters),
+        may_try_foreign=_is_asked(request),
     )
+
+
+def _is_asked(request: Request) -> bool:
+    """Whether those who asked are known by groups that count, so that their rights were asked."""
+    is_known = request.is_requester_known and bool(request.requesters)
+    return is_known and not access.no_longer_current(request.requesters, request.deployment.cluster)
 
 
 def _warned(deployment: BundleDeployment) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Q, prefetch_related_objects
@@ -11,7 +12,7 @@ from django.db.models import Q, prefetch_related_objects
 from approvals import policy
 from approvals.gate.facts import PolicyFacts, Unknown
 from approvals.gate.people import Accepted
-from approvals.gate.rights import objection_to
+from approvals.gate.rights import objection_to, uses_account
 from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request
 from provisioner.expressions.evaluator import ask
 from provisioner.values import Action, Severity
@@ -51,8 +52,10 @@ def grants_of(request: Request, report: Report) -> tuple[PolicyFacts, ...]:
     prefetch_related_objects([report], "findings")
     facts = facts_of(request, report)
     given = set(request.reviews.filter(round=request.round, policy__isnull=False).values_list("policy_id", flat=True))
+    found = [_said(each, *_ask_grant(each, request, report, facts), has_approved=each.pk in given) for each in grants]
     return tuple(
-        _said(each, *_ask_grant(each, request, report, facts), has_approved=each.pk in given) for each in grants
+        replace(said, uses_account=uses_account(each, request)) if said.result == Result.APPROVES else said
+        for each, said in zip(grants, found, strict=True)
     )
 
 

@@ -27,12 +27,13 @@ class Question(StrEnum):
         return _NEEDS[self]
 
 
-_READY = ("cluster_uid", "wish", "account", "requesters", "subject", "approved", *_PEOPLE, "unmet")
+_ASKERS = ("requesters", "too_old", "sources")
+_READY = ("cluster_uid", "wish", "account", *_ASKERS, "subject", "approved", *_PEOPLE, "unmet")
 _STANDING = ("running", "cluster_uid", "wish", "account", "subject", "approved")
 _NEEDS: dict[Question, tuple[str, ...]] = {
     Question.MEET: ("cluster_uid",),
-    Question.PREPARE: ("cluster_uid", "requesters", "account", "own_right"),
-    Question.DECIDE: (*_PEOPLE, "grants"),
+    Question.PREPARE: ("cluster_uid", *_ASKERS, "account", "own_right"),
+    Question.DECIDE: (*_PEOPLE, "grants", "too_old"),
     # All that is cheap to know, before the cluster is asked about every object.
     Question.PLAN: _READY,
     Question.APPLY: (*_READY, "plan"),

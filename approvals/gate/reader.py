@@ -15,9 +15,10 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from approvals import access
 from approvals.access.port import connect
 from approvals.gate import deletions, policies, rights, wish
-from approvals.gate.facts import About, Fact, GateFacts, How, Known, Running
+from approvals.gate.facts import About, Fact, GateFacts, How, Known, Running, Sources
 from approvals.gate.people import accepted
 from approvals.gate.planned import Approved, plan_facts
 from approvals.gate.questions import Question
@@ -63,6 +64,7 @@ def deciding(request: Request) -> GateFacts:
         facts,
         **_reviewed(request, report),
         grants=_record(lambda: policies.grants_of(request, report)),
+        too_old=_too_old(request),
         unreviewed=deletions.by_report(request, lambda: connect(request.deployment.cluster)),
     )
 
@@ -167,6 +169,7 @@ def _facts(question: Question, request: Request) -> GateFacts:
         subject_digest=request.subject_digest,
         options_digest=request.options_digest,
         is_requester_known=request.is_requester_known,
+        has_requesters=bool(request.requesters),
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         expires_at=request.expires_at,
     )
@@ -190,12 +193,25 @@ def _reviewed(request: Request, report: Report) -> dict[str, Any]:
 
 
 def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:
+    """Those who asked, each as they are known by now, and what is to be read for them."""
     wanted = list(reads)
-    is_known = request.is_requester_known and bool(request.requesters)
+    place = f"{request.deployment.cluster.name}/{request.deployment.name}"
+    sources = Sources(
+        names=tuple(map(str, wanted)),
+        is_read=bool(request.content_id) and not request.is_unattended,
+        is_unattended=request.is_unattended,
+        is_listed=place in settings.PRATIQUE["UNATTENDED_READS"],
+        hours=settings.PRATIQUE["GROUPS_HOURS"],
+    )
     return {
         "requesters": _record(lambda: rights.requesters_of(request, wanted)),
-        "unnamed": () if is_known else tuple(map(str, wanted)),
+        "too_old": _too_old(request),
+        "sources": _record(lambda: sources),
     }
+
+
+def _too_old(request: Request) -> Fact[tuple[str, ...]]:
+    return _record(lambda: tuple(access.no_longer_current(request.requesters, request.deployment.cluster)))
 
 
 def _before_approval(account: Fact[Any]) -> Fact[Any]:

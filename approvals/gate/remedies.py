@@ -84,6 +84,12 @@ class Kind(Enum):
         "the sources name a Secret or ConfigMap, and nobody knows who asked",
         "Somebody who signed in here and may get it changes BundleDeployment {name}.",
     )
+    GROUPS_TOO_OLD = Row(
+        Next.END,
+        "groups-too-old",
+        "the sources name a Secret or ConfigMap, and the groups of who asked were proved too long ago",
+        f"Who asked signs in again. {_ASK_ANEW} An operator may list the deployment in PRATIQUE_UNATTENDED_READS.",
+    )
     REVOKED = Row(
         Next.END,
         PreconditionFailed.code,
@@ -135,7 +141,7 @@ class Kind(Enum):
     NOBODY_USES_ACCOUNT = Row(
         Next.WAIT,
         HELD_BACK,
-        "nobody knows who asked, and no approver may use the ServiceAccount",
+        "nobody who asked is known by now, and no approver may use the ServiceAccount",
         "An administrator of the cluster lets one of the approvers `impersonate` the ServiceAccount, which is asked "
         "anew by itself; or somebody approves it who may.",
     )

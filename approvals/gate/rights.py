@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from django.conf import settings
 from django.utils import timezone
 
 from approvals import access
-from approvals.access import Permission
+from approvals.access import Asker, Permission
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.ledger.pivots import has_asked
 from approvals.models import Policy, Request, Review
@@ -19,26 +18,43 @@ from provisioner.values import AccessRequest, Identity, ObjectRef
 def reviews_of(request: Request) -> tuple[ReviewFacts, ...]:
     """The reviews of the present subject, each with what its giver may do now."""
     given = request.reviews.filter(round=request.round, subject_digest=request.subject_digest)
-    rows = given.select_related("user").prefetch_related("policy__author", "policy__editor").order_by("pk")
-    return tuple(_of_policy(row, row.policy, request) if row.policy else _of_person(row, request) for row in rows)
+    rows = list(given.select_related("user").prefetch_related("policy__author", "policy__editor").order_by("pk"))
+    is_vouching = bool(rows) and needs_vouching(request)
+    return tuple(
+        _of_policy(row, row.policy, request, is_vouching) if row.policy else _of_person(row, request, is_vouching)
+        for row in rows
+    )
 
 
 def requesters_of(request: Request, reads: Iterable[ObjectRef]) -> tuple[Fact[Right], ...]:
-    """Whether every known requester may use the ServiceAccount, and get what the sources name in the cluster."""
+    """Whether every known requester may use the ServiceAccount, and get what the sources name in the cluster.
+
+    Each is asked about as they are known by now; by groups that are too old only a no counts.
+    """
     found: list[Fact[Right]] = []
     wanted = list(reads)
-    for person in request.requesters:
-        identity = identity_in(person)
-        found.append(fact_of(access.may_use_account(identity, request)))
+    for asker in askers_of(request):
+        found.append(fact_of(access.may_use_account(asker.identity, request)))
         for ref in wanted:
             question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
-            found.append(fact_of(access.ask_for(identity, request.deployment.cluster, question, fresh=True)))
+            found.append(fact_of(access.ask_for(asker.identity, request.deployment.cluster, question, fresh=True)))
     return tuple(found)
 
 
-def identity_in(person: Mapping[str, Any]) -> Identity:
-    """Who asked, as a request's row has them."""
-    return Identity(person["username"], tuple(person["groups"]), person["uid"])
+def askers_of(request: Request) -> list[Asker]:
+    now = timezone.now()
+    return [access.asker_of(one, request.deployment.cluster, now=now) for one in request.requesters]
+
+
+def needs_vouching(request: Request) -> bool:
+    """Whether an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked."""
+    is_old = access.no_longer_current(request.requesters, request.deployment.cluster)
+    return not request.is_requester_known or bool(is_old)
+
+
+def uses_account(policy: Policy, request: Request) -> Fact[Right]:
+    """Whether the policy's own identity may act as the installing ServiceAccount."""
+    return fact_of(access.may_use_account(access.policy_identity(policy), request))
 
 
 def objection_to(policy: Policy, request: Request) -> Fact[Right]:
@@ -57,13 +73,14 @@ def _known(right: Right) -> Fact[Right]:
     return Known(right, timezone.now(), How.CLUSTER)
 
 
-def _of_policy(row: Review, policy: Policy, request: Request) -> ReviewFacts:
+def _of_policy(row: Review, policy: Policy, request: Request, is_vouching: bool) -> ReviewFacts:
     is_in_force = policy.is_active and policy.mode == Policy.Mode.ENFORCE and policy.version == row.policy_version
     decides = objection_to(policy, request) if is_in_force else None
-    return ReviewFacts(row.pk, row.username, row.decision, True, is_in_force, False, False, decides)
+    uses = uses_account(policy, request) if is_in_force and is_vouching else None
+    return ReviewFacts(row.pk, row.username, row.decision, True, is_in_force, False, False, decides, uses)
 
 
-def _of_person(row: Review, request: Request) -> ReviewFacts:
+def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
     is_approval = row.decision == "Approve"
     is_own = is_approval and _is_own(row, request)
     standing = _standing(row, request) if is_approval and not is_own else None
@@ -78,7 +95,7 @@ def _of_person(row: Review, request: Request) -> ReviewFacts:
         is_own=is_own,
         may_write=_is_doubted(row),
         decides=_decides(standing, request),
-        uses_account=_uses_account(standing, request) if is_asked and not request.is_requester_known else None,
+        uses_account=_uses_account(standing, request) if is_asked and is_vouching else None,
         overrides=_overrides(standing, request) if is_asked and waives else None,
         waives=waives if is_approval else frozenset(),
     )
@@ -87,7 +104,7 @@ def _of_person(row: Review, request: Request) -> ReviewFacts:
 def _is_own(row: Review, request: Request) -> bool:
     """Whether an approval is by one of those who asked (S05)."""
     is_allowed = settings.PRATIQUE["SELF_APPROVAL"]
-    return not is_allowed and has_asked(request, user_id=row.user_id, username=row.username)
+    return not is_allowed and has_asked(request, access.person_who_reviewed(row))
 
 
 def _is_doubted(row: Review) -> bool:
@@ -128,30 +145,19 @@ def _own_wish(policy: Policy, request: Request) -> str:
     """Who writes what a policy approves does not have it approve their own change (S05)."""
     if settings.PRATIQUE["SELF_APPROVAL"]:
         return ""
-    for person in {policy.author, policy.editor}:
-        identity = access.last_known_of(person, request.deployment.cluster)
-        if has_asked(request, user_id=person.pk, username=identity.username if identity else ""):
-            return f"its author or editor {person.get_username()} asked for this change"
+    cluster = request.deployment.cluster
+    for user, recorded in ((policy.author, policy.author_known_as), (policy.editor, policy.editor_known_as)):
+        known_as = (access.person_of_account(user, cluster), access.person_recorded(recorded))
+        if any(has_asked(request, person) for person in known_as):
+            return f"its author or editor {user.get_username()} asked for this change"
     return ""
 
 
 def _rights_of(policy: Policy, request: Request) -> Fact[Right]:
-    """The policy itself and both people behind it must hold `approve` here (S13)."""
-    cluster, question = request.deployment.cluster, access.approval_of(request.deployment)
-    own = access.ask_for(access.policy_identity(policy), cluster, question, fresh=True)
-    if not own.allowed:
-        return fact_of(own)
-    for person in {policy.author, policy.editor}:
-        identity = access.last_known_of(person, cluster)
-        if identity is None:
-            return _known(Right(False, f"its author or editor {person.get_username()} is nobody on cluster {cluster}"))
-        if access.is_machine(identity):
-            words = f"its author or editor {identity.username} is a machine, and those do not vote"
-            return _known(Right(False, words))
-        permission = access.ask_for(identity, cluster, question, fresh=True)
-        if not permission.allowed and permission.could_ask:
-            words = f"its author or editor {person.get_username()} may not: {permission.words}"
-            return _known(Right(False, words))
-        if not permission.allowed:
-            return fact_of(permission)
-    return fact_of(own)
+    """The policy stands on its own identity, which must hold `approve` here by now (S13).
+
+    Who wrote it was asked when they saved it: that they leave does not stop it.
+    """
+    question = access.approval_of(request.deployment)
+    own = access.policy_identity(policy)
+    return fact_of(access.ask_for(own, request.deployment.cluster, question, fresh=True))

@@ -51,6 +51,9 @@ class Checked:
 
     identity: Identity
     words: str
+    person: access.Person
+    issuer: str
+    subject: str
     may_use_account: bool
     may_write: bool = False
     override: str = ""
@@ -107,8 +110,10 @@ def review(
 def check_reviewer(by: Caller, request: Request) -> Checked:
     """Ask Kubernetes whether this person may decide on this request; raises NotAllowed or CouldNotAsk."""
     decider = check_decider(by, request.deployment)
-    account = access.may_use_account(decider.identity, request)
-    return Checked(decider.identity, decider.server_words or decider.words, account.allowed)
+    cluster = request.deployment.cluster
+    account, proof = access.may_use_account(decider.identity, request), access.proved_on(by, cluster)
+    words, person = decider.server_words or decider.words, access.person_of(by, cluster)
+    return Checked(decider.identity, words, person, proof.issuer, proof.subject, account.allowed)
 
 
 def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
@@ -143,9 +148,9 @@ def is_requester(request: Request, by: Caller) -> bool:
     return by.user.pk in {person.get("user_id") for person in request.requesters}
 
 
-def self_approval(request: Request, by: Caller, identity: Identity) -> bool:
-    """Whether this person is one of those who asked (S05)."""
-    return has_asked(request, user_id=by.user.pk, username=identity.username)
+def is_self_approval(request: Request, person: access.Person) -> bool:
+    """Whether it would be their own change that this person approves, and the operator forbids that (S05)."""
+    return not settings.PRATIQUE["SELF_APPROVAL"] and has_asked(request, person)
 
 
 def _find(request_id: int) -> Request:
@@ -173,7 +178,7 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
     _check_digest(request, given.subject_digest)
     if given.decision == "Approve":
         unseen.check_seen(request, channel=given.channel)
-        _check_approval(request, by, checked, given.acknowledges)
+        _check_approval(request, checked, given.acknowledges)
     review = _write(by, request, given, checked)
     audit.record(
         verb="review.given",
@@ -195,10 +200,13 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
 
 
 def _write(by: Caller, request: Request, given: Given, checked: Checked) -> Review:
-    named = request.reviews.filter(round=request.round, username=checked.identity.username)
-    if named.exclude(user=by.user).exists():
-        # A name is one vote, however many accounts here lead to it (S12).
-        raise AlreadyReviewed(f"{checked.identity.username} has already decided on this round, from another account")
+    given_by = request.reviews.filter(round=request.round, user__isnull=False)
+    for other in given_by.exclude(user=by.user):
+        # A person is one vote, however many accounts and names here lead to them (S05, S12).
+        if checked.person.is_same(access.person_who_reviewed(other)):
+            name = checked.identity.username
+            called = "" if other.username == name else f" and as {other.username}"
+            raise AlreadyReviewed(f"{name} has already decided on this round, from another account{called}")
     try:
         with transaction.atomic():
             return Review.objects.create(
@@ -213,6 +221,8 @@ def _write(by: Caller, request: Request, given: Given, checked: Checked) -> Revi
                 username=checked.identity.username,
                 uid=checked.identity.uid,
                 groups=list(checked.identity.groups),
+                issuer=checked.issuer,
+                subject=checked.subject,
                 acknowledges=list(given.acknowledges),
                 waives=given.waiver_records(),
                 may_use_account=checked.may_use_account,
@@ -225,8 +235,8 @@ def _write(by: Caller, request: Request, given: Given, checked: Checked) -> Revi
         raise AlreadyReviewed("you have already decided on this round of the request") from None
 
 
-def _check_approval(request: Request, by: Caller, checked: Checked, acknowledges: tuple[str, ...]) -> None:
-    if self_approval(request, by, checked.identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
+def _check_approval(request: Request, checked: Checked, acknowledges: tuple[str, ...]) -> None:
+    if is_self_approval(request, checked.person):
         raise SelfApproval("you asked for this change, so somebody else has to approve it")
     left = [one for one in acknowledgements(request) if one.name not in acknowledges]
     if left:

@@ -13,7 +13,7 @@ from approvals.audit import MACHINE, Actor
 from approvals.gate import Answer, GateFacts, Next, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
-from approvals.gate.people import count, is_grant
+from approvals.gate.people import count, is_grant, may_use_account
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
@@ -94,7 +94,8 @@ def _approve_as(said: PolicyFacts, row: Request) -> None:
                 policy=each,
                 policy_version=said.version,
                 username=identity.username,
-                access_reason="Kubernetes allowed this policy's identity, its author and its editor to approve",
+                access_reason="Kubernetes allowed this policy's identity to approve",
+                may_use_account=may_use_account(said),
                 given_at=timezone.now(),
             )
     except IntegrityError:

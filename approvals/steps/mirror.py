@@ -28,6 +28,8 @@ from provisioner.values import ObjectRef
 GROUP_VERSION = "core.rukpak.io/v1alpha2"
 FINALIZER = "core.rukpak.io/pratique"
 FIELD_MANAGER = "pratique-mirror"
+# Nobody asked for it just now: its requester is who wrote the spec.
+UNATTENDED = "unattended"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique"}
 
 
@@ -142,7 +144,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
             "requester": {
                 "username": requester.get("username", "unknown"),
                 "groups": requester.get("groups", []),
-                "via": requester.get("via", "cluster"),
+                "via": UNATTENDED if request.is_unattended else requester.get("via", "cluster"),
             },
             "expiresAt": conditions.instant(request.expires_at),
         },

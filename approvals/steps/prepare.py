@@ -17,7 +17,7 @@ from approvals.audit import MACHINE
 from approvals.gate import planning, reader
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import Kind
-from approvals.gate.rights import identity_in
+from approvals.gate.rights import askers_of
 from approvals.gate.surroundings import unmet_words
 from approvals.gate.wish import missing_right
 from approvals.ledger import pivots
@@ -154,7 +154,7 @@ def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
     """
 
     def read(ref: ObjectRef) -> JsonObject:
-        person = identity_in(request.requesters[0])
+        person = askers_of(request)[0].identity
         try:
             found = api.acting_as(person).get(ref)
         except Forbidden as exc:
