@@ -52,6 +52,13 @@ class NotFound(Refused):
     status = 404
 
 
+class Collides(Refused):
+    """The plan meets objects that are somebody else's and are not to be adopted; the message says who can mend it."""
+
+    code = "collides"
+    status = 409
+
+
 class DigestMoved(Refused):
     """The reviewer saw another subject than the current one."""
 

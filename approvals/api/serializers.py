@@ -247,6 +247,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "headline",
             "problem_code",
             "problem",
+            "remedy",
             "created_at",
             "changed_at",
             "expires_at",

@@ -176,6 +176,17 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Collisions:
+    """Objects of the reviewed plan that are somebody else's and not to be adopted, in words.
+
+    `is_over`: one of them is gone, or is another one by now, so that the plan is.
+    """
+
+    words: tuple[str, ...] = ()
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PlanFacts:
     """What would be done now. `missing` says what the installing account lacks, with the RBAC YAML that gives it."""
 
@@ -216,6 +227,7 @@ class GateFacts:
     guards: Fact[tuple[PolicyFacts, ...]] = NOT_READ
     grants: Fact[tuple[PolicyFacts, ...]] = NOT_READ
     unreviewed: Fact[Unreviewed] = NOT_READ
+    collisions: Fact[Collisions] = NOT_READ
     unmet: Fact[str] = NOT_READ
     plan: Fact[PlanFacts] = NOT_READ
     running: Fact[Running] = NOT_READ

@@ -20,6 +20,7 @@ from approvals.gate.remedies import Kind, reason, unanswered
 FRESH = timedelta(minutes=15)
 SHOWN = 10
 HAS_CHANGED = "the cluster changed since the review, so the plan did: it is reported and reviewed again"
+OVER = "what stood in the way is gone or another one by now, so the plan changed: it is reported and reviewed again"
 TAKES_DATA = "what would be deleted without a review holds data by now: it is reported again, and reviewed"
 _THEN = {
     Question.PLAN: "it is applied",
@@ -222,6 +223,17 @@ def _stands(facts: GateFacts) -> Iterator[Reason]:
         yield reason(Kind.OTHER_WISH, words, about)
 
 
+def _collisions(facts: GateFacts) -> Iterator[Reason]:
+    """What is somebody else's is not adopted, whoever approves it: that is said up front."""
+    found = value_of(facts.collisions)
+    if found is None or not found.words:
+        return
+    if found.is_over:
+        yield reason(Kind.COLLISION_OVER, OVER, facts.about)
+    words = "; ".join(found.words[:SHOWN])
+    yield reason(Kind.CANNOT_BE_ADOPTED, f"{words}. It is not adopted, so nobody can approve this", facts.about)
+
+
 def _revoked(facts: GateFacts) -> Iterator[Reason]:
     """A revoked revision is nowhere to go back to (S16)."""
     words = value_of(facts.revoked)
@@ -276,7 +288,7 @@ _READY: tuple[Check, ...] = (
 _CHECKS: dict[Question, tuple[Check, ...]] = {
     Question.MEET: (_cluster,),
     Question.PREPARE: (_cluster, _requesters, _account, _own_right),
-    Question.DECIDE: (people.decided,),
+    Question.DECIDE: (_collisions, people.decided),
     Question.PLAN: _READY,
     Question.APPLY: (*_READY, _plan),
     Question.GO_ON: (_account, _wish, *_PEOPLE, _pause),

@@ -5,14 +5,17 @@ All that is refused is waited for: nothing is touched before every object can be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from django.utils import timezone
+
 from approvals.gate import deletions
-from approvals.gate.facts import PlanFacts, Refused
+from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, Refused
 from approvals.gate.planning import installer_of, owned, plan_options, running_content
-from approvals.models import Finding, Request
+from approvals.gate.wish import learn
+from approvals.models import Finding, Report, Request
 from provisioner import pipeline
 from provisioner.cluster.access import refused_writes
 from provisioner.cluster.api import Cluster as Api
@@ -20,10 +23,14 @@ from provisioner.cluster.plan import is_within
 from provisioner.errors import AlreadyExists, Forbidden
 from provisioner.rbac import Subject
 from provisioner.review.preflight_text import as_yaml
-from provisioner.values import AccessRequest, Content, Plan
+from provisioner.review.record import from_record
+from provisioner.values import AccessRequest, Content, Plan, PlannedAction
 
 # The finding of a report that lists the rules which the installing account lacks.
 LACKING = "PRE-RULES"
+# The finding about an object that is somebody else's.
+FOREIGN = "OWN-02"
+MAX_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,37 @@ def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
     )
     missing = _missing(request, api, approved.content) if _is_lacking(request, planned, not_allowed) else ""
     return PlanFacts(planned.digest, True, False, objects, refused, missing)
+
+
+def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fact[Collisions]:
+    """The objects that stand in the way of the reviewed plan, each looked at anew; of most requests it is one query."""
+    if not report.findings.filter(rule=FOREIGN).exists():
+        return Known(Collisions(), timezone.now(), How.RECORDS)
+    return learn(lambda: _collisions(request, from_record(report.body).plan, connect()))
+
+
+def foreign_words(plan: Plan) -> tuple[str, ...]:
+    """Of each object that is somebody else's and not to be adopted why, by the plan."""
+    return tuple(one.problem for one in _foreign(plan))
+
+
+def _foreign(plan: Plan) -> list[PlannedAction]:
+    return [one for one in plan.actions if one.problem_code == AlreadyExists.code]
+
+
+def _collisions(request: Request, plan: Plan, api: Api) -> Collisions:
+    installer, met = api.acting_as(installer_of(request.spec)), _foreign(plan)
+    is_over = any(not _is_there(installer, one) for one in met[:MAX_LOOKED_AT])
+    return Collisions(tuple(one.problem for one in met), is_over)
+
+
+def _is_there(api: Api, met: PlannedAction) -> bool:
+    """Also where nobody may look: it was there when the plan was made."""
+    try:
+        live = api.get(met.ref)
+    except Forbidden:
+        return True
+    return live is not None and live["metadata"]["uid"] == met.uid
 
 
 def without_lifted(plan: Plan) -> Plan:

@@ -33,7 +33,7 @@ _STANDING = ("running", "cluster_uid", "wish", "account", "subject", "approved")
 _NEEDS: dict[Question, tuple[str, ...]] = {
     Question.MEET: ("cluster_uid",),
     Question.PREPARE: ("cluster_uid", *_ASKERS, "account", "own_right"),
-    Question.DECIDE: (*_PEOPLE, "grants", "too_old"),
+    Question.DECIDE: (*_PEOPLE, "grants", "too_old", "collisions"),
     # All that is cheap to know, before the cluster is asked about every object.
     Question.PLAN: _READY,
     Question.APPLY: (*_READY, "plan"),

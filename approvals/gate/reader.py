@@ -20,7 +20,7 @@ from approvals.access.port import connect
 from approvals.gate import deletions, policies, rights, wish
 from approvals.gate.facts import About, Fact, GateFacts, How, Known, Running, Sources
 from approvals.gate.people import accepted
-from approvals.gate.planned import Approved, plan_facts
+from approvals.gate.planned import Approved, collisions_of, plan_facts
 from approvals.gate.questions import Question
 from approvals.gate.surroundings import unmet_words
 from approvals.gate.wish import Asked, learn
@@ -60,12 +60,14 @@ def preparing(request: Request, api: Api, reads: Iterable[ObjectRef]) -> GateFac
 def deciding(request: Request) -> GateFacts:
     """What reviews, guards and grants say of this round now."""
     facts, report = _facts(Question.DECIDE, request), policies.reviewed_report(request)
+    reach = partial(connect, request.deployment.cluster)
     return replace(
         facts,
         **_reviewed(request, report),
         grants=_record(lambda: policies.grants_of(request, report)),
         too_old=_too_old(request),
-        unreviewed=deletions.by_report(request, lambda: connect(request.deployment.cluster)),
+        unreviewed=deletions.by_report(request, reach),
+        collisions=collisions_of(request, report, reach),
     )
 
 

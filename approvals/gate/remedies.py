@@ -19,6 +19,11 @@ _ASK_ANEW = (
     "`kubectl annotate bd {name} core.rukpak.io/ask-again=$(date +%s) --overwrite`."
 )
 _REVIEW_AGAIN = "Reviewers look at the new report of request {number}, and decide again."
+MAKE_WAY = (
+    "Their owner renames or removes them, and it goes on by itself. Where nobody holds them, somebody who may update "
+    "BundleDeployment {name} may set spec.collisionProtection to IfNoController: the request that follows adopts them, "
+    "once reviewers acknowledge that."
+)
 _RIGHT_AGAIN = "The reviewer signs in again, or an administrator of the cluster gives the right back"
 
 
@@ -90,6 +95,7 @@ class Kind(Enum):
         "the sources name a Secret or ConfigMap, and the groups of who asked were proved too long ago",
         f"Who asked signs in again. {_ASK_ANEW} An operator may list the deployment in PRATIQUE_UNATTENDED_READS.",
     )
+    CANNOT_BE_ADOPTED = Row(Next.WAIT, "collides", "the plan meets objects that are somebody else's", MAKE_WAY)
     REVOKED = Row(
         Next.END,
         PreconditionFailed.code,
@@ -108,6 +114,7 @@ class Kind(Enum):
     PLAN_CHANGED = Row(
         Next.REPORT_AGAIN, PlanChanged.code, "the plan does more than the reviewed one did", _REVIEW_AGAIN
     )
+    COLLISION_OVER = Row(Next.REPORT_AGAIN, PlanChanged.code, "what stood in the way is gone", _REVIEW_AGAIN)
     TAKES_DATA = Row(
         Next.REPORT_AGAIN, PlanChanged.code, "an unreviewed deletion would take data by now", _REVIEW_AGAIN
     )
@@ -202,14 +209,7 @@ class Kind(Enum):
         "What stands in the way is taken away in the cluster, and it goes on by itself; or the bundle is corrected, "
         "which makes a new request.",
     )
-    COLLIDES = Row(
-        Next.WAIT,
-        WAITING,
-        "objects exist that are somebody else's",
-        "Their owner renames or removes them, and it goes on by itself. Where nobody holds them, somebody who may "
-        "update BundleDeployment {name} may set spec.collisionProtection to IfNoController: the request that follows "
-        "adopts them, once reviewers acknowledge that.",
-    )
+    COLLIDES = Row(Next.WAIT, WAITING, "what was approved meets objects that are somebody else's", MAKE_WAY)
     NOT_RUNNING = Row(
         Next.WAIT, WAITING, "the revision is not the one that runs", "Nothing is to be done: what runs is compared."
     )

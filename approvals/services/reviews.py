@@ -14,6 +14,7 @@ from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import (
     AlreadyReviewed,
+    Collides,
     DigestMoved,
     InvalidInput,
     NotAllowed,
@@ -22,17 +23,19 @@ from approvals.errors import (
     SelfApproval,
     Unacknowledged,
 )
+from approvals.gate.remedies import MAKE_WAY
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Request, Review
 from approvals.services import unseen, waivers
-from approvals.services.acknowledging import acknowledgements, in_words
+from approvals.services.acknowledging import acknowledgements, collisions, in_words
 from approvals.services.waivers import Waiver
 from provisioner.values import Identity
 
 DECISIONS = ("Approve", "Deny")
 MAX_REASON = 4000
+MAX_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,8 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
             "signedInAs": by.name,
         },
     )
+    # Where the message is lost, the sweep looks at it at once.
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
     wake.request(request.pk)
     return review
 
@@ -238,6 +243,10 @@ def _write(by: Caller, request: Request, given: Given, checked: Checked) -> Revi
 def _check_approval(request: Request, checked: Checked, acknowledges: tuple[str, ...]) -> None:
     if is_self_approval(request, checked.person):
         raise SelfApproval("you asked for this change, so somebody else has to approve it")
+    met = collisions(request)
+    if met:
+        words = f"{'; '.join(met[:MAX_NAMED])}. It is not adopted, so nobody can approve this. "
+        raise Collides(words + MAKE_WAY.format(name=request.deployment.name), objects=len(met))
     left = [one for one in acknowledgements(request) if one.name not in acknowledges]
     if left:
         raise Unacknowledged(f"an approval has to name: {in_words(left)}", missing=[one.name for one in left])

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals import access, audit, gate, wake
 from approvals.audit import MACHINE, Actor
-from approvals.gate import Answer, GateFacts, Next, reader
+from approvals.gate import Answer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import count, is_grant, may_use_account
@@ -41,7 +41,9 @@ def _settle(request: Request, facts: GateFacts, answer: Answer) -> None:
     grants = value_of(facts.grants) or ()
     for said in (one for one in grants if is_grant(one)):
         _approve_as(said, row)
-    if answer.next in (Next.GO, Next.DENY):
+    if answer.next == Next.REPORT_AGAIN:
+        _report_again(row, answer.reason)
+    elif answer.next in (Next.GO, Next.DENY):
         _give_verdict(row, facts, answer)
     else:
         _say(row, answer)
@@ -76,6 +78,12 @@ def _give_verdict(row: Request, facts: GateFacts, answer: Answer) -> None:
         look_again_at=None,
     )
     wake.notice(row.pk, "decided")
+
+
+def _report_again(row: Request, why: Reason) -> None:
+    facts = {"reviewedPlan": row.plan_digest, "why": why.words}
+    told = {"problem_code": why.code, "problem": why.words, "remedy": why.remedy}
+    move(row, Event.FIND_STALE, actor=MACHINE, facts=facts, look_again_at=None, **told)
 
 
 def _approve_as(said: PolicyFacts, row: Request) -> None:

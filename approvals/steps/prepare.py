@@ -14,9 +14,9 @@ from django.utils import timezone
 from approvals import gate, store, wake
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.gate import planning, reader
+from approvals.gate import Reason, planning, reader
 from approvals.gate.facts import value_of
-from approvals.gate.remedies import Kind
+from approvals.gate.remedies import Kind, reason
 from approvals.gate.rights import askers_of
 from approvals.gate.surroundings import unmet_words
 from approvals.gate.wish import missing_right
@@ -53,7 +53,7 @@ class Prepared:
     row: ContentRow
     account_uid: str
     report: Report
-    unmet: str = ""
+    unmet: Reason | None = None
 
 
 def run(request: Request, worker: str) -> None:
@@ -64,7 +64,8 @@ def run(request: Request, worker: str) -> None:
     gate.require(request, facts)
     account = value_of(facts.account)
     assert account is not None  # the answer was yes
-    unmet = unmet_words(request, api)
+    words = unmet_words(request, api)
+    unmet = reason(Kind.UNMET, words, facts.about) if words else None
     content, row = _content_of(request, api)
     report = pipeline.look(
         api,
@@ -201,8 +202,9 @@ def _record(request: Request, prepared: Prepared) -> None:
         subject_digest=digest,
         attempts=0,
         look_again_at=None,
-        problem=prepared.unmet,
-        problem_code=Kind.UNMET.value.code if prepared.unmet else "",
+        problem=prepared.unmet.words if prepared.unmet else "",
+        problem_code=prepared.unmet.code if prepared.unmet else "",
+        remedy=prepared.unmet.remedy if prepared.unmet else "",
     )
     wake.notice(row.pk, "needs_you")
 

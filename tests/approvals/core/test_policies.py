@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from approvals import services
+from approvals import gate, services
 from approvals.errors import InvalidInput, NotAllowed
 from approvals.models import Finding, Policy, PolicyEvaluation, Request, Review, Verdict
 from approvals.steps import evaluate
@@ -109,7 +109,7 @@ def test_S13_a_grant_stands_on_its_own_identity_though_who_wrote_it_leaves(
     assert {name for name, _ in here.kubernetes.asked} == {f"pratique:policy:{policy.pk}"}
     ask_again(Request.objects.select_related("deployment__cluster").get(pk=found.pk))
     here.kubernetes.allowed.discard((f"pratique:policy:{policy.pk}", "approve", "*"))
-    with pytest.raises(deploy.Waiting, match="not every approval counts"):
+    with pytest.raises(gate.Waiting, match="not every approval counts"):
         ask_again(Request.objects.select_related("deployment__cluster").get(pk=found.pk))
 
 
