@@ -6,7 +6,6 @@ At the end: why what is stored cannot be read, and what a request waits for.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
 
 from provisioner.errors import DigestMismatch, TryLater
 
@@ -53,6 +52,13 @@ class CouldNotAsk(Refused):
 class NotFound(Refused):
     code = "not-found"
     status = 404
+
+
+class Collides(Refused):
+    """The plan meets objects that are somebody else's and are not to be adopted; the message says who can mend it."""
+
+    code = "collides"
+    status = 409
 
 
 class DigestMoved(Refused):
@@ -172,6 +178,8 @@ class Awaits(StrEnum):
 
 
 class Awaiting(TryLater):
-    """What is needed is not in the cluster yet; `awaits` says what has to change for another look to be worth it."""
+    """What is needed is not there yet. `awaits` says what in the cluster has to change for another look to be worth it,
+    "" where nothing of it tells; `remedy` who can do what about it."""
 
-    awaits: ClassVar[Awaits]
+    awaits: str = ""
+    remedy: str = ""

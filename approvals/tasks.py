@@ -20,6 +20,9 @@ from approvals.working import do
 # Rows that need work whether or not a message says so.
 DUE = (State.PREPARING, State.STALE, State.APPROVED, State.APPLYING, State.RESTORING)
 LOOK_AFTER_SECONDS = 15
+# What waits for people is looked at now and then (steps.evaluate): a right may come without an event. This bounds what
+# that asks of databases and clusters, however many wait.
+IN_REVIEW_AT_ONCE = 20
 
 
 @shared_task(name="approvals.advance")
@@ -60,8 +63,11 @@ def sweep() -> None:
     is_time = Q(look_again_at__isnull=True) | Q(look_again_at__lte=now)
     due = Request.objects.filter(free, is_time, state__in=DUE)
     expired = Request.objects.filter(free, state__in=[*DUE, State.IN_REVIEW], expires_at__lte=now)
-    undecided = Request.objects.filter(free, state=State.IN_REVIEW, reviews__round=F("round"))
-    for pk in (due | expired | undecided).values_list("pk", flat=True).distinct():
+    for pk in (due | expired).values_list("pk", flat=True).distinct():
+        wake.request(pk)
+    undecided = Request.objects.filter(free, is_time, state=State.IN_REVIEW)
+    longest_ago = undecided.order_by(F("look_again_at").asc(nulls_first=True), "pk")
+    for pk in longest_ago.values_list("pk", flat=True)[:IN_REVIEW_AT_ONCE]:
         wake.request(pk)
     differing = drifts.due(now).values_list("deployment_id", flat=True)
     for pk in {*differing, *optionals.due(now).values_list("revision__deployment_id", flat=True)}:

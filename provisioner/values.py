@@ -260,6 +260,15 @@ class PlannedAction:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """What is planned for an object otherwise than it was reviewed, in words: "" where the plan does not have it."""
+
+    object: str
+    reviewed: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     actions: tuple[PlannedAction, ...]
     digest: str

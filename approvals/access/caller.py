@@ -31,7 +31,7 @@ class Credential(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One identity on one cluster. `issuer` is "" where the cluster itself or its operator vouches for it."""
+    """One identity on one cluster. `issuer` and `subject` are "" where the cluster itself or its operator vouches."""
 
     cluster_id: int
     cluster: str
@@ -40,6 +40,7 @@ class Proof:
     identity: Identity
     proved_at: datetime
     identity_id: int
+    subject: str = ""
 
     @property
     def is_mapped(self) -> bool:

@@ -80,7 +80,8 @@ def _as_mapped(user: User, proved_at: datetime) -> list[Proof]:
 
 def _proof(row: KubernetesIdentity, groups: list[str], proved_at: datetime) -> Proof:
     identity = Identity(row.username, tuple(groups), row.uid)
-    return Proof(row.cluster_id, row.cluster.name, row.authenticator, row.issuer, identity, proved_at, row.pk)
+    where = (row.cluster_id, row.cluster.name)
+    return Proof(*where, row.authenticator, row.issuer, identity, proved_at, row.pk, row.subject)
 
 
 def _counting(user: User, proofs: Iterable[Proof]) -> tuple[Proof, ...]:

@@ -57,11 +57,16 @@ def identity_of(caller: Caller, cluster: models.Cluster) -> Identity | None:
 
 def acting_as(caller: Caller, cluster: models.Cluster) -> Identity:
     """The identity; raises NotAllowed, OutOfScope or ProofTooOld where there is none."""
+    return proved_on(caller, cluster).identity
+
+
+def proved_on(caller: Caller, cluster: models.Cluster) -> Proof:
+    """What makes the caller somebody there; raises as `acting_as`."""
     found = standing_on(caller, cluster)
     if found.refusal:
         raise found.refusal
-    assert found.identity is not None
-    return found.identity
+    assert found.proof is not None
+    return found.proof
 
 
 def check_fresh(caller: Caller) -> None:

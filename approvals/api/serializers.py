@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from approvals.access import policy_identity
 from approvals.access.sight import without_values
 from approvals.audit import public_facts
 from approvals.lifecycle import State
@@ -207,6 +208,17 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
         return review.access_reason if may_see and may_see(review.request) else ALLOWED
 
 
+class RequesterSerializer(serializers.Serializer[Any]):
+    """What an issuer calls them (`sub`) is between it and Pratique."""
+
+    username = serializers.CharField()
+    uid = serializers.CharField(default="")
+    groups = serializers.ListField(child=serializers.CharField(), default=list)
+    groups_at = serializers.CharField(default="", help_text='when the groups were proved; "" where nobody knows')
+    via = serializers.CharField(default="")
+    user_id = serializers.IntegerField(allow_null=True, default=None)
+
+
 class RequestSerializer(serializers.ModelSerializer[Request]):
     cluster = serializers.CharField(source="deployment.cluster.name")
     deployment = serializers.CharField(source="deployment.name")
@@ -215,6 +227,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
     worst = serializers.SerializerMethodField()
     headline = serializers.SerializerMethodField()
+    requesters = RequesterSerializer(many=True, help_text="all who wrote it since what runs, or asked for it")
 
     class Meta:
         model = Request
@@ -234,11 +247,13 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "pins",
             "requesters",
             "is_requester_known",
+            "is_unattended",
             "verdict",
             "worst",
             "headline",
             "problem_code",
             "problem",
+            "remedy",
             "awaits",
             "look_again_at",
             "created_at",
@@ -351,10 +366,26 @@ class ProveInput(serializers.Serializer[Any]):
 
 class PolicySerializer(serializers.ModelSerializer[Policy]):
     cluster = serializers.CharField(source="cluster.name", allow_null=True)
+    approves_as = serializers.SerializerMethodField(help_text="the user name that needs `approve` by RBAC")
 
     class Meta:
         model = Policy
-        fields = ["name", "kind", "mode", "cluster", "names", "labels", "expression", "message", "version", "is_active"]
+        fields = [
+            "name",
+            "kind",
+            "mode",
+            "cluster",
+            "names",
+            "labels",
+            "expression",
+            "message",
+            "version",
+            "is_active",
+            "approves_as",
+        ]
+
+    def get_approves_as(self, policy: Policy) -> str:
+        return policy_identity(policy).username if policy.kind == Policy.Kind.GRANT else ""
 
 
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):

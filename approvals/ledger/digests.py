@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
+
+from approvals.models import Request
 
 # Changing these is no pivot: they change neither what is applied nor how.
 NO_OPTION = ("paused", "revisionHistoryLimit")
@@ -26,27 +29,33 @@ def options_digest(spec: Mapping[str, Any]) -> str:
     return digest_of([json.dumps(options, sort_keys=True, separators=(",", ":"), ensure_ascii=False)])
 
 
-def subject_digest(
-    *,
-    cluster_uid: str,
-    deployment_uid: str,
-    request_uid: str,
-    round_number: int,
-    content_digest: str,
-    plan_digest: str,
-    options_digest: str,
-    service_account_uid: str,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Subject:
     """What one review covers: this content, this plan and these options, in this round of this request."""
-    return digest_of(
-        [
-            cluster_uid,
-            deployment_uid,
-            request_uid,
-            str(round_number),
+
+    cluster_uid: str
+    deployment_uid: str
+    request_uid: str
+    round: int
+    content_digest: str
+    plan_digest: str
+    options_digest: str
+    service_account_uid: str
+
+    @classmethod
+    def of(cls, request: Request, *, content_digest: str) -> Subject:
+        """As the request's row has it, for this content; what differs is replaced (dataclasses.replace)."""
+        return cls(
+            request.deployment.cluster.uid or "",
+            request.deployment.uid,
+            str(request.uid),
+            request.round,
             content_digest,
-            plan_digest,
-            options_digest,
-            service_account_uid,
-        ]
-    )
+            request.plan_digest,
+            request.options_digest,
+            request.service_account_uid,
+        )
+
+    @property
+    def digest(self) -> str:
+        return digest_of(str(getattr(self, each.name)) for each in fields(self))

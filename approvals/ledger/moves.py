@@ -50,6 +50,7 @@ def move(
     request.worker_deaths, request.awaits = 0, ""
     if "problem" in changes:
         changes.setdefault("server_words", [])  # what was said of another problem
+        changes.setdefault("remedy", "")
     for name, value in changes.items():
         setattr(request, name, value)
     request.save(update_fields=["state", "changed_at", "settled_at", "worker_deaths", "awaits", *changes])

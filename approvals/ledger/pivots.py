@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
-from approvals import audit, wake
+from approvals import access, audit, wake
 from approvals.audit import MACHINE, Actor
 from approvals.ledger import labels, quotas
 from approvals.ledger.digests import options_digest
@@ -39,11 +40,35 @@ PAUSE_REASON_LENGTH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who wrote a spec, proved: by their session here, or by the admission policy's stamp."""
+    """Who wrote a spec, proved: by their session here, or by the admission policy's stamp.
+
+    `groups_at` is when the groups were proved, None where nobody knows. `issuer` and `subject` are "" where the cluster
+    or its operator vouched.
+    """
 
     identity: Identity
     via: str
     user: User | None = None
+    groups_at: datetime | None = None
+    issuer: str = ""
+    subject: str = ""
+
+    @classmethod
+    def of_proof(cls, proof: access.Proof, via: str, user: User) -> Writer:
+        return cls(proof.identity, via, user, proof.proved_at, proof.issuer, proof.subject)
+
+    def columns(self) -> dict[str, Any]:
+        """As a SpecWrite keeps them."""
+        return {
+            "user": self.user,
+            "username": self.identity.username,
+            "uid": self.identity.uid,
+            "groups": list(self.identity.groups),
+            "groups_at": self.groups_at,
+            "issuer": self.issuer,
+            "subject": self.subject,
+            "via": self.via,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +76,13 @@ class Asking:
     """What a request is to be made for.
 
     `is_by_nobody`: no write calls for it, and nobody can tell who asked for it. `again`: although there was one of the
-    same wish.
+    same wish. `stands_for`: nobody asks now, and those who asked for that one ask still (`_standing`).
     """
 
     purpose: str
     asker: Writer | None
     is_by_nobody: bool = False
+    stands_for: Request | None = None
     to_revision: Revision | None = None
     again: bool = False
 
@@ -125,10 +151,11 @@ def ensure_request(deployment: BundleDeployment, *, again: bool = False, asker: 
 
 @transaction.atomic
 def ask_once_more(*, of: Request) -> Request | None:
-    """A request for what runs since `of`, of the same people; None where one is open, or something else is wished for.
+    """A request for what runs since `of`, though nobody asks for it now; None where one is open, or something else is
+    wished for.
 
-    Nobody wrote anything since: who asked for it then asks for it still, and may not approve it (S05). None also where
-    it waits for room (ledger.quotas).
+    Nobody wrote another wish since: who wrote it then asks for it still, with the groups of that time, and may not
+    approve it (S05, S07). None also where it waits for room (ledger.quotas).
     """
     deployment = for_change(BundleDeployment.objects.filter(pk=of.deployment_id)).get()
     return _ask_once_more(deployment, of)
@@ -138,14 +165,10 @@ def _ask_once_more(deployment: BundleDeployment, of: Request) -> Request | None:
     is_wished = deployment.options_digest == of.options_digest and not deployment.deletion_requested_at
     if not is_wished or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
         return None
-    charged = quotas.charged(of.requesters, is_known=of.is_requester_known)
-    if not _has_room(deployment, charged, {"once_more": of.pk}):
+    requesters, is_known = _standing(deployment, of)
+    if not _has_room(deployment, quotas.charged(requesters, is_known=is_known), {"once_more": of.pk}):
         return None
-    request = _new_request(deployment, Asking(of.purpose, None, is_by_nobody=True, to_revision=of.to_revision))
-    request.requesters, request.is_requester_known = of.requesters, of.is_requester_known
-    request.save(update_fields=["requesters", "is_requester_known"])
-    audit.record(verb="request.requester-known", actor=MACHINE, request=request)
-    return request
+    return _new_request(deployment, Asking(of.purpose, None, to_revision=of.to_revision, stands_for=of))
 
 
 def follow_up(deployment: BundleDeployment) -> None:
@@ -183,12 +206,9 @@ def _ask_as_wished(deployment: BundleDeployment, wish: Mapping[str, Any]) -> Non
         ensure_request(deployment, again=wish["again"], asker=asker)
 
 
-def has_asked(request: Request, *, user_id: int | None, username: str) -> bool:
-    """Whether this person is one of those who asked, by the account here or by the name in the cluster (S05)."""
-    return any(
-        person["username"] == username or (user_id is not None and person.get("user_id") == user_id)
-        for person in request.requesters
-    )
+def has_asked(request: Request, person: access.Person) -> bool:
+    """Whether this person is one of those who asked, whatever they are called by now (S05)."""
+    return any(person.is_same(access.person_recorded(one)) for one in request.requesters)
 
 
 def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotation: str, kept: str) -> str:
@@ -298,15 +318,7 @@ def _problem_of(spec: Mapping[str, Any]) -> str:
 
 def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | None) -> bool:
     """True where this generation is new, or its writer was not known before."""
-    facts: dict[str, Any] = {"via": "cluster"}
-    if writer:
-        facts = {
-            "user": writer.user,
-            "username": writer.identity.username,
-            "uid": writer.identity.uid,
-            "groups": list(writer.identity.groups),
-            "via": writer.via,
-        }
+    facts: dict[str, Any] = writer.columns() if writer else {"via": "cluster"}
     write, is_new = SpecWrite.objects.get_or_create(
         deployment=deployment, generation=generation, defaults={**facts, "seen_at": timezone.now()}
     )
@@ -329,9 +341,7 @@ def _correct_requesters(deployment: BundleDeployment, writer: Writer) -> None:
         ensure_request(deployment, again=True, asker=writer)
     elif request.state in OPEN:
         writers, is_known = _writers(deployment)
-        names = {person["username"] for person in writers}
-        askers = [person for person in request.requesters if person["username"] not in names]
-        _note_requesters(request, writers + askers, is_known, writer)
+        _note_requesters(request, _joined(writers, but_last=request.requesters), is_known, writer)
 
 
 def _join(deployment: BundleDeployment, asker: Writer, *, is_theirs: bool) -> None:
@@ -356,19 +366,27 @@ def _note_requesters(request: Request, requesters: list[dict[str, Any]], is_know
 
 
 def _with(requesters: list[dict[str, Any]], asker: Writer) -> list[dict[str, Any]]:
-    if any(person["username"] == asker.identity.username for person in requesters):
-        return requesters
-    return [*requesters, _person(asker)]
+    person = _person(asker)
+    return _joined([one if _key(one) != _key(person) else person for one in requesters], but_last=[person])
+
+
+def _joined(requesters: list[dict[str, Any]], *, but_last: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Everybody once, in the order of their first asking.
+
+    Who differs in anything but groups stands there beside the other: the same name may be somebody else's by now.
+    """
+    found = {_key(one): dict(one) for one in requesters}
+    for one in but_last:
+        found.setdefault(_key(one), dict(one))
+    return list(found.values())
+
+
+def _key(person: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(person.get(name) or "" for name in ("username", "uid", "user_id", "issuer", "subject"))
 
 
 def _person(writer: Writer) -> dict[str, Any]:
-    return {
-        "username": writer.identity.username,
-        "uid": writer.identity.uid,
-        "groups": list(writer.identity.groups),
-        "via": writer.via,
-        "user_id": writer.user.pk if writer.user else None,
-    }
+    return access.requester_record(**writer.columns())
 
 
 def _asker_of(wish: Mapping[str, Any]) -> Writer | None:
@@ -377,7 +395,9 @@ def _asker_of(wish: Mapping[str, Any]) -> Writer | None:
     if not person:
         return None
     identity = Identity(person["username"], tuple(person["groups"]), person["uid"])
-    return Writer(identity, person["via"], User.objects.filter(pk=person["user_id"]).first())
+    user = User.objects.filter(pk=person["user_id"]).first()
+    proved_at = parse_datetime(person.get("groups_at") or "")
+    return Writer(identity, person["via"], user, proved_at, person.get("issuer") or "", person.get("subject") or "")
 
 
 def _waiting_asker(deployment: BundleDeployment, purpose: str) -> Writer | None:
@@ -388,21 +408,41 @@ def _waiting_asker(deployment: BundleDeployment, purpose: str) -> Writer | None:
 
 def _writers(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool]:
     """All who wrote the spec since what runs was asked for (S05), and whether every one of them is known."""
-    applied = deployment.requests.filter(state=State.APPLIED, purpose=Request.Purpose.DEPLOY)
-    since = applied.aggregate(last=Max("generation"))["last"] or 0
-    writes = deployment.writes.filter(generation__gt=since).order_by("generation")
-    people = {
-        write.username: {
-            "username": write.username,
-            "uid": write.uid,
-            "groups": write.groups,
-            "via": write.via,
-            "user_id": write.user_id,
-        }
-        for write in writes
-        if write.username
-    }
+    return _writers_since(deployment, _applied(deployment).aggregate(last=Max("generation"))["last"] or 0)
+
+
+def _standing(deployment: BundleDeployment, of: Request) -> tuple[list[dict[str, Any]], bool]:
+    """Who asks for the same as `of` where nobody does so now, and whether every one of them is known.
+
+    The last who wrote the spec, since what ran before `of` was asked for, and those who asked for `of` otherwise.
+    Who goes back to a revision wishes for what others wrote.
+    """
+    if of.to_revision_id:
+        return of.requesters, of.is_requester_known
+    before = _applied(deployment).filter(generation__lt=of.generation).aggregate(last=Max("generation"))["last"] or 0
+    writers, is_known = _writers_since(deployment, before)
+    requesters = _joined(writers, but_last=of.requesters)
+    return requesters, bool(requesters) and is_known and of.is_requester_known
+
+
+def _applied(deployment: BundleDeployment) -> QuerySet[Request]:
+    return deployment.requests.filter(state=State.APPLIED, purpose=Request.Purpose.DEPLOY)
+
+
+def _writers_since(deployment: BundleDeployment, generation: int) -> tuple[list[dict[str, Any]], bool]:
+    """Everybody once, with the groups of their latest writing."""
+    writes = deployment.writes.filter(generation__gt=generation).select_related("user").order_by("generation")
+    people: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for write in writes:
+        if write.username:
+            record = _person(_writer_of(write))
+            people[_key(record)] = record
     return list(people.values()), all(write.username for write in writes)
+
+
+def _writer_of(write: SpecWrite) -> Writer:
+    identity = Identity(write.username, tuple(write.groups), write.uid)
+    return Writer(identity, write.via, write.user, write.groups_at, write.issuer, write.subject)
 
 
 def _make_room(deployment: BundleDeployment) -> bool:
@@ -466,6 +506,8 @@ def _has_room(deployment: BundleDeployment, requester: str, wish: Mapping[str, A
 
 def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict[str, Any]], bool]:
     """Whose request it will be, and whether all of them are known."""
+    if asking.stands_for:
+        return _standing(deployment, asking.stands_for)
     writers, is_known = ([], True) if asking.to_revision else _writers(deployment)
     requesters = _with(writers, asking.asker) if asking.asker else writers
     return requesters, bool(requesters) and is_known and not asking.is_by_nobody
@@ -490,6 +532,7 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
         options_digest=deployment.options_digest,
         requesters=requesters,
         is_requester_known=is_known,
+        is_unattended=asking.stands_for is not None,
         from_revision=active,
         to_revision=to_revision,
         state=State.PREPARING,
@@ -500,9 +543,14 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
     names = ", ".join(person["username"] for person in requesters) or "unknown"
     audit.record(
         verb="request.made",
-        actor=Actor(names, requesters[-1]["via"] if requesters else "cluster"),
+        actor=MACHINE if asking.stands_for else Actor(names, requesters[-1]["via"] if requesters else "cluster"),
         request=request,
-        facts={"number": number, "purpose": asking.purpose, "generation": deployment.generation},
+        facts={
+            "number": number,
+            "purpose": asking.purpose,
+            "generation": deployment.generation,
+            **({"standsFor": names} if asking.stands_for else {}),
+        },
     )
     wake.request(request.pk)
     return request

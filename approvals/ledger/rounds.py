@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.utils import timezone
@@ -11,6 +12,7 @@ from approvals.audit import MACHINE
 from approvals.ledger.moves import move
 from approvals.lifecycle import Event
 from approvals.models import Request, VoidedRound
+from provisioner.values import Difference
 
 # Objects that the record names; how many more there are is said beside them.
 MAX_OBJECTS = 50
@@ -22,12 +24,12 @@ def void(
     code: str,
     words: str,
     facts: Mapping[str, Any],
-    objects: Sequence[Mapping[str, str]] = (),
+    objects: Sequence[Difference] = (),
     **changes: Any,
 ) -> Request:
     """Have a locked request reported again, and keep why its present round counts no longer.
 
-    `words` and `code` say why; `objects` are those that differ, as {object, reviewed, now}.
+    `words` and `code` say why; `objects` are those that differ.
     """
     VoidedRound.objects.create(
         request=row,
@@ -35,9 +37,9 @@ def void(
         was_approved=row.verdicts.filter(round=row.round, verdict="Approved").exists(),
         code=code,
         words=words,
-        objects_differing=[dict(one) for one in objects[:MAX_OBJECTS]],
+        objects_differing=[asdict(one) for one in objects[:MAX_OBJECTS]],
         more_objects=len(objects[MAX_OBJECTS:]),
         at=timezone.now(),
     )
-    kept = {**facts, **({"objects": [one["object"] for one in objects[:MAX_OBJECTS]]} if objects else {})}
+    kept = {**facts, **({"objects": [one.object for one in objects[:MAX_OBJECTS]]} if objects else {})}
     return move(row, Event.FIND_STALE, actor=MACHINE, facts=kept, problem_code=code, problem=words, **changes)

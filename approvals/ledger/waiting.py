@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from approvals import wake
-from approvals.errors import Awaiting, Awaits
+from approvals.errors import Awaits
 from approvals.lifecycle import OPEN
 from approvals.models import Cluster, Request
 from provisioner.errors import PratiqueError, TryLater, Unreachable
@@ -27,6 +27,7 @@ JITTER = 0.25
 # Of one cluster so many are looked at as soon as something changed; the others follow, one each step.
 AT_ONCE = 8
 STEP_SECONDS = 1.0
+_HELD = ("attempts", "look_again_at", "problem_code", "problem", "remedy", "awaits", "mirrored_at")
 
 
 def seconds(attempts: int, *, longest: float = LONGEST_SECONDS, share: float) -> float:
@@ -51,20 +52,10 @@ def hold(row: Request, error: PratiqueError, until: datetime) -> None:
     if (row.problem_code, row.problem) != (error.code, str(error)):
         row.mirrored_at = None
     row.problem_code, row.problem = error.code, str(error)
-    row.awaits = error.awaits if isinstance(error, Awaiting) else ""
+    row.awaits, row.remedy = getattr(error, "awaits", ""), getattr(error, "remedy", "")
     said: Collection[tuple[ObjectRef, str]] = getattr(error, "said", ())
     row.server_words = [{"ref": ref_record(ref), "words": words} for ref, words in said]
-    row.save(
-        update_fields=[
-            "attempts",
-            "look_again_at",
-            "problem_code",
-            "problem",
-            "awaits",
-            "server_words",
-            "mirrored_at",
-        ]
-    )
+    row.save(update_fields=[*_HELD, "server_words"])
 
 
 def waiting(cluster: Cluster, awaits: Awaits) -> QuerySet[Request]:

@@ -105,6 +105,10 @@ class SpecWrite(models.Model):
     username = models.CharField(max_length=253, blank=True)
     uid = models.CharField(max_length=253, blank=True)
     groups = models.JSONField(default=list)
+    groups_at = models.DateTimeField(null=True, blank=True, help_text="when the groups were proved; null: nobody knows")
+    # Of the identity that proved it, "" where the cluster or its operator vouched: a name can be changed at an issuer.
+    issuer = models.CharField(max_length=255, blank=True, default="")
+    subject = models.CharField(max_length=255, blank=True, default="")
     via = models.CharField(max_length=20)
     seen_at = models.DateTimeField()
 

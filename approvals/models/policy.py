@@ -28,6 +28,9 @@ class Policy(models.Model):
     is_active = models.BooleanField(default=True)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     editor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    # access.Person.record, as they were when they saved it; {} of policies from before that was kept.
+    author_known_as = models.JSONField(default=dict, blank=True)
+    editor_known_as = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
 

@@ -50,9 +50,12 @@ class Request(Claimed):
     # The labels that it, or an unsettled one before it, had earlier: guards select by those as well (S14).
     earlier_labels = models.JSONField(default=list)
     options_digest = models.CharField(max_length=80)
-    # [{username, uid, groups, via, user_id}]; all who wrote the spec since the last settled request (S05).
+    # access.requester_record: all who wrote the spec since the last settled request (S05).
     requesters = models.JSONField(default=list)
     is_requester_known = models.BooleanField(default=False)
+    is_unattended = models.BooleanField(
+        default=False, help_text="nobody asked at that moment: those who wrote the spec are its requesters"
+    )
     from_revision = models.ForeignKey(
         "approvals.Revision", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
@@ -73,6 +76,7 @@ class Request(Claimed):
     subject_digest = models.CharField(max_length=80, blank=True)
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
+    remedy = models.TextField(blank=True, db_default="", help_text="who can do what about the problem")
     # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
     server_words = models.JSONField(default=list, blank=True)
     awaits = models.CharField(
@@ -203,6 +207,9 @@ class Review(models.Model):
     username = models.CharField(max_length=253)
     uid = models.CharField(max_length=253, blank=True)
     groups = models.JSONField(default=list)
+    # Of the identity that proved it, "" where the cluster or its operator vouched: a name can be changed at an issuer.
+    issuer = models.CharField(max_length=255, blank=True, default="")
+    subject = models.CharField(max_length=255, blank=True, default="")
     acknowledges = models.JSONField(default=list)
     may_use_account = models.BooleanField(
         default=False, help_text="may impersonate the installing ServiceAccount (S07)"

@@ -1,7 +1,7 @@
 """Guards, grants and counting: facts come in, words and decisions go out. PURE."""
 
 from approvals.policy.constraints import Surroundings, api_name, check_constraints, expressions_of, facts_of, unmet
-from approvals.policy.decide import Ballot, Decision, Tally, decide
+from approvals.policy.decide import DOUBT, Ballot, Decision, Tally, decide
 from approvals.policy.expression import (
     CONSTRAINT,
     FACTS,
@@ -19,6 +19,7 @@ from approvals.policy.waiving import OWN_RULES_PREFIX, why_not_waivable
 
 __all__ = [
     "CONSTRAINT",
+    "DOUBT",
     "FACTS",
     "OWN_RULES_PREFIX",
     "POLICY",

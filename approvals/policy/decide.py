@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,11 +50,13 @@ def decide(
     needed: int,
     held_by: Iterable[str],
     is_requester_known: bool,
+    too_old: Sequence[str] = (),
 ) -> Tally:
     """Count the reviews of one round.
 
     Where the requester is unknown, one counted reviewer must hold the right to use the ServiceAccount (S07), and one
-    of those who may write the deployment does not count: they may have asked (S05).
+    of those who may write the deployment does not count: they may have asked (S05). `too_old` are the names of those
+    who asked and are known by groups that are too old: for them, too, somebody must hold that right.
     """
     counted = [ballot for ballot in ballots if ballot.counts]
     approvals = [ballot for ballot in counted if ballot.decision == "Approve"]
@@ -67,13 +69,25 @@ def decide(
     if not is_enough:
         obstacle = DOUBT if is_doubted and len(voters) >= needed else ""
         return Tally(Decision.UNDECIDED, people, needed, obstacle or f"{people} of {needed} approvals", obstacle)
-    obstacle = _obstacle(approvals, sorted(held_by), is_requester_known)
+    unasked = why_vouched_for(is_requester_known=is_requester_known, too_old=too_old)
+    obstacle = _obstacle(approvals, sorted(held_by), unasked)
     if obstacle:
         return Tally(Decision.UNDECIDED, people, needed, obstacle, obstacle)
     return Tally(Decision.APPROVED, people, needed, f"{people} of {needed} approvals")
 
 
-def _obstacle(approvals: list[Ballot], holding: list[str], is_requester_known: bool) -> str:
-    if not is_requester_known and not any(ballot.may_use_account for ballot in approvals):
-        return "nobody knows who asked: one approver must be allowed to impersonate the installing ServiceAccount"
+def why_vouched_for(*, is_requester_known: bool, too_old: Sequence[str]) -> str:
+    """Why an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked (S07)."""
+    must = "one approver must be allowed to impersonate the installing ServiceAccount"
+    if not is_requester_known:
+        return f"nobody knows who asked: {must}"
+    if not too_old:
+        return ""
+    names = ", ".join(too_old)
+    return f"what is known of {names}, who asked, is too old to count: {names} has to sign in again, or {must}"
+
+
+def _obstacle(approvals: list[Ballot], holding: list[str], unasked: str) -> str:
+    if unasked and not any(ballot.may_use_account for ballot in approvals):
+        return unasked
     return f"held back by {', '.join(holding)}" if holding else ""

@@ -29,6 +29,7 @@ PREFIX = "PRATIQUE_"
 # Settings whose whole value is a secret; of every other one that is an address, its password is.
 SECRET = re.compile(r"SECRET|TOKEN|PASSWORD|KEY|DSN|WEBHOOK_URL")
 MIN_TOKEN_CHARACTERS = 32
+DEPLOYMENT = re.compile(r"[a-zA-Z0-9_-]{1,63}/[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 
 
 def words(text: str) -> list[str]:
@@ -42,6 +43,15 @@ def switch(text: str) -> bool:
     if lowered in {"", "0", "false", "no", "off"}:
         return False
     raise ValueError(f"{text!r} is neither true nor false")
+
+
+def deployments(text: str) -> list[str]:
+    """Each a cluster and a BundleDeployment of it, exactly: no pattern, which would let whoever names one choose."""
+    found = words(text)
+    for one in found:
+        if not DEPLOYMENT.fullmatch(one):
+            raise ValueError(f"{one!r} is no deployment: expected CLUSTER/NAME")
+    return found
 
 
 def severity(text: str) -> str:
@@ -121,6 +131,13 @@ SETTINGS = (
         "notable",
         "the worst severity that may be approved where the report is not shown: chat, webhook",
         severity,
+    ),
+    Setting(
+        "UNATTENDED_READS",
+        "",
+        "deployments (CLUSTER/NAME) whose sources' Secrets and ConfigMaps are read although nobody asked just now and"
+        " what is known of who wrote the spec is older than PRATIQUE_GROUPS_HOURS",
+        deployments,
     ),
     Setting("MACHINE_REVIEWERS", "", "system: user names that may review", words),
     Setting("REQUEST_HOURS", "72", "hours until a request that nobody settled expires", int),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from approvals.gate.planning import installers_on
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, InventoryItem, KubernetesIdentity, Request
 from approvals.rights.needs import Registered
-from approvals.steps.inventory import installers_on
 from approvals.steps.sources import read_by
 from provisioner.cluster.api import Cluster as Api
 from provisioner.values import ObjectRef

@@ -20,7 +20,7 @@ from approvals.services.issuers import (
     renew_grant,
     sign_in_with_issuer,
 )
-from approvals.services.policies import save_policy
+from approvals.services.policies import save_policy, standing_of
 from approvals.services.reviews import review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
 from approvals.services.sessions import (
@@ -80,6 +80,7 @@ __all__ = [
     "sign_in_with_issuer",
     "sign_in_with_password",
     "sign_out",
+    "standing_of",
     "to_acknowledge",
     "unlink_chat_account",
     "unlink_identity",

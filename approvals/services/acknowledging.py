@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.models import Request
+from provisioner.errors import AlreadyExists
 from provisioner.review.facts import said
 from provisioner.values import Action, ObjectRef
 
@@ -33,14 +34,26 @@ class Acknowledgement:
 
 
 def acknowledgements(request: Request) -> list[Acknowledgement]:
-    """Deletions, replacements and adoptions of the current plan, by name."""
+    """Deletions, replacements and adoptions of the current plan, by name; not of what is not to be adopted."""
     report = request.reports.filter(round=request.round).first()
     if report is None:
         return []
     words = _consequences(report.body["findings"])
-    actions = [one for one in report.body["plan"]["actions"] if one["action"] in TO_ACKNOWLEDGE]
+    planned = report.body["plan"]["actions"]
+    actions = [one for one in planned if one["action"] in TO_ACKNOWLEDGE and not is_foreign(one)]
     found = {_name(one): Acknowledgement(_name(one), words.get(_key(one["ref"]), "")) for one in actions}
     return [found[name] for name in sorted(found)]
+
+
+def collisions(request: Request) -> list[str]:
+    """Why the current plan cannot be carried out, whoever approves it: objects that are somebody else's, in words."""
+    report = request.reports.filter(round=request.round).first()
+    return [one["problem"] for one in report.body["plan"]["actions"] if is_foreign(one)] if report else []
+
+
+def is_foreign(action: Record) -> bool:
+    """Whether the action meets an object that is not to be adopted."""
+    return bool(action.get("problemCode") == AlreadyExists.code)
 
 
 def to_acknowledge(request: Request) -> list[str]:

@@ -43,8 +43,8 @@ def create_deployment(
     """Create the BundleDeployment in the cluster as `by`, and make its first request."""
     if not NAME.fullmatch(name):
         raise InvalidInput(f"the name is {name!r}; expected at most 52 small letters, digits and dashes", field="name")
-    identity = access.acting_as(by, cluster)
-    _check_room(cluster, identity)
+    writer = _writer(by, cluster, via)
+    _check_room(cluster, writer.identity)
     obj = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -52,8 +52,8 @@ def create_deployment(
         "spec": dict(spec),
     }
     with authors.writing(cluster=cluster, name=name):
-        made = _write(lambda: access.kubernetes().create(cluster, obj, as_person=identity))
-        return pivots.see(cluster=cluster, obj=made, writer=Writer(identity, via, by.user))
+        made = _write(lambda: access.kubernetes().create(cluster, obj, as_person=writer.identity))
+        return pivots.see(cluster=cluster, obj=made, writer=writer)
 
 
 def change_deployment(
@@ -126,7 +126,7 @@ def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, pol
     if policy and policy != deployment.spec.get("deletionPolicy", DeletionPolicy.DELETE):
         wished = {"deletionPolicy": policy}
         deployment = _edit(by, deployment, lambda live: {**live, "spec": {**live["spec"], **wished}}, via)
-    asker = Writer(access.acting_as(by, deployment.cluster), via, by.user)
+    asker = _writer(by, deployment.cluster, via)
     with authors.writing(cluster=deployment.cluster, name=deployment.name):
         return _delete(deployment, asker)
 
@@ -142,6 +142,11 @@ def _delete(deployment: BundleDeployment, asker: Writer) -> BundleDeployment:
         return deployment
     writer = asker if _generation(live) == generation + 1 else None
     return pivots.see(cluster=deployment.cluster, obj=live, writer=writer, asker=asker)
+
+
+def _writer(by: Caller, cluster: Cluster, via: str) -> Writer:
+    """As whom `by` writes there, by a proof that is young enough."""
+    return Writer.of_proof(access.proved_on(by, cluster), via, by.user)
 
 
 def _generation(live: Live) -> int:
@@ -174,7 +179,7 @@ def _edit(
 
     Only a new generation is theirs: a write that leaves the spec as it was does not make them its writer (S05).
     """
-    person = Writer(access.acting_as(by, deployment.cluster), via, by.user)
+    person = _writer(by, deployment.cluster, via)
     with authors.writing(cluster=deployment.cluster, name=deployment.name):
         obj, written = _change(deployment, change, person.identity)
         writer = person if _generation(written) > _generation(obj) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from django.db import transaction
 from django.utils import timezone
@@ -21,6 +22,18 @@ from provisioner.values import AccessRequest
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 GLOB = "*?["
+MAX_ASKED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """As whom a policy stands. `lacks` says why it approves nothing at present, `rule` is the RBAC that would let it;
+    `editor` says what its last editor lost since, which stops nothing. Each is "" where there is nothing to say."""
+
+    identity: str
+    lacks: str = ""
+    rule: str = ""
+    editor: str = ""
 
 
 def save_policy(
@@ -78,38 +91,90 @@ def _check(name: str, kind: str, mode: str, expression: str) -> None:
 
 
 def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
-    """Who writes a policy must hold `approve` on all that it selects: on every name, or on each plain name listed."""
+    """Who writes a policy must hold `approve` on all that it selects: on every name, or on each plain name listed.
+
+    Asked when it is saved, and never again (S13).
+    """
     identity = access.acting_as(by, cluster)
     if access.is_machine(identity):
         raise NotAllowed(f"{identity.username} is a machine account or a cluster master, and those do not vote")
-    is_listed = names and not any(mark in name for name in names for mark in GLOB)
-    for name in names if is_listed else [""]:
-        question = AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
+    for question in _questions(names):
         permission = access.ask_for(identity, cluster, question, fresh=True)
         if not permission.could_ask:
             raise CouldNotAsk(permission.words)
         if not permission.allowed:
-            what = f"BundleDeployment {name}" if name else "every BundleDeployment of the cluster"
+            what = f"{_words_of(question)} of cluster {cluster.name}"
             raise NotAllowed(
                 f"a policy may approve only what its author may: you need `approve` on {what}", rule=permission.rule
             )
 
 
+def _questions(names: Sequence[str]) -> list[AccessRequest]:
+    """What approving all that is selected takes: each plain name listed, or with any pattern every name."""
+    is_listed = names and not any(mark in name for name in names for mark in GLOB)
+    return [
+        AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
+        for name in (names if is_listed else [""])
+    ]
+
+
+def _words_of(question: AccessRequest) -> str:
+    return f"BundleDeployment {question.name}" if question.name else "every BundleDeployment"
+
+
+def standing_of(policy: Policy) -> Standing:
+    """What Kubernetes says of a policy's own identity by now, and of who saved it last; for its page.
+
+    Of a long list of names the first are asked about.
+    """
+    own = access.policy_identity(policy)
+    cluster = policy.cluster
+    if cluster is None:
+        return Standing(own.username)
+    asked = _questions(policy.names)[:MAX_ASKED]
+    answers = [access.ask_for(own, cluster, question, fresh=False) for question in asked]
+    lacking = next((one for one in answers if not one.allowed), None)
+    facts = (lacking.words, lacking.rule) if lacking else ("", "")
+    return Standing(own.username, *facts, _of_editor(policy, cluster, asked))
+
+
+def _of_editor(policy: Policy, cluster: Cluster, asked: Sequence[AccessRequest]) -> str:
+    """Why its last editor could not save it today; "" where they could, or nobody can tell."""
+    name = policy.editor.get_username()
+    identity = access.last_known_of(policy.editor, cluster)
+    if identity is None:
+        return f"{name} is nobody on cluster {cluster.name} any more"
+    for question in asked:
+        answer = access.ask_for(identity, cluster, question, fresh=False)
+        if answer.could_ask and not answer.allowed:
+            return f"{name} may no longer approve {_words_of(question)} on cluster {cluster.name}"
+    return ""
+
+
 @transaction.atomic(durable=True)
-def _save(by: Caller, via: str, known_version: int, *, name: str, **columns: object) -> Policy:
+def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Cluster, **columns: object) -> Policy:
     now = timezone.now()
     policy = for_change(Policy.objects.filter(name=name)).first()
     if (policy.version if policy else 0) != known_version:
         raise Changed(f"policy {name} was saved by somebody else meanwhile: look at it again")
+    person = access.person_of(by, cluster).record()
     if policy is None:
         policy = Policy.objects.create(
-            name=name, **columns, author=by.user, editor=by.user, created_at=now, changed_at=now
+            name=name,
+            cluster=cluster,
+            **columns,
+            author=by.user,
+            author_known_as=person,
+            editor=by.user,
+            editor_known_as=person,
+            created_at=now,
+            changed_at=now,
         )
     else:
-        for column, value in columns.items():
+        for column, value in {"cluster": cluster, **columns}.items():
             setattr(policy, column, value)
         policy.version += 1
-        policy.editor = by.user
+        policy.editor, policy.editor_known_as = by.user, person
         policy.changed_at = now
         policy.save()
     for pk in Request.objects.filter(state__in=(State.IN_REVIEW, State.APPROVED)).values_list("pk", flat=True):
@@ -121,7 +186,7 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, **columns: obj
             **columns,
             "name": name,
             "version": policy.version,
-            "cluster": policy.cluster.name if policy.cluster else "",
+            "cluster": cluster.name,
         },
     )
     return policy

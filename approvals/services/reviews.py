@@ -14,6 +14,7 @@ from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import (
     AlreadyReviewed,
+    Collides,
     DigestMoved,
     InvalidInput,
     NotAllowed,
@@ -22,12 +23,13 @@ from approvals.errors import (
     SelfApproval,
     Unacknowledged,
 )
+from approvals.gate.remedies import MAKE_WAY
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Request, Review
 from approvals.services import unseen, waivers
-from approvals.services.acknowledging import acknowledgements, in_words
+from approvals.services.acknowledging import acknowledgements, collisions, in_words
 from approvals.services.waivers import Waiver
 from provisioner.values import Identity
 
@@ -44,11 +46,14 @@ SAID = (
     "username",
     "uid",
     "groups",
+    "issuer",
+    "subject",
     "acknowledges",
     "waives",
     "may_use_account",
     "may_write",
 )
+MAX_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,9 @@ class Checked:
 
     identity: Identity
     words: str
+    person: access.Person
+    issuer: str
+    subject: str
     may_use_account: bool
     may_write: bool = False
     override: str = ""
@@ -104,8 +112,8 @@ def review(
     more gives the one that is recorded.
 
     Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
-    answer, TooSerious where the channel does not show the report, SelfApproval, AlreadyReviewed from another account or
-    MAX_REVIEWS times, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
+    answer, TooSerious where the channel does not show the report, SelfApproval, Collides, AlreadyReviewed from another
+    account or MAX_REVIEWS times, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
     """
     if decision not in DECISIONS:
         raise InvalidInput(f"the decision is {decision!r}; expected Approve or Deny")
@@ -126,8 +134,10 @@ def review(
 def check_reviewer(by: Caller, request: Request) -> Checked:
     """Ask Kubernetes whether this person may decide on this request; raises NotAllowed or CouldNotAsk."""
     decider = check_decider(by, request.deployment)
-    account = access.may_use_account(decider.identity, request)
-    return Checked(decider.identity, decider.server_words or decider.words, account.allowed)
+    cluster = request.deployment.cluster
+    account, proof = access.may_use_account(decider.identity, request), access.proved_on(by, cluster)
+    words, person = decider.server_words or decider.words, access.person_of(by, cluster)
+    return Checked(decider.identity, words, person, proof.issuer, proof.subject, account.allowed)
 
 
 def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
@@ -162,9 +172,9 @@ def is_requester(request: Request, by: Caller) -> bool:
     return by.user.pk in {person.get("user_id") for person in request.requesters}
 
 
-def self_approval(request: Request, by: Caller, identity: Identity) -> bool:
-    """Whether this person is one of those who asked (S05)."""
-    return has_asked(request, user_id=by.user.pk, username=identity.username)
+def is_self_approval(request: Request, person: access.Person) -> bool:
+    """Whether it would be their own change that this person approves, and the operator forbids that (S05)."""
+    return not settings.PRATIQUE["SELF_APPROVAL"] and has_asked(request, person)
 
 
 def _find(request_id: int) -> Request:
@@ -192,7 +202,7 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
     _check_digest(request, given.subject_digest)
     if given.decision == "Approve":
         unseen.check_seen(request, channel=given.channel)
-        _check_approval(request, by, checked, given.acknowledges)
+        _check_approval(request, checked, given.acknowledges)
     earlier = _earlier(by, request, checked)
     review = _new(by, request, given, checked, earlier)
     if earlier and _says_the_same(earlier, review):
@@ -214,16 +224,21 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
             **({"replaces": earlier.decision} if earlier else {}),
         },
     )
+    # Where the message is lost, the sweep looks at it at once.
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
     wake.request(request.pk)
     return review
 
 
 def _earlier(by: Caller, request: Request, checked: Checked) -> Review | None:
     """The review of this round by the same reviewer that counts until now."""
-    given = request.reviews.filter(round=request.round)
-    if given.filter(username=checked.identity.username).exclude(user=by.user).exists():
-        # A name is one vote, however many accounts here lead to it (S12).
-        raise AlreadyReviewed(f"{checked.identity.username} has already decided on this round, from another account")
+    given = request.reviews.filter(round=request.round, user__isnull=False)
+    for other in given.exclude(user=by.user):
+        # A person is one vote, however many accounts and names here lead to them (S05, S12).
+        if checked.person.is_same(access.person_who_reviewed(other)):
+            name = checked.identity.username
+            called = "" if other.username == name else f" and as {other.username}"
+            raise AlreadyReviewed(f"{name} has already decided on this round, from another account{called}")
     own = given.filter(voter=_voter(by))
     if own.count() >= MAX_REVIEWS:
         raise AlreadyReviewed(f"you have decided {MAX_REVIEWS} times on this round of the request: the last one counts")
@@ -247,6 +262,8 @@ def _new(by: Caller, request: Request, given: Given, checked: Checked, earlier: 
         username=checked.identity.username,
         uid=checked.identity.uid,
         groups=list(checked.identity.groups),
+        issuer=checked.issuer,
+        subject=checked.subject,
         acknowledges=list(given.acknowledges),
         waives=given.waiver_records(),
         may_use_account=checked.may_use_account,
@@ -263,9 +280,13 @@ def _says_the_same(earlier: Review, later: Review) -> bool:
     return all(getattr(earlier, name) == getattr(later, name) for name in SAID)
 
 
-def _check_approval(request: Request, by: Caller, checked: Checked, acknowledges: tuple[str, ...]) -> None:
-    if self_approval(request, by, checked.identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
+def _check_approval(request: Request, checked: Checked, acknowledges: tuple[str, ...]) -> None:
+    if is_self_approval(request, checked.person):
         raise SelfApproval("you asked for this change, so somebody else has to approve it")
+    met = collisions(request)
+    if met:
+        words = f"{'; '.join(met[:MAX_NAMED])}. It is not adopted, so nobody can approve this. "
+        raise Collides(words + MAKE_WAY.format(name=request.deployment.name), objects=len(met))
     left = [one for one in acknowledgements(request) if one.name not in acknowledges]
     if left:
         raise Unacknowledged(f"an approval has to name: {in_words(left)}", missing=[one.name for one in left])

@@ -221,6 +221,7 @@ def _fail(request: Request, error: PratiqueError) -> None:
             facts=facts,
             problem_code=error.code,
             problem=str(error),
+            remedy=error.remedy if isinstance(error, Refusal) else "",
         )
         return
     if isinstance(error, WorkerDied):

@@ -85,8 +85,8 @@ def of_request(
     elif voided and voided.was_approved:
         words = f"the approval of round {voided.round} no longer counts: {voided.words}"
         found.append(Condition("Approved", False, _camel(voided.code), words, voided.at))
-    if state in (State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
-        found.append(Condition("Applied", False, _camel(request.problem_code), request.problem, since))
+    if state in (State.IN_REVIEW, State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
+        found.append(Condition("Applied", False, _camel(request.problem_code), _told(request), since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):
         words = request.problem if state == State.WITHDRAWN else ""
         found.append(Condition(reason(state), True, reason(state), words, since))
@@ -100,6 +100,12 @@ def of_request(
             why = _health_reason(request.deployment, revision)
             found.append(Condition("Healthy", health == HEALTHY, why, words, since))
     return found
+
+
+def _told(request: Request) -> str:
+    """What it waits for, and who can do what about it; what ends with rules to apply ends with them."""
+    is_whole = not request.remedy or "\n" in request.problem
+    return request.problem if is_whole else f"{request.problem}. {request.remedy}"
 
 
 def _health_reason(deployment: BundleDeployment, active: Revision | None) -> str:

@@ -15,16 +15,16 @@ from functools import partial
 
 from django.utils import timezone
 
-from approvals import instruments, store, wake
+from approvals import gate, instruments, store, wake
 from approvals.access.port import connect
+from approvals.gate import reader
+from approvals.gate.planning import installer_of
 from approvals.ledger import claims, drifts, optionals
 from approvals.ledger.claims import LostClaim
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps import optional
-from approvals.steps.inventory import DatabaseInventory, installer_of, owner_of, ref_of
+from approvals.steps.inventory import DatabaseInventory, owner_of, ref_of
 from approvals.steps.leftovers import leftovers_of
-from approvals.steps.prepare import check_cluster
-from approvals.steps.standing import NotNow, check_running, check_standing
 from approvals.working import Recurring, Step, do
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.apply import recover
@@ -107,14 +107,16 @@ def _take_some(deployment_id: int, worker: str) -> bool:
         return False
     try:
         check_running(revision)
+    except gate.Waiting:
+        drifts.postpone(items, _after(now, AGAIN_SECONDS))
+        return len(items) == AT_ONCE
+    try:
         service = connect(deployment.cluster)
         installer = service.acting_as(installer_of(revision.request.spec))
         _work(Case(deployment, revision, service, installer, worker, now), items)
     except LostClaim:
         instruments.lost_claims.labels("deployment").inc()
         return False
-    except NotNow:
-        drifts.postpone(items, _after(now, AGAIN_SECONDS))
     except PratiqueError as exc:
         logger.warning("could not look for drift", extra={"deployment_id": deployment_id, "code": exc.code})
         drifts.note_problem(deployment_id, str(exc))
@@ -123,7 +125,7 @@ def _take_some(deployment_id: int, worker: str) -> bool:
 
 
 def _work(case: Case, items: list[InventoryItem]) -> None:
-    check_cluster(case.revision.request, case.service)
+    gate.require(case.revision.request, reader.meeting(case.revision.request, case.service))
     content = store.get(case.revision.content)
     manifests = {one.ref.identity: one for one in content.manifests}
     left = leftovers_of(case.revision, manifests.keys())
@@ -217,11 +219,17 @@ def _put_all_back(
                 _keep_waiting(case, [(item, look)], exc)
 
 
+def check_running(revision: Revision) -> None:
+    """Raise Waiting unless this is the revision that runs, and none is being applied or put back.
+
+    One that was begun since and failed is no obstacle: what it touched is left alone (leftovers.py).
+    """
+    gate.require(revision.request, reader.running(revision))
+
+
 def _check_correctable(case: Case) -> None:
     """Of the approved and the wished setting the stricter counts; the approved one was looked at before."""
-    spec = check_standing(case.revision, case.service)
-    if spec.get("drift") == REPORT:
-        raise NotNow(f"the spec of {case.deployment.name} says by now that drift is only reported")
+    gate.require(case.revision.request, reader.correcting(case.revision, case.service))
 
 
 def _put_back(case: Case, item: InventoryItem, look: Look, is_scaled: IsScaled) -> None:

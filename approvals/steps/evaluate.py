@@ -1,323 +1,81 @@
-"""IN_REVIEW → APPROVED or DENIED: policies are asked, reviews are counted, a verdict is given once."""
+"""IN_REVIEW → APPROVED or DENIED: a verdict is given once, on what the gate says of reviews, guards and grants."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
-from typing import Any
+import random
+from datetime import timedelta
 
-from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, prefetch_related_objects
 from django.utils import timezone
 
-from approvals import access, audit, policy, wake
-from approvals.access.port import connect
+from approvals import access, audit, gate, wake
 from approvals.audit import MACHINE, Actor
+from approvals.gate import Answer, GateFacts, Next, Reason, reader
+from approvals.gate.deletions import WORDS
+from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
+from approvals.gate.people import count, is_grant, may_use_account
+from approvals.ledger import rounds
 from approvals.ledger.moves import locked, move
-from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
-from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request, Review, Verdict
-from approvals.policy import Ballot, Decision
-from approvals.steps.reviewers import Waived, is_own, reviews_of, waived
-from approvals.steps.unreviewed import WORDS, goes_along, without_review
-from provisioner.expressions.evaluator import ask
-from provisioner.review.record import from_record
-from provisioner.values import Action, Severity
+from approvals.models import Policy, Request, Review, Verdict
 
-Result = PolicyEvaluation.Result
-NOT_SELECTED = "its selector does not select this deployment"
-HELD_BACK = "held-back"
-DESTRUCTIVE = "the request deletes, replaces or adopts objects, and only people acknowledge that"
-MAX_NAMED = 3
+# Rights and policies change without an event: what is not decided is looked at again, not everything at once.
+LOOK_AGAIN_SECONDS = (30.0, 45.0)
+# What prepare has said of the request stays until it is decided.
+_OTHERS = frozenset({"unmet-constraints"})
 
 
 def run(request: Request, worker: str) -> None:
-    report = reviewed_report(request)
-    held_by = hold_back(request, report, waived(request, reviews_of(request)))
-    _ask_grants(request, report)
-    unreviewed = without_review(request)
-    along = _goes_along(request) if unreviewed else ""
-    _settle(request.pk, request.round, held_by, [] if along else unreviewed, along)
-
-
-def _goes_along(request: Request) -> str:
-    """Why a deletion of nothing that holds data is reviewed all the same; "" where it is not."""
-    planned = from_record(request.reports.get(round=request.round).body).plan
-    words = goes_along(request, connect(request.deployment.cluster), planned)
-    if not words:
-        return ""
-    more = f" and {len(words) - MAX_NAMED} more" if words[MAX_NAMED:] else ""
-    return f"it is reviewed, because no plan names what else goes: {'; '.join(words[:MAX_NAMED])}{more}"
-
-
-def _ask_grants(request: Request, report: Report) -> None:
-    grants = _policies(request, Policy.Kind.GRANT)
-    if not grants:
-        return
-    prefetch_related_objects([report], "findings")
-    facts = facts_of(request, report)
-    for each in grants:
-        result, words = _ask_grant(each, request, report, facts)
-        _keep(each, request, result, words)
-        if each.mode == Policy.Mode.ENFORCE and result == Result.APPROVES:
-            _approve_as(each, request, words)
-
-
-def reviewed_report(request: Request) -> Report:
-    """What is reviewed, without its body: that is read when a policy asks for it, and then once."""
-    return request.reports.defer("body").get(round=request.round)
-
-
-def hold_back(request: Request, report: Report, accepted: Waived) -> dict[str, str]:
-    """Ask every guard and keep what each says; of those in force that hold the request back, their words by name."""
-    guards = _policies(request, Policy.Kind.GUARD)
-    if not guards:
-        return {}
-    prefetch_related_objects([report], "findings")
-    facts = facts_of(request, report, accepted.fingerprints)
-    holding = {}
-    for each in guards:
-        result, words = _ask_guard(each, request, facts)
-        is_held = result in (Result.HOLDS, Result.ERROR)
-        words = "; ".join([words, *accepted.lost]) if is_held else words
-        _keep(each, request, result, words)
-        if is_held and each.mode == Policy.Mode.ENFORCE:
-            holding[each.name] = words
-    return holding
-
-
-def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -> policy.Facts:
-    """The documented facts (approvals.policy.FACTS) of one report, without the findings `accepted` by fingerprint."""
-    everything = [*report.findings.all(), *_private(report)]
-    waived_ones = [finding for finding in everything if finding.fingerprint in accepted]
-    findings = [finding for finding in everything if finding.fingerprint not in accepted]
-    new = [finding for finding in findings if finding.is_new]
-    touched = [action for action in report.body["plan"]["actions"] if action["action"] != Action.NONE]
-    ranks = {str(severity): severity.rank for severity in Severity}
-    return {
-        "worst": min((finding.severity for finding in findings), key=ranks.__getitem__, default=str(Severity.SAFE)),
-        "worst_new": min((finding.severity for finding in new), key=ranks.__getitem__, default=str(Severity.SAFE)),
-        "severities": _counts(Severity, (finding.severity for finding in findings)),
-        "new_severities": _counts(Severity, (finding.severity for finding in new)),
-        "rules": sorted({finding.rule for finding in findings}),
-        "new_rules": sorted({finding.rule for finding in new}),
-        "waived": len(waived_ones),
-        "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
-        "waived_rules": sorted({finding.rule for finding in waived_ones}),
-        "actions": _counts(Action, (action["action"] for action in report.body["plan"]["actions"])),
-        "kinds": sorted({_kind(action["ref"]) for action in touched}),
-        "namespaces": sorted({action["ref"]["namespace"] for action in touched if action["ref"]["namespace"]}),
-        "purpose": request.purpose,
-        "name": request.deployment.name,
-        "labels": {str(key): str(value) for key, value in request.labels.items()},
-        "cluster": request.deployment.cluster.name,
-        "is_first": request.from_revision_id is None,
-        "requester_known": request.is_requester_known,
-        "requesters": sorted(person["username"] for person in request.requesters),
-        "sources": sorted(f"{pin['kind']}:{pin['reference']}" for pin in request.pins),
-    }
-
-
-def _private(report: Report) -> list[Finding]:
-    """The findings about what somebody else's object holds: hidden from people who may not get it, not from guards."""
-    return [
-        Finding(
-            rule=one["rule"],
-            section=one["section"],
-            severity=one["severity"],
-            message=one["message"],
-            fingerprint=one["fingerprint"],
-            is_new=one["isNew"],
-        )
-        for one in report.body["private"]
-    ]
-
-
-def _counts(closed: Any, found: Any) -> dict[str, int]:
-    counted = Counter(found)
-    return {str(member): counted[str(member)] for member in closed}
-
-
-def _kind(ref: dict[str, str]) -> str:
-    return f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
-
-
-def _policies(request: Request, kind: str) -> list[Policy]:
-    here = Q(cluster=None) | Q(cluster=request.deployment.cluster)
-    return list(
-        Policy.objects.filter(here, is_active=True, kind=kind).prefetch_related("author", "editor").order_by("name")
-    )
-
-
-def _answer(each: Policy, facts: policy.Facts) -> policy.Answer:
-    """What the policy's expression comes to. Each is asked alone, so that no other policy uses up its time."""
-    (found,) = ask(policy.POLICY, [each.expression], facts)
-    return policy.answer(each.expression, facts, policy.POLICY, found)
-
-
-def _ask_guard(each: Policy, request: Request, facts: policy.Facts) -> tuple[str, str]:
-    """A guard's result and its words."""
-    if not _is_selected(each, request):
-        return Result.NOT_SELECTED, NOT_SELECTED
-    answer = _answer(each, facts)
-    if answer.is_true:
-        return Result.PASSES, answer.words
-    return (Result.ERROR if answer.is_error else Result.HOLDS), _with_message(each, answer.words)
-
-
-def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
-    """A grant's result and its words."""
-    if not _is_selected(each, request):
-        return Result.NOT_SELECTED, NOT_SELECTED
-    if _is_destructive(report):
-        # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
-        return Result.SILENT, f"it was not asked: {DESTRUCTIVE}"
-    answer = _answer(each, facts)
-    if answer.is_error:
-        return Result.ERROR, answer.words
-    if not answer.is_true:
-        return Result.SILENT, answer.words
-    obstacle = _obstacle(each, request, report)
-    return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
-
-
-def _is_selected(each: Policy, request: Request) -> bool:
-    """By the labels kept with the request and by today's: any are enough for a guard, a grant needs all (S14)."""
-    selects = [
-        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=labels)
-        for labels in (*request.earlier_labels, request.labels, request.deployment.labels)
-    ]
-    return any(selects) if each.kind == Policy.Kind.GUARD else all(selects)
-
-
-def _with_message(each: Policy, words: str) -> str:
-    return f"{each.message}: {words}" if each.message else words
-
-
-def _obstacle(each: Policy, request: Request, report: Report) -> str:
-    """Why a grant whose expression is true still may not approve; "" where it may."""
-    if report.severities.get(Severity.UNKNOWN, 0):
-        return "the report has unknown findings, and no policy approves those"
-    if any(finding.rule.startswith(policy.OWN_RULES_PREFIX) for finding in report.findings.all()):
-        return "the content touches Pratique itself, which only people approve"
-    if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
-        return DESTRUCTIVE
-    if not request.is_requester_known:
-        return "nobody knows who asked, so a person who may use the ServiceAccount has to approve"
-    return objection_to(each, request)
-
-
-def objection_to(each: Policy, request: Request) -> str:
-    """Why this policy's word may not count for this request, asked of Kubernetes anew; "" where it may."""
-    return _own_wish(each, request) or _rights_of(each, request)
-
-
-def _own_wish(each: Policy, request: Request) -> str:
-    """Who writes what a policy approves does not have it approve their own change (S05)."""
-    if settings.PRATIQUE["SELF_APPROVAL"]:
-        return ""
-    for person in {each.author, each.editor}:
-        identity = access.last_known_of(person, request.deployment.cluster)
-        if has_asked(request, user_id=person.pk, username=identity.username if identity else ""):
-            return f"its author or editor {person.get_username()} asked for this change"
-    return ""
-
-
-def _is_destructive(report: Report) -> bool:
-    return any(report.actions.get(action, 0) for action in (Action.DELETE, Action.REPLACE, Action.ADOPT))
-
-
-def _rights_of(each: Policy, request: Request) -> str:
-    """The policy itself and both people behind it must hold `approve` here (S13)."""
-    question = access.approval_of(request.deployment)
-    own = access.ask_for(access.policy_identity(each), request.deployment.cluster, question, fresh=True)
-    if not own.allowed:
-        return own.words
-    for person in {each.author, each.editor}:
-        identity = access.last_known_of(person, request.deployment.cluster)
-        if identity is None:
-            return f"its author or editor {person.get_username()} is nobody on cluster {request.deployment.cluster}"
-        if access.is_machine(identity):
-            return f"its author or editor {identity.username} is a machine, and those do not vote"
-        permission = access.ask_for(identity, request.deployment.cluster, question, fresh=True)
-        if not permission.allowed:
-            return f"its author or editor {person.get_username()} may not: {permission.words}"
-    return ""
+    facts = reader.deciding(request)
+    gate.keep(request, facts)
+    _settle(request, facts, gate.judge(facts, timezone.now()))
 
 
 @transaction.atomic(durable=True)
-def _keep(each: Policy, request: Request, result: str, words: str) -> None:
-    PolicyEvaluation.objects.update_or_create(
-        request=request,
-        round=request.round,
-        policy=each,
-        policy_version=each.version,
-        defaults={"result": result, "words": words, "at": timezone.now()},
-    )
-
-
-@transaction.atomic(durable=True)
-def _approve_as(each: Policy, request: Request, words: str) -> None:
+def _settle(request: Request, facts: GateFacts, answer: Answer) -> None:
     row = locked(request.pk)
     if row.state != State.IN_REVIEW or row.round != request.round:
         return
-    identity, voter = access.policy_identity(each), f"policy:{each.pk}"
-    earlier = row.reviews.counted().filter(round=row.round, voter=voter).first()
-    if earlier and earlier.policy_version == each.version:
+    if _has_changed(row, request, facts):
+        wake.request(row.pk)
         return
-    Review.objects.create(
-        request=row,
-        round=row.round,
-        decision="Approve",
-        subject_digest=row.subject_digest,
-        reason=words,
-        channel=Review.Channel.POLICY,
-        voter=voter,
-        policy=each,
-        policy_version=each.version,
-        username=identity.username,
-        access_reason="Kubernetes allowed this policy's identity, its author and its editor to approve",
-        replaces=earlier,
-        given_at=timezone.now(),
-    )
-    audit.record(
-        verb="review.given",
-        actor=Actor(identity.username, "policy"),
-        request=row,
-        facts={"decision": "Approve", "policy": each.name, "version": each.version, "reason": words},
-    )
+    grants = value_of(facts.grants) or ()
+    for said in (one for one in grants if is_grant(one)):
+        _approve_as(said, row)
+    if answer.next == Next.REPORT_AGAIN:
+        _report_again(row, answer.reason)
+    elif answer.next in (Next.GO, Next.DENY):
+        _give_verdict(row, facts, answer)
+    else:
+        _say(row, answer)
 
 
-@transaction.atomic(durable=True)
-def _settle(
-    request_id: int, round_number: int, held_by: Mapping[str, str], unreviewed: list[Ballot], along: str
-) -> None:
-    row = locked(request_id)
-    if row.state != State.IN_REVIEW or row.round != round_number:
-        return
-    reviews = (
-        row.reviews.counted().filter(round=round_number, subject_digest=row.subject_digest).select_related("policy")
+def _has_changed(row: Request, read: Request, facts: GateFacts) -> bool:
+    """Whether somebody reviewed it, or turned out to have asked, since the facts were read."""
+    given = (
+        row.reviews.counted().filter(round=row.round, subject_digest=row.subject_digest).values_list("pk", flat=True)
     )
-    tally = policy.decide(
-        [*unreviewed, *(ballot_of(review, row) for review in reviews)],
-        needed=settings.PRATIQUE["APPROVALS_NEEDED"],
-        held_by=held_by,
-        is_requester_known=row.is_requester_known,
-    )
-    if tally.decision == Decision.UNDECIDED:
-        _say(row, tally.obstacle or along)
-        return
-    verdict = "Approved" if tally.decision == Decision.APPROVED else "Denied"
-    is_unreviewed = bool(unreviewed) and verdict == "Approved" and tally.approvals < tally.needed
+    known = {one.key for one in value_of(facts.reviews) or ()}
+    asked = (read.subject_digest, read.requesters, read.is_requester_known)
+    return set(given) != known or (row.subject_digest, row.requesters, row.is_requester_known) != asked
+
+
+def _give_verdict(row: Request, facts: GateFacts, answer: Answer) -> None:
+    verdict = "Approved" if answer.may else "Denied"
+    found, free = count(facts), value_of(facts.unreviewed) or Unreviewed(False)
+    is_unreviewed = answer.may and free.is_enough and found.approvals < found.needed
     Verdict.objects.create(
         request=row, round=row.round, verdict=verdict, subject_digest=row.subject_digest, given_at=timezone.now()
     )
     move(
         row,
-        Event.APPROVE if verdict == "Approved" else Event.DENY,
+        Event.APPROVE if answer.may else Event.DENY,
         actor=MACHINE,
-        facts={"verdict": verdict, "why": WORDS if is_unreviewed else tally.words, "subjectDigest": row.subject_digest},
+        facts={
+            "verdict": verdict,
+            "why": WORDS if is_unreviewed else found.words,
+            "subjectDigest": row.subject_digest,
+        },
         problem="",
         problem_code="",
         look_again_at=None,
@@ -325,28 +83,51 @@ def _settle(
     wake.notice(row.pk, "decided")
 
 
-def _say(row: Request, obstacle: str) -> None:
-    """Why enough approvals are not enough; "" takes back what was said of that before, and nothing else."""
-    is_ours = row.problem_code in ("", HELD_BACK)
-    if row.problem != obstacle and (obstacle or is_ours):
-        row.problem, row.problem_code = obstacle, HELD_BACK if obstacle else ""
-        row.save(update_fields=["problem", "problem_code"])
+def _report_again(row: Request, why: Reason) -> None:
+    facts = {"reviewedPlan": row.plan_digest, "why": why.words}
+    rounds.void(row, code=why.code, words=why.words, facts=facts, remedy=why.remedy, look_again_at=None)
 
 
-def ballot_of(review: Review, request: Request, *, counts: bool = True) -> Ballot:
-    """`counts`: what else is known. Who turned out to have asked after approving does not count (S05)."""
-    return Ballot(
-        review.decision,
-        review.policy_id is not None,
-        counts and not is_own(review, request) and not _is_outdated(review),
-        review.may_use_account,
-        review.may_write and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"],
+def _approve_as(said: PolicyFacts, row: Request) -> None:
+    each, voter = Policy.objects.get(pk=said.key), f"policy:{said.key}"
+    identity = access.policy_identity(each)
+    earlier = row.reviews.counted().filter(round=row.round, voter=voter).first()
+    if earlier and earlier.policy_version == said.version:
+        return
+    Review.objects.create(
+        request=row,
+        round=row.round,
+        decision="Approve",
+        subject_digest=row.subject_digest,
+        reason=said.words,
+        channel=Review.Channel.POLICY,
+        voter=voter,
+        policy=each,
+        policy_version=said.version,
+        username=identity.username,
+        access_reason="Kubernetes allowed this policy's identity to approve",
+        may_use_account=may_use_account(said),
+        replaces=earlier,
+        given_at=timezone.now(),
+    )
+    audit.record(
+        verb="review.given",
+        actor=Actor(identity.username, "policy"),
+        request=row,
+        facts={"decision": "Approve", "policy": each.name, "version": said.version, "reason": said.words},
     )
 
 
-def _is_outdated(review: Review) -> bool:
-    """Whether a policy's review is of a version that is no longer in force (S13)."""
-    each = review.policy
-    if each is None:
-        return False
-    return not each.is_active or each.mode != Policy.Mode.ENFORCE or each.version != review.policy_version
+def _say(row: Request, answer: Answer) -> None:
+    """Why it is not decided, beyond that people have not yet; what was said of that before is taken back."""
+    reason = answer.reason
+    words, code, remedy = (reason.words, reason.code, reason.remedy) if reason.is_problem else ("", "", "")
+    row.look_again_at = timezone.now() + timedelta(seconds=random.uniform(*LOOK_AGAIN_SECONDS))  # noqa: S311 - jitter
+    row.awaits = reason.awaits if reason.is_problem else ""
+    changed = ["look_again_at", "awaits"]
+    is_news = (row.problem, row.problem_code, row.remedy) != (words, code, remedy)
+    if is_news and (words or row.problem_code not in _OTHERS):
+        row.problem, row.problem_code, row.remedy, row.mirrored_at = words, code, remedy, None
+        changed += ["problem", "problem_code", "remedy", "mirrored_at"]
+        wake.deployment(row.deployment_id)
+    row.save(update_fields=changed)

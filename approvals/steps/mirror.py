@@ -6,13 +6,14 @@ somebody else wrote into it is theirs by field manager, and would stop every lat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db.models import F, Q
 from django.utils import timezone
 
 from approvals.access.port import connect
+from approvals.gate import live_deployment
 from approvals.ledger import pivots
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
@@ -27,6 +28,8 @@ from provisioner.values import ObjectRef
 GROUP_VERSION = "core.rukpak.io/v1alpha2"
 FINALIZER = "core.rukpak.io/pratique"
 FIELD_MANAGER = "pratique-mirror"
+# Nobody asked for it just now: its requester is who wrote the spec.
+UNATTENDED = "unattended"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique"}
 
 
@@ -38,8 +41,8 @@ def look_after(deployment_id: int) -> None:
         return
     api = connect(deployment.cluster)
     try:
-        live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
-        if live is None or live["metadata"]["uid"] != deployment.uid:
+        live = live_deployment(api, deployment)
+        if live is None:
             pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
             return
         if is_due(deployment, timezone.now()):
@@ -53,7 +56,7 @@ def look_after(deployment_id: int) -> None:
     _mirror_status(api, deployment)
 
 
-def _mirror_finalizer(api: Api, deployment: BundleDeployment, live: dict[str, Any]) -> None:
+def _mirror_finalizer(api: Api, deployment: BundleDeployment, live: Mapping[str, Any]) -> None:
     """Hold a deployment that owns objects until its deletion request is applied (S15)."""
     is_leaving = deployment.deletion_requested_at is not None
     may_go = is_leaving and not deployment.inventory.exists() and not _has_open_deletion(deployment)
@@ -141,7 +144,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
             "requester": {
                 "username": requester.get("username", "unknown"),
                 "groups": requester.get("groups", []),
-                "via": requester.get("via", "cluster"),
+                "via": UNATTENDED if request.is_unattended else requester.get("via", "cluster"),
             },
             "expiresAt": conditions.instant(request.expires_at),
         },

@@ -14,12 +14,13 @@ from django.utils import timezone
 from approvals import audit
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.gate.planning import installer_of
 from approvals.ledger.locks import for_change, hold
 from approvals.ledger.moves import locked
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps import unhealthy
 from approvals.steps.conditions import OVERDUE
-from approvals.steps.inventory import installer_of, ref_of
+from approvals.steps.inventory import ref_of
 from provisioner import pipeline
 from provisioner.errors import BadHealthCheck
 from provisioner.probes import HealthCheck, deadline_minutes, health_checks, unused

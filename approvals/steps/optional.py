@@ -15,16 +15,16 @@ from functools import partial
 from django.conf import settings
 from django.utils import timezone
 
-from approvals import instruments, store
+from approvals import gate, instruments, store
 from approvals.access.port import connect
+from approvals.gate import reader
+from approvals.gate.planning import installer_of, plan_options
 from approvals.ledger import claims, optionals
 from approvals.ledger.claims import LostClaim
 from approvals.models import OptionalObject, Outcome, Revision
-from approvals.steps.deploy import approved_plan, check_decision
-from approvals.steps.evaluate import reviewed_report
-from approvals.steps.inventory import DatabaseInventory, installer_of, owner_of, plan_options
+from approvals.steps.deploy import approved_plan
+from approvals.steps.inventory import DatabaseInventory, owner_of
 from approvals.steps.notes import Notes
-from approvals.steps.standing import NotNow, check_standing
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.apply import recover
@@ -95,11 +95,7 @@ def _check(case: Case) -> None:
     """Everything that S25 names, reviewers and guards included: this is a first write."""
     if not claims.renew_deployment(case.revision.deployment_id, case.worker):
         raise LostClaim("the claim has passed to another worker")
-    request = case.revision.request
-    spec = check_standing(case.revision, case.service)
-    if optionals.is_another_wish(request, spec):
-        raise NotNow(f"the spec of {request.deployment.name} is no longer the approved one: its request comes first")
-    check_decision(request, reviewed_report(request))
+    gate.require(case.revision.request, reader.creating(case.revision, case.service))
 
 
 def _served(case: Case, rows: Rows) -> Rows:

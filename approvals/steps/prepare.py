@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
 from django.db import DataError, transaction
 from django.utils import timezone
 
-from approvals import access, store, wake
+from approvals import gate, store, wake
 from approvals.access.port import connect
-from approvals.access.questions import AUTHENTICATION
 from approvals.audit import MACHINE
-from approvals.errors import Awaiting, Awaits, CouldNotAsk
+from approvals.errors import Awaiting, Awaits
+from approvals.gate import Reason, planning, reader
+from approvals.gate.facts import value_of
+from approvals.gate.remedies import Kind, reason
+from approvals.gate.rights import askers_of
+from approvals.gate.surroundings import unmet_words
+from approvals.gate.wish import missing_right
 from approvals.ledger import pivots
-from approvals.ledger.digests import subject_digest
+from approvals.ledger.digests import Subject
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
 from approvals.models import Report as ReportRow
-from approvals.models import Request, Revision
-from approvals.steps import constraints, inventory
-from approvals.steps.sources import egress, limits, read_by, sources_of
+from approvals.models import Request
+from approvals.steps.sources import egress, limits, read_for, sources_of
 from approvals.steps.way_back import way_back
 from provisioner import pipeline, render
 from provisioner.cluster import probing
-from provisioner.cluster.access import ask_self
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import (
     BadHealthCheck,
-    BadSource,
     BundleTooLarge,
-    DigestMismatch,
     Forbidden,
     InvalidManifest,
-    PreconditionFailed,
-    SourceUnavailable,
-    TryLater,
 )
 from provisioner.review.record import to_record
-from provisioner.values import AccessRequest, Content, GroupKind, Identity, JsonObject, ObjectRef, Report, Severity
+from provisioner.values import Content, GroupKind, JsonObject, ObjectRef, Report, Severity
 
 DEFAULT_FORMAT = "plain"
 
@@ -54,33 +52,34 @@ class Prepared:
     row: ContentRow
     account_uid: str
     report: Report
-    unmet: str = ""
+    unmet: Reason | None = None
 
 
 def run(request: Request, worker: str) -> None:
     if request.purpose != Request.Purpose.DELETE:
         _check_health_part(request)
     api = connect(request.deployment.cluster)
-    check_cluster(request, api)
-    check_requesters(request)
-    account_uid = account_uid_of(request, api)
-    check_own_right(request, api)
-    unmet = constraints.unmet_words(request, api)
+    facts = reader.preparing(request, api, read_for(request))
+    gate.require(request, facts)
+    account = value_of(facts.account)
+    assert account is not None  # the answer was yes
+    words = unmet_words(request, api)
+    unmet = reason(Kind.UNMET, words, facts.about) if words else None
     content, row = _content_of(request, api)
     report = pipeline.look(
         api,
         content,
-        previous=running_content(request),
-        inventory=inventory.owned(request.deployment),
-        as_account=inventory.installer_of(request.spec),
+        previous=planning.running_content(request),
+        inventory=planning.owned(request.deployment),
+        as_account=planning.installer_of(request.spec),
         own_namespace=settings.PRATIQUE["NAMESPACE"],
-        installers=inventory.installers_on(request.deployment.cluster),
+        installers=planning.installers_on(request.deployment.cluster),
         allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]),
-        options=inventory.plan_options(request),
+        options=planning.plan_options(request),
         way_back=way_back(request, content),
     )
     try:
-        _record(request, Prepared(content, row, account_uid, report, unmet))
+        _record(request, Prepared(content, row, account.uid, report, unmet))
     except DataError as exc:
         # The database's own words may quote what it was given, so that they are not passed on.
         raise InvalidManifest(UNKEEPABLE) from exc
@@ -101,120 +100,11 @@ UNKEEPABLE = (
 )
 
 
-def check_cluster(request: Request, api: Api) -> None:
-    check_cluster_uid(request, api.uid())
-
-
-def check_cluster_uid(request: Request, uid: str) -> None:
-    """The same cluster as ever (S19): its uid is learned once and then never changes."""
-    cluster = request.deployment.cluster
-    if cluster.uid is None:
-        type(cluster).objects.filter(pk=cluster.pk, uid__isnull=True).update(uid=uid)
-        cluster.uid = uid
-    if uid != cluster.uid:
-        raise PreconditionFailed(
-            f"cluster {cluster.name} is another one: its kube-system has uid {uid}, expected {cluster.uid}"
-        )
-
-
-def check_requesters(request: Request) -> None:
-    """Every known requester may use the ServiceAccount, and get what the sources name in the cluster (S07, S08)."""
-    needed = _read_for(request)
-    if needed and not (request.is_requester_known and request.requesters):
-        raise Forbidden(
-            f"the sources name {', '.join(map(str, needed))}, and nobody knows who asked: nothing of it is read for "
-            "somebody whose right to get it cannot be asked. Change the deployment as a person who signed in here"
-        )
-    for person in request.requesters:
-        identity = _identity_of(person)
-        _must(access.may_use_account(identity, request))
-        for ref in needed:
-            question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
-            _must(access.ask_for(identity, request.deployment.cluster, question, fresh=True))
-
-
-def _read_for(request: Request) -> list[ObjectRef]:
-    """Only a deployment fetches its sources; a rollback has its content, and a deletion none."""
-    return read_by(request.spec) if request.purpose == Request.Purpose.DEPLOY else []
-
-
-def _identity_of(person: Mapping[str, Any]) -> Identity:
-    return Identity(person["username"], tuple(person["groups"]), person["uid"])
-
-
-def _must(permission: access.Permission) -> None:
-    if not permission.could_ask:
-        raise CouldNotAskNow(permission.words)
-    if not permission.allowed:
-        raise Forbidden(f"{permission.words}; this would allow it:\n{permission.rule}")
-
-
-class CouldNotAskNow(TryLater):
-    """The cluster did not answer a question about a person's rights."""
-
-    code = CouldNotAsk.code
-
-
-def account_uid_of(request: Request, api: Api) -> str:
-    """The uid of the installing ServiceAccount, which must exist (S07)."""
-    namespace, name = str(request.spec.get("installNamespace", "")), str(request.spec.get("serviceAccountName", ""))
-    if not namespace or not name:
-        raise BadSource("spec.installNamespace and spec.serviceAccountName are both needed")
-    account = api.get(ObjectRef("", "v1", "ServiceAccount", namespace, name))
-    if account is None:
-        raise MissingAccount(
-            f"ServiceAccount {namespace}/{name} does not exist. It goes on by itself once it is created, with the "
-            "rights that the bundle needs"
-        )
-    return str(account["metadata"]["uid"])
-
-
-class MissingAccount(Awaiting):
-    """The installing ServiceAccount does not exist, or not yet."""
-
-    code = "missing-account"
-    awaits = Awaits.ACCOUNT
-
-
 class MissingRight(Awaiting):
     """The service itself lacks a right. It goes on by itself once an operator has given it."""
 
     code = "missing-right"
     awaits = Awaits.RIGHTS
-
-    def __init__(self, request: Request, words: str):
-        command = f"pratique-manage rights --cluster {request.deployment.cluster.name} | kubectl apply -f -"
-        super().__init__(f"{words}: an operator has to give Pratique that right. To print and apply it: {command}")
-
-
-def check_own_right(request: Request, api: Api) -> None:
-    """Raise MissingRight where the worker may not act as the installing account: nothing could be planned (S31)."""
-    namespace, name = str(request.spec["installNamespace"]), str(request.spec["serviceAccountName"])
-    either = (
-        AccessRequest("impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", namespace, name),
-        AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name),
-    )
-    if not any(ask_self(api, one) for one in either):
-        raise MissingRight(request, f"Pratique's worker may not act as ServiceAccount {namespace}/{name}")
-
-
-def check_account(request: Request, api: Api) -> None:
-    """The ServiceAccount must be the very one that was approved: the same name made again is another one (S07)."""
-    try:
-        found = account_uid_of(request, api)
-    except MissingAccount:
-        found = ""
-    if not found:
-        raise DigestMismatch(f"the ServiceAccount with uid {request.service_account_uid}, which was approved, is gone")
-    if found != request.service_account_uid:
-        raise DigestMismatch(
-            f"the ServiceAccount has uid {found}; approved was {request.service_account_uid}: it was made again"
-        )
-
-
-def running_content(request: Request) -> Content | None:
-    active = request.deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("content").first()
-    return store.get(active.content) if active else None
 
 
 def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow]:
@@ -261,17 +151,17 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
 def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
     """Reads as the person who asked, so that the service needs no right of its own to anybody's Secrets (S08).
 
-    Kubernetes has said that they may get it (`check_requesters`), so it is mostly acting as them that is refused.
+    Kubernetes has said that they may get it (gate.reader.preparing), so it is mostly acting as them that is refused.
     """
 
     def read(ref: ObjectRef) -> JsonObject:
-        person = _identity_of(request.requesters[0])
+        person = askers_of(request)[0].identity
         try:
             found = api.acting_as(person).get(ref)
         except Forbidden as exc:
             words = f"{ref} cannot be read as {person.username}, who may get it"
             if "impersonate" in exc.in_full:
-                raise MissingRight(request, words) from exc
+                raise MissingRight(missing_right(request, words)) from exc
             raise Forbidden(f"{words}: {exc}") from exc
         if found is None:
             raise SourceUnavailable(f"{ref} does not exist; spec.sources names it")
@@ -289,16 +179,13 @@ def _record(request: Request, prepared: Prepared) -> None:
     round_number = row.round + 1 if is_again else row.round
     report = prepared.report
     _save_report(row, round_number, report)
-    digest = subject_digest(
-        cluster_uid=row.deployment.cluster.uid or "",
-        deployment_uid=row.deployment.uid,
-        request_uid=str(row.uid),
-        round_number=round_number,
-        content_digest=prepared.content.digest,
+    subject = replace(
+        Subject.of(row, content_digest=prepared.content.digest),
+        round=round_number,
         plan_digest=report.plan.digest,
-        options_digest=row.options_digest,
         service_account_uid=prepared.account_uid,
     )
+    digest = subject.digest
     move(
         row,
         Event.REPORT_AGAIN if is_again else Event.PREPARED,
@@ -315,8 +202,9 @@ def _record(request: Request, prepared: Prepared) -> None:
         subject_digest=digest,
         attempts=0,
         look_again_at=None,
-        problem=prepared.unmet,
-        problem_code=constraints.CODE if prepared.unmet else "",
+        problem=prepared.unmet.words if prepared.unmet else "",
+        problem_code=prepared.unmet.code if prepared.unmet else "",
+        remedy=prepared.unmet.remedy if prepared.unmet else "",
     )
     wake.notice(row.pk, "needs_you")
 

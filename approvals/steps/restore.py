@@ -15,20 +15,19 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals import audit, store
+from approvals import audit, gate, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.ledger import claims, optionals, pivots
+from approvals.gate import Back, reader
+from approvals.gate.planning import installer_of, owned, plan_options
+from approvals.ledger import claims, pivots
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
-from approvals.models import AuditEntry, BundleDeployment, Outcome, Request, Revision
-from approvals.selectors import revisions
-from approvals.steps.deploy import NoLongerWished, apply_seconds, approved_plan, check_reviewers, close
-from approvals.steps.inventory import DatabaseInventory, installer_of, owned, owner_of, plan_options
+from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
+from approvals.steps.deploy import apply_seconds, approved_plan, close
+from approvals.steps.inventory import DatabaseInventory, owner_of
 from approvals.steps.notes import Notes
-from approvals.steps.obstacles import Paused, Waiting
-from approvals.steps.prepare import check_account, check_cluster
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.inventory import ObjectIdentity
@@ -36,7 +35,7 @@ from provisioner.cluster.plan import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.probes import health_checks
 from provisioner.review.volumes import takes_claims_along
-from provisioner.values import Action, Content, GroupKind, ObjectRef, Plan, PlannedAction
+from provisioner.values import Action, Content, GroupKind, Plan, PlannedAction
 from provisioner.values import Outcome as Done
 
 # With these go objects or data that the revision to be put back never knew.
@@ -54,16 +53,16 @@ _STATEFUL_SET = GroupKind("apps", "StatefulSet")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The revision that is put back, with its content as it was stored."""
+    """The revision that is put back, with its content as it was stored, and the report of the one that failed."""
 
     revision: Revision
     content: Content
+    reviewed: Report
 
 
 def run(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
-    check_cluster(request, api)
-    _check_wish(request)
+    gate.require(request, reader.meeting(request, api))
     target = _target_of(request)
     _check(request, target, api, worker)
     plan = _plan(request, target, api)
@@ -99,24 +98,11 @@ def _takes_data_along(planned: PlannedAction) -> bool:
     return planned.ref.group_kind in KEPT
 
 
-def _check_wish(request: Request) -> None:
-    """Where nothing was put back yet, what is wished for by now comes next."""
-    is_untouched = request.revision.state == Revision.State.ACTIVE
-    if is_untouched and request.deployment.options_digest != request.options_digest:
-        raise NoLongerWished("something else is wished for by now")
-
-
 def _target_of(request: Request) -> Target:
     revision = Revision.objects.filter(pk=request.from_revision_id or 0).select_related("content", "request").first()
     if revision is None:
         raise PreconditionFailed("there is no revision before it")
-    _check_not_revoked(revision)
-    return Target(revision, store.get(revision.content))
-
-
-def _check_not_revoked(revision: Revision) -> None:
-    if revision.revoked_at:
-        raise PreconditionFailed(f"previous {revisions.revoked_words(revision)}")
+    return Target(revision, store.get(revision.content), gate.reviewed_report(request))
 
 
 def _plan(request: Request, target: Target, api: Api) -> Plan:
@@ -161,26 +147,11 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
 
 def _check(request: Request, target: Target, api: Api, worker: str) -> None:
     """Before each phase (S25): still ours to do, that revision not revoked (S16), its account, not paused, and the
-    approval stands. What waits for people to change that ends where they wish for something else instead.
+    approval and every guard stand. What waits for people to change that ends where they wish for something else.
     """
     if not claims.renew(request.pk, worker):
         raise LostClaim("the claim has passed to another worker")
-    target.revision.refresh_from_db(fields=["revoked_at", "revoked_by", "revoked_reason"])
-    _check_not_revoked(target.revision)
-    check_account(target.revision.request, api)
-    deployment = request.deployment
-    live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
-    if live is None or live["metadata"]["uid"] != deployment.uid or live["metadata"].get("deletionTimestamp"):
-        raise NoLongerWished(f"BundleDeployment {deployment.name} is gone or being deleted")
-    spec = dict(live.get("spec") or {})
-    try:
-        if spec.get("paused"):
-            raise Paused(deployment, "what ran before is put back")
-        check_reviewers(request)
-    except Waiting as exc:
-        if optionals.is_another_wish(request, spec):
-            raise NoLongerWished(f"{deployment.name} asks for something else by now, and {exc}") from exc
-        raise
+    gate.require(request, reader.restoring(request, api, Back(target.revision, target.reviewed)))
 
 
 @transaction.atomic(durable=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
+from approvals.models import Request
 from provisioner.errors import BadSource
 from provisioner.source import (
     EgressPolicy,
@@ -35,6 +36,11 @@ def read_by(spec: Mapping[str, Any]) -> list[ObjectRef]:
         elif secret := (body.get("auth") or {}).get("secret"):
             found.append(_named("Secret", secret, spec, f"{where}.auth.secret"))
     return list(dict.fromkeys(found))
+
+
+def read_for(request: Request) -> list[ObjectRef]:
+    """Only a deployment fetches its sources; a rollback has its content, and a deletion none."""
+    return read_by(request.spec) if request.purpose == Request.Purpose.DEPLOY else []
 
 
 def sources_of(spec: Mapping[str, Any], read: Read) -> list[Source]:

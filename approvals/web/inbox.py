@@ -14,7 +14,7 @@ from approvals.access import Caller
 from approvals.lifecycle import State
 from approvals.models import Cluster, Request
 from approvals.selectors import pages
-from approvals.services.reviews import self_approval
+from approvals.services.reviews import is_self_approval
 from approvals.web.doors import person, readable, signed_in
 from approvals.web.rendering import page
 from provisioner.values import AccessRequest
@@ -75,8 +75,9 @@ class Rights:
     """What one person may decide on one cluster; asked once for all names, and by name only where that is a no."""
 
     def __init__(self, caller: Caller, cluster: Cluster) -> None:
-        self.caller, self.cluster = caller, cluster
+        self.cluster = cluster
         self.identity = access.identity_of(caller, cluster)
+        self._person = access.person_of(caller, cluster)
         self._has_all = self._may(ALL)
 
     def why_not(self, request: Request) -> str:
@@ -85,14 +86,10 @@ class Rights:
             return "you are nobody there"
         if access.is_machine(self.identity):
             return "machines do not decide"
-        if self._is_own(request):
+        if is_self_approval(request, self._person):
             return "you asked for it"
         may = self._has_all or self._may(access.approval_of(request.deployment))
         return "" if may else "you may not approve it"
-
-    def _is_own(self, request: Request) -> bool:
-        assert self.identity is not None
-        return not settings.PRATIQUE["SELF_APPROVAL"] and self_approval(request, self.caller, self.identity)
 
     def _may(self, question: AccessRequest) -> bool:
         return self.identity is not None and access.ask_for(self.identity, self.cluster, question, fresh=False).allowed

@@ -63,7 +63,8 @@ def show(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
     policy = _find(clusters, name)
     lately = lists.evaluations(policy=policy, clusters=clusters, limit=LATELY)
-    return page(http, "policy.html", {"policy": policy, "evaluations": lately})
+    standing = services.standing_of(policy)
+    return page(http, "policy.html", {"policy": policy, "evaluations": lately, "standing": standing})
 
 
 @require_http_methods(["GET", "POST"])

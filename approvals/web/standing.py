@@ -6,15 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from django.conf import settings
-
 from approvals import access, lifecycle, services
 from approvals.access import Caller
 from approvals.errors import InvalidInput, Refused
 from approvals.lifecycle import Event, State
 from approvals.models import Request, Review
 from approvals.services import Acknowledgement
-from approvals.services.reviews import check_reviewer, is_requester, self_approval
+from approvals.services.reviews import check_reviewer, is_requester, is_self_approval
 from provisioner.values import Identity, Severity
 
 # An approval of these asks for a reason and for the deployment's name, typed.
@@ -56,14 +54,14 @@ def standing(caller: Caller, request: Request, reviews: Iterable[Review]) -> Sta
         return Standing(identity, may_withdraw=may_withdraw)
     given = next((it for it in reviews if it.user_id == caller.user.pk and it.round == request.round), None)
     try:
-        identity = check_reviewer(caller, request).identity
+        checked = check_reviewer(caller, request)
     except Refused as refusal:
         rule = str(refusal.facts.get("rule", ""))
         return Standing(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule, given=given)
-    if self_approval(request, caller, identity) and not settings.PRATIQUE["SELF_APPROVAL"]:
+    if is_self_approval(request, checked.person):
         words = "You asked for this change, so somebody else has to approve it. You may deny it."
-        return Standing(identity, False, True, may_withdraw, words, given=given)
-    return Standing(identity, True, True, may_withdraw, given=given)
+        return Standing(checked.identity, False, True, may_withdraw, words, given=given)
+    return Standing(checked.identity, True, True, may_withdraw, given=given)
 
 
 def is_serious(worst: str) -> bool:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 from provisioner.cluster import old_versions
@@ -45,6 +45,7 @@ from provisioner.schema.fields import is_same
 from provisioner.values import (
     Action,
     Content,
+    Difference,
     GroupKind,
     JsonObject,
     Manifest,
@@ -140,11 +141,10 @@ def is_within(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -
     )
 
 
-def differences(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> list[dict[str, str]]:
-    """What is planned otherwise than it was reviewed, as {object, reviewed, now}, by object.
+def differences(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> list[Difference]:
+    """What is planned otherwise than it was reviewed, by object.
 
-    The two are actions, "" where the object is not in that plan; of an object that was deleted and made again under its
-    name, both are the same action, and `now` says so.
+    Of an object that was deleted and made again under its name both may be the same action, and `now` says so.
     """
     before, after = ({one.ref.identity: one for one in actions} for actions in (reviewed, now))
     found = []
@@ -155,8 +155,8 @@ def differences(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction])
         words = str(will.action) if will else ""
         if was and will and was.action is will.action:
             words += ", of an object that was made again"
-        found.append({"object": str(either.ref), "reviewed": str(was.action) if was else "", "now": words})
-    return sorted(found, key=itemgetter("object"))
+        found.append(Difference(str(either.ref), str(was.action) if was else "", words))
+    return sorted(found, key=attrgetter("object"))
 
 
 def body_of(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from approvals.gate import planning
 from approvals.models import InventoryItem, Request
-from approvals.steps import inventory
 from provisioner.errors import BadSource
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
@@ -71,7 +71,7 @@ def test_a_word_that_is_no_collision_protection_is_said(station: Station, regist
     request = station.latest(deployment)
     request.spec = {**request.spec, "collisionProtection": "None"}
     with pytest.raises(BadSource, match="expected Prevent or IfNoController"):
-        inventory.plan_options(request)
+        planning.plan_options(request)
 
 
 def test_what_was_not_tried_because_something_else_does_not_work_is_no_success(

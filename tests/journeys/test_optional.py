@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from approvals import services, tasks
 from approvals.audit import verify_chain
+from approvals.gate.planning import optional_kinds
 from approvals.ledger import drifts, optionals
 from approvals.models import (
     AuditEntry,
@@ -25,7 +26,6 @@ from approvals.models import (
 )
 from approvals.steps import optional as step
 from approvals.steps.correct import Correct, correct
-from approvals.steps.inventory import optional_kinds
 from approvals.watch import optional as watch
 from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from approvals import services
+from approvals.gate.deletions import WORDS
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Review, Verdict
-from approvals.steps.unreviewed import WORDS
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles

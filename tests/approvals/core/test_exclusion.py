@@ -23,7 +23,8 @@ from approvals import lifecycle
 from approvals.ledger import claims, pivots
 from approvals.models import BundleDeployment, Cluster, Content, Request, Revision
 from approvals.steps import deploy
-from approvals.steps.standing import NotNow, check_running
+from approvals.gate import Waiting as NotNow
+from approvals.steps.correct import check_running
 def approved(name):
     meta = {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"}
     spec = {"installNamespace": "n", "serviceAccountName": "s", "sources": []}

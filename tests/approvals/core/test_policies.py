@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
-from approvals import services
+from approvals import gate, services
 from approvals.errors import InvalidInput, NotAllowed
 from approvals.models import Finding, Policy, PolicyEvaluation, Request, Review, Verdict
 from approvals.steps import evaluate
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.gate import ask_again
 from tests.approvals.core.world import acting
 from tests.memory import resident_bytes
 
@@ -104,12 +106,33 @@ def test_S13_a_policy_that_kubernetes_does_not_let_approve_does_not(here: World,
     assert "does not let pratique:policy" in words_of(policy)[1]
 
 
-def test_S13_its_author_must_still_be_allowed(here: World, request_: Request) -> None:
+@pytest.mark.parametrize("leaves", ["loses the right", "is switched off", "is nobody there any more"])
+def test_S13_a_grant_stands_on_its_own_identity_though_who_wrote_it_leaves(
+    here: World, request_: Request, leaves: str
+) -> None:
     policy = save(here)
     allow(here, policy)
     here.kubernetes.allowed.discard(("ada", "approve", "*"))
-    assert look(request_).state == "in_review"
-    assert "author or editor ada" in words_of(policy)[1]
+    if leaves == "is switched off":
+        User.objects.filter(pk=here.ada.pk).update(is_active=False)
+    if leaves == "is nobody there any more":
+        here.ada.kubernetes_identities.all().delete()
+    here.kubernetes.asked.clear()
+    found = look(request_)
+    assert found.state == "approved", words_of(policy)
+    assert {name for name, _ in here.kubernetes.asked} == {f"pratique:policy:{policy.pk}"}
+    ask_again(Request.objects.select_related("deployment__cluster").get(pk=found.pk))
+    here.kubernetes.allowed.discard((f"pratique:policy:{policy.pk}", "approve", "*"))
+    with pytest.raises(gate.Waiting, match="not every approval counts"):
+        ask_again(Request.objects.select_related("deployment__cluster").get(pk=found.pk))
+
+
+def test_S13_its_editor_is_asked_each_time_that_it_is_saved(here: World) -> None:
+    policy = save(here)
+    here.kubernetes.allowed.discard(("ada", "approve", "*"))
+    with pytest.raises(NotAllowed, match="you need `approve` on every BundleDeployment of cluster prod"):
+        save(here, expression="true")
+    assert Policy.objects.get().version == policy.version
 
 
 def test_S13_nobody_writes_a_policy_for_what_they_may_not_approve(here: World) -> None:

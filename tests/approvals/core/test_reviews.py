@@ -18,13 +18,14 @@ from approvals.errors import (
     SelfApproval,
     Unacknowledged,
 )
+from approvals.gate import Waiting
 from approvals.models import AuditEntry, KubernetesIdentity, Request, Review
 from approvals.selectors import pages
 from approvals.services.reviews import MAX_REVIEWS
-from approvals.steps import deploy, evaluate
-from approvals.steps.obstacles import Waiting
+from approvals.steps import evaluate
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.gate import ask_again
 from tests.approvals.core.world import acting
 
 DELETION = {
@@ -234,7 +235,7 @@ def test_S25_a_reviewer_who_stops_being_one_while_another_is_asked_about_counts_
     for person in (here.ada, carl):
         approve(request, person)
     request = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
-    deploy.check_reviewers(request)
+    ask_again(request)
     ask = here.kubernetes.ask
 
     def meanwhile(cluster: Any, identity: Any, question: Any) -> Any:
@@ -244,4 +245,4 @@ def test_S25_a_reviewer_who_stops_being_one_while_another_is_asked_about_counts_
 
     monkeypatch.setattr(here.kubernetes, "ask", meanwhile)
     with pytest.raises(Waiting, match="1 of 2 approvals"):
-        deploy.check_reviewers(request)
+        ask_again(request)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from approvals.gate.deletions import is_free
 from approvals.models import Request
-from approvals.steps.unreviewed import ENOUGH, without_review
 from provisioner.review.record import VERSION
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
@@ -30,19 +30,19 @@ def deletion(here: World, *found: dict[str, Any], purpose: str = "delete") -> Re
 
 
 def test_S15_a_deletion_of_nothing_is_covered(here: World, allowed: None) -> None:
-    assert without_review(deletion(here, finding(1))) == [ENOUGH]
+    assert is_free(deletion(here, finding(1)))
 
 
 def test_S15_nothing_is_covered_by_default(here: World) -> None:
-    assert without_review(deletion(here)) == []
+    assert not is_free(deletion(here))
 
 
 def test_S15_nothing_but_a_deletion_is_covered(here: World, allowed: None) -> None:
-    assert without_review(deletion(here, purpose="deploy")) == []
+    assert not is_free(deletion(here, purpose="deploy"))
 
 
 @pytest.mark.parametrize(
     "told", [finding(2, "unknown"), finding(2, rule="OWN-PRATIQUE-1")], ids=["unknown", "about Pratique"]
 )
 def test_S15_what_only_people_may_judge_is_not_covered(here: World, allowed: None, told: dict[str, Any]) -> None:
-    assert without_review(deletion(here, finding(1), told)) == []
+    assert not is_free(deletion(here, finding(1), told))

@@ -8,12 +8,11 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
-from approvals import services
+from approvals import gate, services
 from approvals.audit import Actor
 from approvals.errors import AlreadyReviewed, InvalidInput
 from approvals.models import KubernetesIdentity, Request, Review
 from approvals.policy import FACTS
-from approvals.steps import prepare
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import PreconditionFailed
 from provisioner.values import Identity
@@ -84,7 +83,7 @@ def test_S19_another_cluster_behind_the_same_name_is_refused(request_: Request) 
             return "the uid of another kube-system"
 
     with pytest.raises(PreconditionFailed, match="is another one"):
-        prepare.check_cluster(request_, cast("Api", Moved()))
+        gate.require(request_, gate.reader.meeting(request_, cast("Api", Moved())))
 
 
 def test_S09_S21_S24_there_is_no_admin_site(here: World, request_: Request) -> None:

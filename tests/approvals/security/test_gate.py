@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
+from approvals import gate
 from approvals.models import BundleDeployment, Policy, PolicyEvaluation, Request
-from approvals.steps import deploy
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.gate import ask_again
 from tests.approvals.core.test_policies import allow, look, save
 from tests.approvals.core.test_waivers import CALM, approve, finding, report
 
@@ -27,24 +28,20 @@ def approved(here: World) -> Request:
     return Request.objects.select_related("deployment__cluster").get()
 
 
-def ask_again(request: Request) -> None:
-    deploy.check_decision(request, deploy.reviewed_report(request))
-
-
 def test_what_was_approved_passes_while_nothing_changed(approved: Request) -> None:
     ask_again(approved)
 
 
 def test_S25_a_waiver_whose_author_may_no_longer_override_makes_it_wait(here: World, approved: Request) -> None:
     here.kubernetes.allowed.discard(("ada", "override", "*"))
-    with pytest.raises(deploy.Waiting, match=r"what ada accepted no longer counts: .* override"):
+    with pytest.raises(gate.Waiting, match=r"what ada accepted no longer counts: .* override"):
         ask_again(approved)
 
 
 def test_S25_it_waits_for_a_lost_waiver_also_where_no_guard_needs_it(here: World, approved: Request) -> None:
     Policy.objects.update(is_active=False)
     here.kubernetes.allowed.discard(("ada", "override", "*"))
-    with pytest.raises(deploy.Waiting, match="what ada accepted no longer counts"):
+    with pytest.raises(gate.Waiting, match="what ada accepted no longer counts"):
         ask_again(approved)
 
 
@@ -56,7 +53,7 @@ def test_promise_4_a_waiver_about_which_nobody_answers_makes_it_wait(here: World
         return ask(cluster, identity, question)
 
     here.kubernetes.ask = ask_or_fail  # type: ignore[method-assign] # the cluster goes silent for one question
-    with pytest.raises(deploy.Waiting, match="counts as no"):
+    with pytest.raises(gate.Waiting, match="counts as no"):
         ask_again(approved)
 
 
@@ -73,7 +70,7 @@ def test_a_guard_that_newly_holds_makes_it_wait(
     here: World, approved: Request, change: dict[str, str], words: str
 ) -> None:
     save(here, kind="guard", **change)
-    with pytest.raises(deploy.Waiting, match="guard routine") as waiting:
+    with pytest.raises(gate.Waiting, match="guard routine") as waiting:
         ask_again(approved)
     assert words in str(waiting.value)
     assert PolicyEvaluation.objects.get(policy_version=2).result in ("holds", "error")
@@ -83,7 +80,7 @@ def test_a_guard_that_newly_holds_makes_it_wait(
 
 def test_a_guard_that_is_new_since_the_approval_makes_it_wait(here: World, approved: Request) -> None:
     save(here, name="freeze", kind="guard", expression="false")
-    with pytest.raises(deploy.Waiting, match="guard freeze"):
+    with pytest.raises(gate.Waiting, match="guard freeze"):
         ask_again(approved)
 
 
@@ -243,6 +240,6 @@ def test_S05_at_the_gate_it_is_counted_the_same(here: World, unasked: Request, s
     assert look(unasked).state == "approved"
     settings.PRATIQUE = {**settings.PRATIQUE, "DOUBT_WRITERS": True}
     cache.clear()
-    with pytest.raises(deploy.Waiting, match="one more has to approve"):
+    with pytest.raises(gate.Waiting, match="one more has to approve"):
         ask_again(Request.objects.select_related("deployment__cluster").get())
     assert not Policy.objects.exists()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from approvals import gate
 from approvals.models import Finding, Report, Request, Review, Verdict
-from approvals.steps import deploy
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
+from tests.approvals.core.gate import ask_again
 from tests.approvals.core.test_policies import allow, look, save
 from tests.approvals.core.test_waivers import approve
 
@@ -40,8 +41,8 @@ def test_S04_what_a_person_said_of_one_round_is_not_said_of_the_next(
     again = next_round(request_, request_.subject_digest) if has_same_digest else next_round(request_)
     assert look(again).state == "in_review"
     assert list(Verdict.objects.values_list("round", flat=True)) == [1]
-    with pytest.raises(deploy.Waiting, match="not every approval counts any more"):
-        deploy.check_reviewers(again)
+    with pytest.raises(gate.Waiting, match="not every approval counts any more"):
+        ask_again(again)
 
 
 def test_S04_a_person_says_it_of_the_next_round_anew(here: World, request_: Request) -> None:

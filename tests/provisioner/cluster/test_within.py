@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provisioner.cluster.plan import differences, is_within
-from provisioner.values import Action, ObjectRef, PlannedAction
+from provisioner.values import Action, Difference, ObjectRef, PlannedAction
 
 A, B, C = (ObjectRef("", "v1", "ConfigMap", "harbour", name) for name in "abc")
 
@@ -54,8 +54,8 @@ def test_what_is_planned_otherwise_is_named_with_what_was_reviewed() -> None:
     reviewed = [does(Action.UPDATE), does(Action.DELETE, B), does(Action.CREATE, same, "")]
     now = [does(Action.CREATE, same, ""), does(Action.UPDATE, uid="other"), does(Action.ADOPT, C)]
     assert differences(now, reviewed) == [
-        {"object": "ConfigMap harbour/a", "reviewed": "update", "now": "update, of an object that was made again"},
-        {"object": "ConfigMap harbour/b", "reviewed": "delete", "now": ""},
-        {"object": "ConfigMap harbour/c", "reviewed": "", "now": "adopt"},
+        Difference("ConfigMap harbour/a", "update", "update, of an object that was made again"),
+        Difference("ConfigMap harbour/b", "delete", ""),
+        Difference("ConfigMap harbour/c", "", "adopt"),
     ]
     assert differences(reviewed, reviewed) == []

@@ -10,8 +10,6 @@ from provisioner.cluster.api import Cluster as Api
 from provisioner.expressions.evaluator import ask
 from provisioner.values import HealthState
 
-CODE = "unmet-constraints"
-
 
 def unmet_words(request: Request, api: Api) -> str:
     """What of spec.constraints is not so now, "" if all is. Raises InvalidConstraint, and TryLater by the cluster."""

@@ -1,0 +1,69 @@
+"""What the gate answers: what may happen next, or every reason why not. PURE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from approvals.gate.questions import Question
+from provisioner.values import ObjectRef
+
+
+class Next(StrEnum):
+    """What may happen. All but GO are a no."""
+
+    GO = "go"
+    WAIT = "wait"
+    REPORT_AGAIN = "report again"
+    DENY = "deny"
+    END = "end"
+
+
+# Of several reasons the gravest says what happens: what cannot come right is not waited for.
+_GRAVITY = (Next.END, Next.DENY, Next.REPORT_AGAIN, Next.WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason against. `words` say what is so and why, `remedy` who can do what about it.
+
+    `said` is what the API server said of which object (S27). `is_problem`: not merely that people have not decided yet.
+    `awaits`: what in the cluster may end it (Awaits), "" where nothing there tells.
+    """
+
+    next: Next
+    code: str
+    words: str
+    remedy: str
+    said: tuple[tuple[ObjectRef, str], ...] = ()
+    is_problem: bool = True
+    awaits: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Yes where there is no reason against; else the gravest is the first.
+
+    `along` is said with a yes as with a no: how many approvals there are.
+    """
+
+    question: Question
+    reasons: tuple[Reason, ...] = ()
+    along: str = ""
+
+    @classmethod
+    def of(cls, question: Question, reasons: list[Reason], along: str = "") -> Answer:
+        return cls(question, tuple(sorted(reasons, key=lambda one: _GRAVITY.index(one.next))), along)
+
+    @property
+    def may(self) -> bool:
+        return not self.reasons
+
+    @property
+    def next(self) -> Next:
+        return self.reasons[0].next if self.reasons else Next.GO
+
+    @property
+    def reason(self) -> Reason:
+        """The gravest; there is one wherever the answer is no."""
+        return self.reasons[0]

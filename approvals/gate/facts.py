@@ -1,0 +1,257 @@
+"""What the gate knows, each fact with when and how it was learned. "Could not find out" is a value. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Generic, TypeAlias, TypeVar
+
+from approvals.gate.questions import Question
+from approvals.ledger.digests import Subject
+from provisioner.values import Difference, ObjectRef
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class How(StrEnum):
+    """Where a fact was learned."""
+
+    CLUSTER = "asked of the cluster"
+    RECORDS = "read in our records"
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[T_co]):
+    value: T_co
+    at: datetime
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nobody could find out. `is_final`: to ask again gives the same answer, as of an expression that is wrong."""
+
+    words: str
+    at: datetime
+    how: How
+    code: str = "could-not-ask"
+    is_final: bool = False
+
+
+Fact: TypeAlias = Known[T_co] | Unknown
+# What a question does not need is not read; judged by mistake, it is unknown.
+NOT_READ = Unknown("it was not asked", datetime.min.replace(tzinfo=UTC), How.RECORDS, code="not-read")
+
+
+def value_of(fact: Fact[T_co]) -> T_co | None:
+    return fact.value if isinstance(fact, Known) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What Kubernetes says of a right; `words` why or why not, `rule` the RBAC YAML that would give it."""
+
+    is_given: bool
+    words: str
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The request that is asked about, as our records and settings have it.
+
+    `needed` are approvals of people. `recorded_cluster` is "" where the cluster was never reached.
+    """
+
+    name: str
+    cluster: str
+    recorded_cluster: str
+    number: int
+    purpose: str
+    round: int
+    subject_digest: str
+    options_digest: str
+    is_requester_known: bool
+    has_requesters: bool
+    needed: int
+    expires_at: datetime
+
+    @property
+    def is_removal(self) -> bool:
+        return self.purpose == "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The BundleDeployment as it stands in the cluster. `paused_by` says who paused it and why, where that is known."""
+
+    is_the_same: bool
+    is_being_deleted: bool
+    is_paused: bool
+    paused_by: str
+    options_digest: str
+    drift: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The installing ServiceAccount; `uid` is "" where it does not exist, `approved_uid` where nothing was yet."""
+
+    namespace: str
+    name: str
+    uid: str
+    approved_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the sources name in the cluster, to be read for those who asked.
+
+    `is_read` where it was read already by groups that counted; `is_listed`: the operator lets it be read unattended.
+    """
+
+    names: tuple[str, ...] = ()
+    is_read: bool = False
+    is_unattended: bool = False
+    is_listed: bool = False
+    hours: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewFacts:
+    """One review of the present subject. The rights are asked anew; of a Deny none are: no it stays.
+
+    `decides`, `uses_account` and `overrides` are None where nobody has to know. `is_in_force`: not of a policy that was
+    changed since. `may_write` was asked when the review was given: they may have written the wish before that (S05).
+    """
+
+    key: int
+    name: str
+    decision: str
+    is_policy: bool
+    is_in_force: bool
+    is_own: bool
+    may_write: bool
+    decides: Fact[Right] | None = None
+    uses_account: Fact[Right] | None = None
+    overrides: Fact[Right] | None = None
+    waives: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFacts:
+    """What one policy said; `result` as PolicyEvaluation has it. `has_approved`: by a review of this round.
+
+    `uses_account` is asked of the identity of a grant that approves, else None.
+    """
+
+    key: int
+    version: int
+    name: str
+    is_enforced: bool
+    result: str
+    words: str
+    has_approved: bool = False
+    uses_account: Fact[Right] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreviewed:
+    """Whether the operator lets this deletion go without a review; `words` why not, where nearly."""
+
+    is_enough: bool
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An object of the plan that could not be written now. `said` is the API server's, a value of the object (S27)."""
+
+    ref: ObjectRef
+    words: str
+    said: str
+    is_foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Collisions:
+    """Objects of the reviewed plan that are somebody else's and not to be adopted, in words.
+
+    `is_over`: one of them is gone, or is another one by now, so that the plan is.
+    """
+
+    words: tuple[str, ...] = ()
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What would be done now, and what of it `differing` from what was reviewed.
+
+    `missing` says what the installing account lacks, with the RBAC YAML that gives it.
+    """
+
+    digest: str
+    is_within: bool
+    takes_data: bool
+    objects: int
+    refused: tuple[Refused, ...] = ()
+    missing: str = ""
+    differing: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The revision that runs, by our records."""
+
+    number: int
+    is_active: bool
+    is_at_work: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GateFacts:
+    """Everything that an answer is made of. What is NOT_READ has no part in the question."""
+
+    question: Question
+    about: About
+    read_at: datetime
+    cluster_uid: Fact[str] = NOT_READ
+    wish: Fact[Wish] = NOT_READ
+    account: Fact[Account] = NOT_READ
+    own_right: Fact[Right] = NOT_READ
+    requesters: Fact[tuple[Fact[Right], ...]] = NOT_READ
+    too_old: Fact[tuple[str, ...]] = NOT_READ
+    sources: Fact[Sources] = NOT_READ
+    subject: Fact[Subject] = NOT_READ
+    approved: Fact[frozenset[str]] = NOT_READ
+    reviews: Fact[tuple[ReviewFacts, ...]] = NOT_READ
+    guards: Fact[tuple[PolicyFacts, ...]] = NOT_READ
+    grants: Fact[tuple[PolicyFacts, ...]] = NOT_READ
+    unreviewed: Fact[Unreviewed] = NOT_READ
+    collisions: Fact[Collisions] = NOT_READ
+    unmet: Fact[str] = NOT_READ
+    plan: Fact[PlanFacts] = NOT_READ
+    running: Fact[Running] = NOT_READ
+    revoked: Fact[str] = NOT_READ
+    is_untouched: bool = False
+
+    def needed(self) -> Iterator[tuple[str, Fact[object]]]:
+        """Every fact that the question needs, with those inside it, by its name."""
+        for name in self.question.needs:
+            fact: Fact[object] = getattr(self, name)
+            yield name, fact
+            for inner in _inside(value_of(fact)):
+                yield name, inner
+
+
+def _inside(value: object) -> Iterator[Fact[object]]:
+    """The facts within a list of people or of rights."""
+    for one in value if isinstance(value, tuple) else ():
+        if isinstance(one, Known | Unknown):
+            yield one
+        elif isinstance(one, ReviewFacts | PolicyFacts):
+            found = (getattr(one, each.name) for each in fields(one))
+            yield from (each for each in found if isinstance(each, Known | Unknown))

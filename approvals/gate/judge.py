@@ -1,0 +1,303 @@
+"""What may happen next? The one place that says so, of facts that were gathered before. PURE.
+
+A fact that could not be found out is a reason against, whatever the others are; so is one that is too old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import chain
+
+from approvals.gate import people
+from approvals.gate.answers import Answer, Next, Reason
+from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, value_of
+from approvals.gate.questions import Question
+from approvals.gate.remedies import Kind, reason, unanswered
+
+# A worker that got no further for so long counts as dead; what it knew then is not acted on.
+FRESH = timedelta(minutes=15)
+SHOWN = 10
+HAS_CHANGED = "the cluster changed since the review, so the plan did: it is reported and reviewed again"
+OVER = "what stood in the way is gone or another one by now, so the plan changed: it is reported and reviewed again"
+TAKES_DATA = "what would be deleted without a review holds data by now: it is reported again, and reviewed"
+_THEN = {
+    Question.PLAN: "it is applied",
+    Question.APPLY: "it is applied",
+    Question.GO_ON: "what was begun goes on",
+    Question.RESTORE: "what ran before is put back",
+}
+Check = Callable[[GateFacts], Iterator[Reason]]
+
+
+def judge(facts: GateFacts, now: datetime) -> Answer:
+    """What may happen next, or every reason why not; the gravest comes first."""
+    found = [
+        *_of_time(facts, now),
+        *_unknowns(facts, now),
+        *chain.from_iterable(check(facts) for check in _CHECKS[facts.question]),
+    ]
+    return Answer.of(facts.question, list(dict.fromkeys(_settled(facts, found))), people.count(facts).words)
+
+
+def _settled(facts: GateFacts, found: list[Reason]) -> list[Reason]:
+    """What putting back waits for people to change ends where they wish for something else instead."""
+    wish = value_of(facts.wish)
+    if facts.question != Question.RESTORE or wish is None or wish.options_digest == facts.about.options_digest:
+        return found
+    waits = [one for one in found if one.next == Next.WAIT]
+    if facts.is_untouched:
+        found.append(reason(Kind.NO_LONGER_WISHED, "something else is wished for by now", facts.about))
+    elif waits:
+        words = f"{facts.about.name} asks for something else by now, and {waits[0].words}"
+        found.append(reason(Kind.NO_LONGER_WISHED, words, facts.about))
+    return found
+
+
+def _of_time(facts: GateFacts, now: datetime) -> Iterator[Reason]:
+    about = facts.about
+    if facts.question in (Question.DECIDE, Question.PLAN, Question.APPLY) and about.expires_at <= now:
+        yield reason(Kind.EXPIRED, f"the request expired at {about.expires_at:%Y-%m-%d %H:%M} UTC", about)
+
+
+def _unknowns(facts: GateFacts, now: datetime) -> Iterator[Reason]:
+    for name, fact in facts.needed():
+        if isinstance(fact, Unknown):
+            words = f"nobody asked about this: {name.replace('_', ' ')}" if fact.code == "not-read" else fact.words
+            yield unanswered(replace(fact, words=words), facts.about)
+        elif fact.how is How.CLUSTER and now - fact.at > FRESH:
+            words = f"what is known of this is too old: {name.replace('_', ' ')}"
+            yield reason(Kind.TOO_OLD, words, facts.about)
+
+
+def _cluster(facts: GateFacts) -> Iterator[Reason]:
+    """The same cluster as ever (S19)."""
+    about, uid = facts.about, value_of(facts.cluster_uid)
+    if uid is not None and about.recorded_cluster and uid != about.recorded_cluster:
+        words = f"its kube-system has uid {uid}, expected {about.recorded_cluster}"
+        yield reason(Kind.OTHER_CLUSTER, f"cluster {about.cluster} is another one: {words}", about)
+
+
+def _wish(facts: GateFacts) -> Iterator[Reason]:
+    """The BundleDeployment still asks for what was approved (S25)."""
+    about, wish = facts.about, value_of(facts.wish)
+    if wish is None:
+        return
+    if not wish.is_the_same:
+        words = f"BundleDeployment {about.name} is no longer the one that was reviewed"
+        yield reason(Kind.NO_LONGER_WISHED, words, about)
+    elif wish.is_being_deleted != about.is_removal:
+        words = f"BundleDeployment {about.name} is {'not ' if about.is_removal else ''}being deleted"
+        yield reason(Kind.NO_LONGER_WISHED, words, about)
+    elif wish.options_digest != about.options_digest:
+        words = f"the spec of {about.name} is no longer the reviewed one: a new request follows"
+        yield reason(Kind.NO_LONGER_WISHED, words, about)
+
+
+def _is_there(facts: GateFacts) -> Iterator[Reason]:
+    """Putting back needs no more of the wish than that it is not to be taken away."""
+    wish = value_of(facts.wish)
+    if wish is not None and (not wish.is_the_same or wish.is_being_deleted):
+        words = f"BundleDeployment {facts.about.name} is gone or being deleted"
+        yield reason(Kind.NO_LONGER_WISHED, words, facts.about)
+
+
+def _pause(facts: GateFacts) -> Iterator[Reason]:
+    wish = value_of(facts.wish)
+    if wish is None or not wish.is_paused:
+        return
+    by = f" {wish.paused_by}" if wish.paused_by else ""
+    words = f"{facts.about.name} is paused{by}; {_THEN[facts.question]} once it is resumed"
+    yield reason(Kind.PAUSED, words, facts.about)
+
+
+def _account(facts: GateFacts) -> Iterator[Reason]:
+    """The ServiceAccount must exist, and be the very one that was approved (S07)."""
+    account = value_of(facts.account)
+    if account is None:
+        return
+    if not account.namespace or not account.name:
+        words = "spec.installNamespace and spec.serviceAccountName are both needed"
+        yield reason(Kind.NO_ACCOUNT_NAMED, words, facts.about)
+    elif account.approved_uid and not account.uid:
+        words = f"the ServiceAccount with uid {account.approved_uid}, which was approved, is gone"
+        yield reason(Kind.OTHER_ACCOUNT, words, facts.about)
+    elif not account.uid:
+        words = f"ServiceAccount {account.namespace}/{account.name} does not exist"
+        more = "it goes on by itself once it is created, with the rights that the bundle needs"
+        yield reason(Kind.NO_ACCOUNT, f"{words}: {more}", facts.about)
+    elif account.approved_uid and account.uid != account.approved_uid:
+        words = f"the ServiceAccount has uid {account.uid}; approved was {account.approved_uid}: it was made again"
+        yield reason(Kind.OTHER_ACCOUNT, words, facts.about)
+
+
+def _requesters(facts: GateFacts) -> Iterator[Reason]:
+    """Every known requester may use the ServiceAccount, and get what the sources name in the cluster (S07, S08)."""
+    about, sources = facts.about, value_of(facts.sources) or Sources()
+    named = ", ".join(sources.names)
+    if sources.names and not (about.is_requester_known and about.has_requesters):
+        yield reason(
+            Kind.REQUESTER_UNKNOWN,
+            f"the sources name {named}, and nobody knows who asked: nothing of it is read for "
+            "somebody whose right to get it cannot be asked. Change the deployment as a person who signed in here",
+            about,
+        )
+    for fact in value_of(facts.requesters) or ():
+        right = value_of(fact)
+        if right is not None and not right.is_given:
+            words = f"{right.words}; this would allow it:\n{right.rule}" if right.rule else right.words
+            yield reason(Kind.REQUESTER_LACKS, words, about)
+    too_old = value_of(facts.too_old)
+    if sources.names and too_old and not sources.is_read and not (sources.is_unattended and sources.is_listed):
+        yield reason(Kind.GROUPS_TOO_OLD, _unreadable(sources, ", ".join(too_old), about), about)
+
+
+def _unreadable(sources: Sources, names: str, about: About) -> str:
+    words = (
+        f"the sources name {', '.join(sources.names)}, and what is known of {names}, who asked, was proved more than "
+        f"{sources.hours} hours ago: nothing of it is read. "
+    )
+    if not sources.is_unattended:
+        return f"{words}{names} has to sign in again; then ask again"
+    remedy = f"Ask again as somebody who may get it, or an operator lists {about.cluster}/{about.name} in"
+    return f"nobody asked for this just now; {words}{remedy} PRATIQUE_UNATTENDED_READS"
+
+
+def _own_right(facts: GateFacts) -> Iterator[Reason]:
+    right = value_of(facts.own_right)
+    if right is not None and not right.is_given:
+        yield reason(Kind.OWN_RIGHT, right.words, facts.about)
+
+
+def _subject(facts: GateFacts) -> Iterator[Reason]:
+    """What would be applied is what was approved, byte for byte (promises 1 and 2)."""
+    about, account = facts.about, value_of(facts.account)
+    subject, approved = value_of(facts.subject), value_of(facts.approved)
+    if subject is None or approved is None or account is None:
+        return
+    found = replace(subject, service_account_uid=account.uid).digest
+    if found != about.subject_digest:
+        words = f"what would be applied has subject digest {found}; approved was {about.subject_digest}"
+        yield reason(Kind.OTHER_SUBJECT, words, about)
+    elif found not in approved:
+        words = f"there is no Approved verdict for {found} in round {about.round}"
+        yield reason(Kind.OTHER_SUBJECT, words, about)
+
+
+def _verdict(facts: GateFacts) -> Iterator[Reason]:
+    """What runs was approved as it is recorded."""
+    subject, approved = value_of(facts.subject), value_of(facts.approved)
+    if subject is not None and approved is not None and subject.digest not in approved:
+        running = value_of(facts.running)
+        number = running.number if running else 0
+        words = f"there is no Approved verdict for revision {number}, whose subject is {subject.digest}"
+        yield reason(Kind.NOT_VERIFIED, words, facts.about)
+
+
+def _running(facts: GateFacts) -> Iterator[Reason]:
+    """Only what runs is compared, and only while nothing is applied or put back."""
+    running = value_of(facts.running)
+    if running is None:
+        return
+    if not running.is_active:
+        yield reason(Kind.NOT_RUNNING, f"revision {running.number} is no longer the one that runs", facts.about)
+    if running.is_at_work:
+        words = "a request is being applied: what differs is compared when it is done"
+        yield reason(Kind.AT_WORK, words, facts.about)
+
+
+def _stands(facts: GateFacts) -> Iterator[Reason]:
+    """Another wish takes nothing from what runs until its own request is applied; but a pause or deletion."""
+    about, wish = facts.about, value_of(facts.wish)
+    if wish is None:
+        return
+    if not wish.is_the_same:
+        words = f"BundleDeployment {about.name} is no longer the one that was reviewed"
+        yield reason(Kind.OTHER_WISH, words, about)
+    elif wish.is_being_deleted:
+        yield reason(Kind.DELETING, f"BundleDeployment {about.name} is being deleted", about)
+    elif wish.is_paused:
+        yield reason(Kind.PAUSED, f"{about.name} is paused: it goes on once somebody resumes it", about)
+    elif facts.question == Question.CORRECT and wish.drift == "Report":
+        words = f"the spec of {about.name} says by now that drift is only reported"
+        yield reason(Kind.OTHER_WISH, words, about)
+    elif facts.question == Question.CREATE and wish.options_digest != about.options_digest:
+        words = f"the spec of {about.name} is no longer the approved one: its request comes first"
+        yield reason(Kind.OTHER_WISH, words, about)
+
+
+def _collisions(facts: GateFacts) -> Iterator[Reason]:
+    """What is somebody else's is not adopted, whoever approves it: that is said up front."""
+    found = value_of(facts.collisions)
+    if found is None or not found.words:
+        return
+    if found.is_over:
+        yield reason(Kind.COLLISION_OVER, OVER, facts.about)
+    words = "; ".join(found.words[:SHOWN])
+    yield reason(Kind.CANNOT_BE_ADOPTED, f"{words}. It is not adopted, so nobody can approve this", facts.about)
+
+
+def _revoked(facts: GateFacts) -> Iterator[Reason]:
+    """A revoked revision is nowhere to go back to (S16)."""
+    words = value_of(facts.revoked)
+    if words:
+        yield reason(Kind.REVOKED, f"previous {words}", facts.about)
+
+
+def _unmet(facts: GateFacts) -> Iterator[Reason]:
+    words = value_of(facts.unmet)
+    if words:
+        yield reason(Kind.UNMET, words, facts.about)
+
+
+def _plan(facts: GateFacts) -> Iterator[Reason]:
+    """No more than was reviewed, and nothing that would be refused (S04, S15)."""
+    plan = value_of(facts.plan)
+    if plan is None:
+        return
+    about = facts.about
+    if not plan.is_within:
+        yield reason(Kind.PLAN_CHANGED, HAS_CHANGED, about)
+    elif plan.takes_data and not people.is_enough(people.count_given(facts)):
+        yield reason(Kind.TAKES_DATA, TAKES_DATA, about)
+    if plan.missing:
+        yield reason(Kind.MISSING_RIGHTS, plan.missing, about)
+    if plan.refused:
+        yield _refused(facts, plan)
+
+
+def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
+    shown = plan.refused[:SHOWN]
+    words = "; ".join(f"{one.ref}: {one.words}" for one in shown)
+    said = tuple((one.ref, one.said) for one in shown if one.said)
+    kind = Kind.COLLIDES if all(one.is_foreign for one in plan.refused) else Kind.REFUSED
+    words = f"{len(plan.refused)} of {plan.objects} objects would be refused: {words}"
+    return reason(kind, words, facts.about, said)
+
+
+_PEOPLE: tuple[Check, ...] = (people.still_approved, people.guards_let_go)
+_STANDING: tuple[Check, ...] = (_running, _verdict, _cluster, _stands, _account)
+_READY: tuple[Check, ...] = (
+    _cluster,
+    _wish,
+    _requesters,
+    _account,
+    _subject,
+    people.still_lets_go,
+    *_PEOPLE,
+    _pause,
+    _unmet,
+)
+_CHECKS: dict[Question, tuple[Check, ...]] = {
+    Question.MEET: (_cluster,),
+    Question.PREPARE: (_cluster, _requesters, _account, _own_right),
+    Question.DECIDE: (_collisions, people.decided),
+    Question.PLAN: _READY,
+    Question.APPLY: (*_READY, _plan),
+    Question.GO_ON: (_account, _wish, *_PEOPLE, _pause),
+    Question.RESTORE: (_revoked, _account, _is_there, _pause, *_PEOPLE),
+    Question.COMPARE: (_running,),
+    Question.CORRECT: _STANDING,
+    Question.CREATE: (*_STANDING, *_PEOPLE),
+}

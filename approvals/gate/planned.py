@@ -1,0 +1,144 @@
+"""What would be done now, and what is in the way: dry-runs as the installing account, and its rights.
+
+All that is refused is waited for: nothing is touched before every object can be written, and it goes on by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from django.utils import timezone
+
+from approvals.gate import deletions
+from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, Refused
+from approvals.gate.planning import installer_of, owned, plan_options, running_content
+from approvals.gate.wish import learn
+from approvals.models import Finding, Report, Request
+from provisioner import pipeline
+from provisioner.cluster.access import refused_writes
+from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.plan import differences, is_within
+from provisioner.errors import AlreadyExists, Forbidden
+from provisioner.rbac import Subject
+from provisioner.review.preflight_text import as_yaml
+from provisioner.review.record import from_record
+from provisioner.values import AccessRequest, Content, Plan, PlannedAction
+
+# The finding of a report that lists the rules which the installing account lacks.
+LACKING = "PRE-RULES"
+# The finding about an object that is somebody else's.
+FOREIGN = "OWN-02"
+MAX_LOOKED_AT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """What was approved: the stored bytes and the plan that was reviewed."""
+
+    content: Content
+    plan: Plan
+
+
+def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
+    """What is left to do, and what of it would be refused; of a plan that does more than was reviewed no more is asked.
+
+    The installer's rights to what was reviewed are asked beside the dry-runs; where less is left to do, to that.
+    """
+    installer, reviewed = installer_of(request.spec), approved.plan
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        asking = beside.submit(refused_writes, api, installer, reviewed.actions)
+        planned = pipeline.plan_again(
+            api,
+            approved.content,
+            previous=running_content(request),
+            inventory=owned(request.deployment),
+            as_account=installer,
+            options=plan_options(request),
+            reviewed=reviewed,
+        )
+    objects = len(planned.actions)
+    differing = tuple(differences(planned.actions, reviewed.actions))
+    if not is_within(planned.actions, reviewed.actions):
+        return PlanFacts(planned.digest, False, False, objects, differing=differing)
+    if deletions.takes_data(request, api, planned):
+        return PlanFacts(planned.digest, True, True, objects, differing=differing)
+    is_less = planned.digest != reviewed.digest
+    not_allowed = refused_writes(api, installer, planned.actions) if is_less else asking.result()
+    refused = tuple(
+        Refused(one.ref, one.problem, one.server_words, one.problem_code == AlreadyExists.code)
+        for one in planned.actions
+        if one.problem
+    )
+    missing = _missing(request, api, approved.content) if _is_lacking(request, planned, not_allowed) else ""
+    return PlanFacts(planned.digest, True, False, objects, refused, missing, differing)
+
+
+def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fact[Collisions]:
+    """The objects that stand in the way of the reviewed plan, each looked at anew; of most requests it is one query."""
+    if not report.findings.filter(rule=FOREIGN).exists():
+        return Known(Collisions(), timezone.now(), How.RECORDS)
+    return learn(lambda: _collisions(request, from_record(report.body).plan, connect()))
+
+
+def foreign_words(plan: Plan) -> tuple[str, ...]:
+    """Of each object that is somebody else's and not to be adopted why, by the plan."""
+    return tuple(one.problem for one in _foreign(plan))
+
+
+def _foreign(plan: Plan) -> list[PlannedAction]:
+    return [one for one in plan.actions if one.problem_code == AlreadyExists.code]
+
+
+def _collisions(request: Request, plan: Plan, api: Api) -> Collisions:
+    installer, met = api.acting_as(installer_of(request.spec)), _foreign(plan)
+    is_over = any(not _is_there(installer, one) for one in met[:MAX_LOOKED_AT])
+    return Collisions(tuple(one.problem for one in met), is_over)
+
+
+def _is_there(api: Api, met: PlannedAction) -> bool:
+    """Also where nobody may look: it was there when the plan was made."""
+    try:
+        live = api.get(met.ref)
+    except Forbidden:
+        return True
+    return live is not None and live["metadata"]["uid"] == met.uid
+
+
+def without_lifted(plan: Plan) -> Plan:
+    """The reviewed plan, without what stood in its way then: the gate has seen that it no longer does.
+
+    Those objects were never tried, so that each is tried right before it is written.
+    """
+    actions = tuple(
+        replace(one, problem="", problem_code="", server_words="", is_proved=False) if one.problem else one
+        for one in plan.actions
+    )
+    return replace(plan, actions=actions)
+
+
+def _is_lacking(request: Request, planned: Plan, not_allowed: Sequence[AccessRequest]) -> bool:
+    """Nothing is tried again that stands as it was reviewed, and rights may have been taken away since; and a dry-run
+    does not ask about what only the bundle itself makes possible: the preflight of the report did."""
+    if not_allowed or any(one.problem_code == Forbidden.code for one in planned.actions if one.problem):
+        return True
+    found = Finding.objects.filter(report__request=request, report__round=request.round)
+    return found.filter(rule=LACKING).exists()
+
+
+def _missing(request: Request, api: Api, content: Content) -> str:
+    """What the installing account lacks, in words and as the roles that would give it; "" where nothing."""
+    account = Subject("ServiceAccount", request.spec["serviceAccountName"], request.spec["installNamespace"])
+    found = pipeline.preflight(
+        api,
+        content,
+        account=account,
+        previous=running_content(request),
+        inventory=owned(request.deployment),
+    )
+    if not found.missing:
+        return ""
+    rules = "1 rule" if len(found.missing) == 1 else f"{len(found.missing)} rules"
+    words = f"{account} lacks {rules} to apply this. It goes on by itself once somebody who may has applied:"
+    return f"{words}\n{as_yaml(found)}"

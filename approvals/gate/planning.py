@@ -1,0 +1,89 @@
+"""What a request lets be planned: as whom, over which objects that are its own, beside which of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from approvals import access, store
+from approvals.models import BundleDeployment, Cluster, InventoryItem, Outcome, Request, Revision
+from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.cluster.planning import Options
+from provisioner.errors import BadSource
+from provisioner.values import CollisionProtection, Content, DeletionPolicy, GroupKind, Identity, ObjectRef
+
+MAX_OPTIONAL_KINDS = 100
+_REF = ("group", "version", "kind", "namespace", "name")
+
+
+def running_content(request: Request) -> Content | None:
+    active = request.deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("content").first()
+    return store.get(active.content) if active else None
+
+
+def installer_of(spec: Mapping[str, Any]) -> Identity:
+    """The ServiceAccount that a spec names: everything of its bundle is read and written as this one."""
+    return Identity.of_service_account(str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", "")))
+
+
+def installers_on(cluster: Cluster) -> frozenset[tuple[str, str]]:
+    """The accounts, each (namespace, name), that the deployments of this cluster are applied by."""
+    present = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
+    named = present.values_list("spec__installNamespace", "spec__serviceAccountName")
+    return frozenset((str(namespace or ""), str(name or "")) for namespace, name in named)
+
+
+def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:
+    """uid by object identity of everything that is known to exist and be this deployment's."""
+    rows = deployment.inventory.exclude(uid="").values_list(*_REF, "uid")
+    return {ObjectRef(*place).identity: uid for *place, uid in rows}
+
+
+def plan_options(request: Request) -> Options:
+    """What a request lets be planned, and which objects of the cluster other deployments hold."""
+    deployment, spec = request.deployment, request.spec
+    rows = InventoryItem.objects.filter(deployment__cluster=deployment.cluster).exclude(deployment=deployment)
+    others = dict(rows.exclude(uid="").values_list("uid", "deployment__name"))
+    try:
+        protection = CollisionProtection(spec.get("collisionProtection") or CollisionProtection.PREVENT)
+    except ValueError as exc:
+        expected = " or ".join(CollisionProtection)
+        raise BadSource(f"collisionProtection is {spec['collisionProtection']!r}; expected {expected}") from exc
+    is_removal = request.purpose == Request.Purpose.DELETE
+    return Options(
+        protection,
+        others,
+        is_removal=is_removal,
+        is_orphaning=is_removal and spec.get("deletionPolicy") == DeletionPolicy.ORPHAN,
+        optional_kinds=optional_kinds(spec),
+        warned=_warned(deployment),
+        may_try_foreign=_is_asked(request),
+    )
+
+
+def _is_asked(request: Request) -> bool:
+    """Whether those who asked are known by groups that count, so that their rights were asked."""
+    is_known = request.is_requester_known and bool(request.requesters)
+    return is_known and not access.no_longer_current(request.requesters, request.deployment.cluster)
+
+
+def _warned(deployment: BundleDeployment) -> dict[str, tuple[str, ...]]:
+    """What the API server warned of when what runs was written, by the object in words."""
+    said = Outcome.objects.filter(request__revision=deployment.active_revision_id or 0).exclude(warnings=[])
+    return {name: tuple(warnings) for name, warnings in said.values_list("object", "warnings")}
+
+
+def optional_kinds(spec: Mapping[str, Any]) -> frozenset[GroupKind]:
+    """`spec.optionalKinds`; BadSource where it cannot be read, because a kind that is lost there is not optional."""
+    listed = spec.get("optionalKinds") or []
+    if not isinstance(listed, list) or len(listed) > MAX_OPTIONAL_KINDS:
+        raise BadSource(f"optionalKinds: expected a list of at most {MAX_OPTIONAL_KINDS}")
+    return frozenset(_optional_kind(one) for one in listed)
+
+
+def _optional_kind(one: Any) -> GroupKind:
+    words = {key: one[key] for key in one} if isinstance(one, Mapping) else {}
+    is_text = all(isinstance(value, str) for value in words.values())
+    if not is_text or not words.get("kind") or words.keys() - {"group", "kind"}:
+        raise BadSource(f"optionalKinds has {str(one)[:100]!r}; expected kind, and group for any but the core group")
+    return GroupKind(words.get("group", ""), words["kind"])

@@ -1,0 +1,200 @@
+"""Guards and grants: what each says of a request. Asked anew at each look, the rights behind a grant as well."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import Q, prefetch_related_objects
+
+from approvals import policy
+from approvals.gate.facts import PolicyFacts, Unknown
+from approvals.gate.people import Accepted
+from approvals.gate.rights import objection_to, uses_account
+from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request
+from provisioner.expressions.evaluator import ask
+from provisioner.values import Action, Severity
+
+Result = PolicyEvaluation.Result
+NOT_SELECTED = "its selector does not select this deployment"
+DESTRUCTIVE = "the request deletes, replaces or adopts objects, and only people acknowledge that"
+
+
+def reviewed_report(request: Request) -> Report:
+    """What is reviewed, without its body: that is read when a policy asks for it, and then once."""
+    return request.reports.defer("body").get(round=request.round)
+
+
+def guards_of(request: Request, report: Report, accepted: Accepted) -> tuple[PolicyFacts, ...]:
+    """What every guard says of what is left where the accepted findings are taken out."""
+    guards = _policies(request, Policy.Kind.GUARD)
+    if not guards:
+        return ()
+    request.deployment.refresh_from_db(fields=["labels"])
+    prefetch_related_objects([report], "findings")
+    waivable = accepted.fingerprints & _waivable(report) if accepted.fingerprints else frozenset()
+    facts = facts_of(request, report, waivable)
+    found = []
+    for each in guards:
+        result, words = _ask_guard(each, request, facts)
+        words = "; ".join([words, *accepted.lost]) if result in (Result.HOLDS, Result.ERROR) else words
+        found.append(_said(each, result, words))
+    return tuple(found)
+
+
+def grants_of(request: Request, report: Report) -> tuple[PolicyFacts, ...]:
+    """What every grant says of the whole report."""
+    grants = _policies(request, Policy.Kind.GRANT)
+    if not grants:
+        return ()
+    prefetch_related_objects([report], "findings")
+    facts = facts_of(request, report)
+    reviews = request.reviews.counted().filter(round=request.round, policy__isnull=False)
+    given = set(reviews.values_list("policy_id", "policy_version"))
+    found = [
+        _said(each, *_ask_grant(each, request, report, facts), has_approved=(each.pk, each.version) in given)
+        for each in grants
+    ]
+    return tuple(
+        replace(said, uses_account=uses_account(each, request)) if said.result == Result.APPROVES else said
+        for each, said in zip(grants, found, strict=True)
+    )
+
+
+def _said(each: Policy, result: str, words: str, *, has_approved: bool = False) -> PolicyFacts:
+    is_enforced = each.mode == Policy.Mode.ENFORCE
+    return PolicyFacts(each.pk, each.version, each.name, is_enforced, str(result), words, has_approved)
+
+
+def _waivable(report: Report) -> frozenset[str]:
+    rows = report.findings.all()
+    why_not = policy.why_not_waivable
+    return frozenset(one.fingerprint for one in rows if not why_not(rule=one.rule, severity=one.severity))
+
+
+def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -> policy.Facts:
+    """The documented facts (approvals.policy.FACTS) of one report, without the findings `accepted` by fingerprint."""
+    everything = [*report.findings.all(), *_private(report)]
+    waived_ones = [finding for finding in everything if finding.fingerprint in accepted]
+    findings = [finding for finding in everything if finding.fingerprint not in accepted]
+    new = [finding for finding in findings if finding.is_new]
+    touched = [action for action in report.body["plan"]["actions"] if action["action"] != Action.NONE]
+    ranks = {str(severity): severity.rank for severity in Severity}
+    return {
+        "worst": min((finding.severity for finding in findings), key=ranks.__getitem__, default=str(Severity.SAFE)),
+        "worst_new": min((finding.severity for finding in new), key=ranks.__getitem__, default=str(Severity.SAFE)),
+        "severities": _counts(Severity, (finding.severity for finding in findings)),
+        "new_severities": _counts(Severity, (finding.severity for finding in new)),
+        "rules": sorted({finding.rule for finding in findings}),
+        "new_rules": sorted({finding.rule for finding in new}),
+        "waived": len(waived_ones),
+        "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
+        "waived_rules": sorted({finding.rule for finding in waived_ones}),
+        "actions": _counts(Action, (action["action"] for action in report.body["plan"]["actions"])),
+        "kinds": sorted({_kind(action["ref"]) for action in touched}),
+        "namespaces": sorted({action["ref"]["namespace"] for action in touched if action["ref"]["namespace"]}),
+        "purpose": request.purpose,
+        "name": request.deployment.name,
+        "labels": {str(key): str(value) for key, value in request.labels.items()},
+        "cluster": request.deployment.cluster.name,
+        "is_first": request.from_revision_id is None,
+        "requester_known": request.is_requester_known,
+        "requesters": sorted(person["username"] for person in request.requesters),
+        "sources": sorted(f"{pin['kind']}:{pin['reference']}" for pin in request.pins),
+    }
+
+
+def _private(report: Report) -> list[Finding]:
+    """The findings about what somebody else's object holds: hidden from people who may not get it, not from guards."""
+    return [
+        Finding(
+            rule=one["rule"],
+            section=one["section"],
+            severity=one["severity"],
+            message=one["message"],
+            fingerprint=one["fingerprint"],
+            is_new=one["isNew"],
+        )
+        for one in report.body["private"]
+    ]
+
+
+def _counts(closed: Any, found: Any) -> dict[str, int]:
+    counted = Counter(found)
+    return {str(member): counted[str(member)] for member in closed}
+
+
+def _kind(ref: dict[str, str]) -> str:
+    return f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
+
+
+def _policies(request: Request, kind: str) -> list[Policy]:
+    here = Q(cluster=None) | Q(cluster=request.deployment.cluster)
+    return list(
+        Policy.objects.filter(here, is_active=True, kind=kind).prefetch_related("author", "editor").order_by("name")
+    )
+
+
+def _answer(each: Policy, facts: policy.Facts) -> policy.Answer:
+    """What the policy's expression comes to. Each is asked alone, so that no other policy uses up its time."""
+    (found,) = ask(policy.POLICY, [each.expression], facts)
+    return policy.answer(each.expression, facts, policy.POLICY, found)
+
+
+def _ask_guard(each: Policy, request: Request, facts: policy.Facts) -> tuple[str, str]:
+    """A guard's result and its words."""
+    if not _is_selected(each, request):
+        return Result.NOT_SELECTED, NOT_SELECTED
+    answer = _answer(each, facts)
+    if answer.is_true:
+        return Result.PASSES, answer.words
+    return (Result.ERROR if answer.is_error else Result.HOLDS), _with_message(each, answer.words)
+
+
+def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+    """A grant's result and its words."""
+    if not _is_selected(each, request):
+        return Result.NOT_SELECTED, NOT_SELECTED
+    if _is_destructive(report):
+        # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
+        return Result.SILENT, f"it was not asked: {DESTRUCTIVE}"
+    answer = _answer(each, facts)
+    if answer.is_error:
+        return Result.ERROR, answer.words
+    if not answer.is_true:
+        return Result.SILENT, answer.words
+    obstacle = _obstacle(each, request, report)
+    return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
+
+
+def _is_selected(each: Policy, request: Request) -> bool:
+    """By the labels kept with the request and by today's: any are enough for a guard, a grant needs all (S14)."""
+    selects = [
+        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=labels)
+        for labels in (*request.earlier_labels, request.labels, request.deployment.labels)
+    ]
+    return any(selects) if each.kind == Policy.Kind.GUARD else all(selects)
+
+
+def _with_message(each: Policy, words: str) -> str:
+    return f"{each.message}: {words}" if each.message else words
+
+
+def _obstacle(each: Policy, request: Request, report: Report) -> str:
+    """Why a grant whose expression is true still may not approve; "" where it may."""
+    if report.severities.get(Severity.UNKNOWN, 0):
+        return "the report has unknown findings, and no policy approves those"
+    if any(finding.rule.startswith(policy.OWN_RULES_PREFIX) for finding in report.findings.all()):
+        return "the content touches Pratique itself, which only people approve"
+    if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
+        return DESTRUCTIVE
+    if not request.is_requester_known:
+        return "nobody knows who asked, so a person who may use the ServiceAccount has to approve"
+    counts = objection_to(each, request)
+    return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
+
+
+def _is_destructive(report: Report) -> bool:
+    return any(report.actions.get(action, 0) for action in (Action.DELETE, Action.REPLACE, Action.ADOPT))

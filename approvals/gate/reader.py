@@ -1,0 +1,232 @@
+"""The one reader: everything that an answer is made of, gathered before anything is judged.
+
+Records are read in the thread that asks, what the cluster says beside it. Nothing here says what follows from it; only
+who may still `override` is counted in between, because a guard is asked about what they left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from approvals import access
+from approvals.access.port import connect
+from approvals.gate import deletions, policies, rights, wish
+from approvals.gate.facts import About, Fact, GateFacts, How, Known, Running, Sources
+from approvals.gate.people import accepted
+from approvals.gate.planned import Approved, collisions_of, plan_facts
+from approvals.gate.questions import Question
+from approvals.gate.surroundings import unmet_words
+from approvals.gate.wish import Asked, learn
+from approvals.ledger.digests import Subject
+from approvals.lifecycle import AT_WORK
+from approvals.models import BundleDeployment, Report, Request, Revision
+from approvals.selectors import revisions
+from provisioner.cluster.api import Cluster as Api
+from provisioner.values import ObjectRef
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """What is put back, and the reviewed report of the request that failed."""
+
+    revision: Revision
+    reviewed: Report
+
+
+def meeting(request: Request, api: Api) -> GateFacts:
+    """Whether it is the cluster that it always was (S19)."""
+    return replace(_facts(Question.MEET, request), cluster_uid=wish.cluster_uid(request, learn(api.uid)))
+
+
+def preparing(request: Request, api: Api, reads: Iterable[ObjectRef]) -> GateFacts:
+    """Before anything is fetched: who asked may do so, and we may act as the account."""
+    facts = _facts(Question.PREPARE, request)
+    return replace(
+        facts,
+        cluster_uid=wish.cluster_uid(request, learn(api.uid)),
+        **_requesters(request, reads),
+        account=_before_approval(learn(partial(wish.account_of, request, api))),
+        own_right=learn(partial(wish.own_right, request, api)),
+    )
+
+
+def deciding(request: Request) -> GateFacts:
+    """What reviews, guards and grants say of this round now."""
+    facts, report = _facts(Question.DECIDE, request), policies.reviewed_report(request)
+    reach = partial(connect, request.deployment.cluster)
+    return replace(
+        facts,
+        **_reviewed(request, report),
+        grants=_record(lambda: policies.grants_of(request, report)),
+        too_old=_too_old(request),
+        unreviewed=deletions.by_report(request, reach),
+        collisions=collisions_of(request, report, reach),
+    )
+
+
+def approved(
+    request: Request, api: Api, reads: Iterable[ObjectRef], load: Callable[[], Approved]
+) -> tuple[GateFacts, Approved]:
+    """All that is known without asking about every object; `load` reads the stored bytes while the cluster answers."""
+    with ThreadPoolExecutor(max_workers=3) as beside:
+        asked = Asked.of(beside, request, api)
+        loaded = load()
+    subject = Subject.of(request, content_digest=loaded.content.digest)
+    facts = replace(
+        _facts(Question.PLAN, request),
+        cluster_uid=wish.cluster_uid(request, asked.cluster_uid.result()),
+        wish=wish.wish_of(request.deployment, asked.live.result()),
+        account=_before_approval(asked.account.result()),
+        **_requesters(request, reads),
+        subject=_record(lambda: replace(subject, plan_digest=loaded.plan.digest)),
+        approved=_record(lambda: _approved_subjects(request)),
+        **_people(request, policies.reviewed_report(request)),
+        unmet=learn(partial(unmet_words, request, api), may_be_final=True),
+    )
+    return facts, loaded
+
+
+def planned(facts: GateFacts, request: Request, api: Api, loaded: Approved) -> GateFacts:
+    """The same, with what would be done now, which asks the API server about every object."""
+    plan = learn(partial(plan_facts, request, api, loaded), may_be_final=True)
+    return replace(facts, question=Question.APPLY, plan=plan)
+
+
+def going_on(request: Request, api: Api, reviewed: Report) -> GateFacts:
+    """Before each phase (S25): the wish, the account, and everybody whose approval stands behind it.
+
+    Guards are asked again too: without any it costs one query, else the reviewed facts are read once for all phases.
+    """
+    with ThreadPoolExecutor(max_workers=2) as beside:
+        live = beside.submit(learn, partial(wish.live_deployment, api, request.deployment))
+        account = beside.submit(learn, partial(wish.account_of, request, api))
+        people = _people(request, reviewed)
+    return replace(
+        _facts(Question.GO_ON, request),
+        wish=wish.wish_of(request.deployment, live.result()),
+        account=account.result(),
+        **people,
+    )
+
+
+def restoring(request: Request, api: Api, back: Back) -> GateFacts:
+    """Before each phase of putting back: as before each phase of an apply, with the account of what is put back."""
+    back.revision.refresh_from_db(fields=["revoked_at", "revoked_by", "revoked_reason"])
+    with ThreadPoolExecutor(max_workers=2) as beside:
+        live = beside.submit(learn, partial(wish.live_deployment, api, request.deployment))
+        account = beside.submit(learn, partial(wish.account_of, back.revision.request, api))
+        people = _people(request, back.reviewed)
+    return replace(
+        _facts(Question.RESTORE, request),
+        revoked=_record(lambda: revisions.revoked_words(back.revision)),
+        wish=wish.wish_of(request.deployment, live.result()),
+        account=account.result(),
+        **people,
+        is_untouched=Revision.objects.filter(request=request, state=Revision.State.ACTIVE).exists(),
+    )
+
+
+def running(revision: Revision) -> GateFacts:
+    """Whether it is this revision that runs, by our records alone."""
+    return replace(_facts(Question.COMPARE, revision.request), running=_record(lambda: _running(revision)))
+
+
+def correcting(revision: Revision, api: Api) -> GateFacts:
+    """Before each phase of a correction (S25): nobody is there to ask, so that all must stand as it was approved."""
+    request = revision.request
+    return replace(
+        _facts(Question.CORRECT, request),
+        running=_record(lambda: _running(revision)),
+        subject=_record(lambda: Subject.of(request, content_digest=revision.content_id)),
+        approved=_record(lambda: _approved_subjects(request)),
+        cluster_uid=wish.cluster_uid(request, learn(api.uid)),
+        wish=wish.wish_of(request.deployment, learn(partial(wish.live_deployment, api, request.deployment))),
+        account=learn(partial(wish.account_of, request, api)),
+    )
+
+
+def creating(revision: Revision, api: Api) -> GateFacts:
+    """Before what was left out is created: a first write, so reviewers and guards are asked as well."""
+    request = revision.request
+    people = _people(request, policies.reviewed_report(request))
+    return replace(correcting(revision, api), question=Question.CREATE, **people)
+
+
+def _facts(question: Question, request: Request) -> GateFacts:
+    deployment = request.deployment
+    about = About(
+        name=deployment.name,
+        cluster=deployment.cluster.name,
+        recorded_cluster=deployment.cluster.uid or "",
+        number=request.number,
+        purpose=request.purpose,
+        round=request.round,
+        subject_digest=request.subject_digest,
+        options_digest=request.options_digest,
+        is_requester_known=request.is_requester_known,
+        has_requesters=bool(request.requesters),
+        needed=settings.PRATIQUE["APPROVALS_NEEDED"],
+        expires_at=request.expires_at,
+    )
+    return GateFacts(question, about, timezone.now())
+
+
+def _record(read: Callable[[], Any]) -> Known[Any]:
+    return Known(read(), timezone.now(), How.RECORDS)
+
+
+def _people(request: Request, report: Report) -> dict[str, Any]:
+    """Everybody whose word counts, and the operator's about deletions."""
+    return {**_reviewed(request, report), "unreviewed": deletions.by_records(request)}
+
+
+def _reviewed(request: Request, report: Report) -> dict[str, Any]:
+    """What reviewers said, with what they may do now, and every guard on what they left."""
+    reviews = _record(lambda: rights.reviews_of(request))
+    guards = _record(lambda: policies.guards_of(request, report, accepted(reviews.value)))
+    return {"reviews": reviews, "guards": guards}
+
+
+def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:
+    """Those who asked, each as they are known by now, and what is to be read for them."""
+    wanted = list(reads)
+    place = f"{request.deployment.cluster.name}/{request.deployment.name}"
+    sources = Sources(
+        names=tuple(map(str, wanted)),
+        is_read=bool(request.content_id) and not request.is_unattended,
+        is_unattended=request.is_unattended,
+        is_listed=place in settings.PRATIQUE["UNATTENDED_READS"],
+        hours=settings.PRATIQUE["GROUPS_HOURS"],
+    )
+    return {
+        "requesters": _record(lambda: rights.requesters_of(request, wanted)),
+        "too_old": _too_old(request),
+        "sources": _record(lambda: sources),
+    }
+
+
+def _too_old(request: Request) -> Fact[tuple[str, ...]]:
+    return _record(lambda: tuple(access.no_longer_current(request.requesters, request.deployment.cluster)))
+
+
+def _before_approval(account: Fact[Any]) -> Fact[Any]:
+    """Whether it is the one that was approved is told by the subject, whose part it is."""
+    return replace(account, value=replace(account.value, approved_uid="")) if isinstance(account, Known) else account
+
+
+def _approved_subjects(request: Request) -> frozenset[str]:
+    given = request.verdicts.filter(round=request.round, verdict="Approved")
+    return frozenset(given.values_list("subject_digest", flat=True))
+
+
+def _running(revision: Revision) -> Running:
+    row = BundleDeployment.objects.get(pk=revision.deployment_id)
+    is_active = row.active_revision_id == revision.pk and not row.gone_at and not row.deletion_requested_at
+    return Running(revision.number, is_active, row.requests.filter(state__in=AT_WORK).exists())

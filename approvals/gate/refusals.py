@@ -1,0 +1,101 @@
+"""A no of the gate as an error, for the steps: what is waited for, and what cannot go on.
+
+Errors keep the classes that say it best; the code, the words and the remedy are the answer's.
+"""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from approvals.errors import Awaiting
+from approvals.gate.answers import Answer, Next, Reason
+from approvals.gate.facts import GateFacts, PolicyFacts, value_of
+from approvals.gate.judge import judge
+from approvals.ledger import evaluations
+from approvals.models import Request
+from provisioner.errors import BadSource, DigestMismatch, Forbidden, PratiqueError, PreconditionFailed
+
+
+class Refusal(PratiqueError):
+    """`against` is the gravest reason of the answer; the message is its words."""
+
+    def __init__(self, reason: Reason):
+        super().__init__(reason.words)
+        self.code = reason.code
+        self.against = reason
+
+        self.remedy = reason.remedy
+        self.said = reason.said
+
+
+class Waiting(Refusal, Awaiting):
+    """Something has to be so before it may go on; the words say what."""
+
+    def __init__(self, reason: Reason):
+        super().__init__(reason)
+        self.awaits = reason.awaits
+
+
+class Stale(Refusal):
+    """What was reviewed is not what would be done: it is reported again."""
+
+
+class NoLongerWished(Refusal):
+    """The BundleDeployment asks for something else by now, or is being deleted; another request is about that."""
+
+    code = "no-longer-wished"
+
+
+class OtherBytes(Refusal, DigestMismatch):
+    """What would be applied, or as whom, is not what was approved."""
+
+
+class NotTheOne(Refusal, PreconditionFailed):
+    """Another cluster, or a revision that nobody may go back to."""
+
+
+class NotGiven(Refusal, Forbidden):
+    """Who asked may not have this done."""
+
+
+class NotUsable(Refusal, BadSource):
+    """The spec names what is not there."""
+
+
+_ENDS: dict[str, type[Refusal]] = {
+    NoLongerWished.code: NoLongerWished,
+    DigestMismatch.code: OtherBytes,
+    PreconditionFailed.code: NotTheOne,
+    Forbidden.code: NotGiven,
+    BadSource.code: NotUsable,
+}
+
+
+def refusal_of(answer: Answer) -> Refusal:
+    """The error that says this no."""
+    reason = answer.reason
+    if reason.next == Next.WAIT:
+        return Waiting(reason)
+    if reason.next == Next.REPORT_AGAIN:
+        return Stale(reason)
+    return _ENDS.get(reason.code, Refusal)(reason)
+
+
+def require(request: Request, facts: GateFacts) -> None:
+    """Keep what policies said, judge, and raise the refusal unless the answer is yes."""
+    keep(request, facts)
+    require_again(facts)
+
+
+def require_again(facts: GateFacts) -> None:
+    """The same of more facts, where what policies said is kept already."""
+    answer = judge(facts, timezone.now())
+    if not answer.may:
+        raise refusal_of(answer)
+
+
+def keep(request: Request, facts: GateFacts) -> None:
+    """Write down what every policy said of this round."""
+    said: list[PolicyFacts] = [*(value_of(facts.guards) or ()), *(value_of(facts.grants) or ())]
+    for one in said:
+        evaluations.keep(request, policy_id=one.key, version=one.version, result=one.result, words=one.words)

@@ -1,0 +1,163 @@
+"""What Kubernetes says of everybody whose word or wish counts, asked anew each time (S05, S07, S08, S13, S25)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.utils import timezone
+
+from approvals import access
+from approvals.access import Asker, Permission
+from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
+from approvals.ledger.pivots import has_asked
+from approvals.models import Policy, Request, Review
+from provisioner.values import AccessRequest, Identity, ObjectRef
+
+
+def reviews_of(request: Request) -> tuple[ReviewFacts, ...]:
+    """The reviews of the present subject, each with what its giver may do now."""
+    given = request.reviews.counted().filter(round=request.round, subject_digest=request.subject_digest)
+    rows = list(given.select_related("user").prefetch_related("policy__author", "policy__editor").order_by("pk"))
+    is_vouching = bool(rows) and needs_vouching(request)
+    return tuple(
+        _of_policy(row, row.policy, request, is_vouching) if row.policy else _of_person(row, request, is_vouching)
+        for row in rows
+    )
+
+
+def requesters_of(request: Request, reads: Iterable[ObjectRef]) -> tuple[Fact[Right], ...]:
+    """Whether every known requester may use the ServiceAccount, and get what the sources name in the cluster.
+
+    Each is asked about as they are known by now; by groups that are too old only a no counts.
+    """
+    found: list[Fact[Right]] = []
+    wanted = list(reads)
+    for asker in askers_of(request):
+        found.append(fact_of(access.may_use_account(asker.identity, request)))
+        for ref in wanted:
+            question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
+            found.append(fact_of(access.ask_for(asker.identity, request.deployment.cluster, question, fresh=True)))
+    return tuple(found)
+
+
+def askers_of(request: Request) -> list[Asker]:
+    now = timezone.now()
+    return [access.asker_of(one, request.deployment.cluster, now=now) for one in request.requesters]
+
+
+def needs_vouching(request: Request) -> bool:
+    """Whether an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked."""
+    is_old = access.no_longer_current(request.requesters, request.deployment.cluster)
+    return not request.is_requester_known or bool(is_old)
+
+
+def uses_account(policy: Policy, request: Request) -> Fact[Right]:
+    """Whether the policy's own identity may act as the installing ServiceAccount."""
+    return fact_of(access.may_use_account(access.policy_identity(policy), request))
+
+
+def objection_to(policy: Policy, request: Request) -> Fact[Right]:
+    """Whether this policy's word may count for this request."""
+    own = _own_wish(policy, request)
+    return _known(Right(False, own)) if own else _rights_of(policy, request)
+
+
+def fact_of(permission: Permission) -> Fact[Right]:
+    if not permission.could_ask:
+        return Unknown(permission.words, timezone.now(), How.CLUSTER)
+    return _known(Right(permission.allowed, permission.words, permission.rule))
+
+
+def _known(right: Right) -> Fact[Right]:
+    return Known(right, timezone.now(), How.CLUSTER)
+
+
+def _of_policy(row: Review, policy: Policy, request: Request, is_vouching: bool) -> ReviewFacts:
+    is_in_force = policy.is_active and policy.mode == Policy.Mode.ENFORCE and policy.version == row.policy_version
+    decides = objection_to(policy, request) if is_in_force else None
+    uses = uses_account(policy, request) if is_in_force and is_vouching else None
+    return ReviewFacts(row.pk, row.username, row.decision, True, is_in_force, False, False, decides, uses)
+
+
+def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
+    is_approval = row.decision == "Approve"
+    is_own = is_approval and _is_own(row, request)
+    standing = _standing(row, request) if is_approval and not is_own else None
+    is_asked = isinstance(standing, Identity)
+    waives = frozenset(one["fingerprint"] for one in row.waives)
+    return ReviewFacts(
+        key=row.pk,
+        name=row.username,
+        decision=row.decision,
+        is_policy=False,
+        is_in_force=True,
+        is_own=is_own,
+        may_write=_is_doubted(row),
+        decides=_decides(standing, request),
+        uses_account=_uses_account(standing, request) if is_asked and is_vouching else None,
+        overrides=_overrides(standing, request) if is_asked and waives else None,
+        waives=waives if is_approval else frozenset(),
+    )
+
+
+def _is_own(row: Review, request: Request) -> bool:
+    """Whether an approval is by one of those who asked (S05)."""
+    is_allowed = settings.PRATIQUE["SELF_APPROVAL"]
+    return not is_allowed and has_asked(request, access.person_who_reviewed(row))
+
+
+def _is_doubted(row: Review) -> bool:
+    return row.may_write and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]
+
+
+def _standing(row: Review, request: Request) -> Identity | str:
+    """The identity that the review was given as, with groups that are young enough; else why there is none."""
+    if row.user is None:
+        return "their account here is gone"
+    identity = access.still_known_of(row.user, request.deployment.cluster, now=timezone.now())
+    if identity is None:
+        return "their identity and groups were proved too long ago, or count no longer: they have to sign in again"
+    # The same name made again is another person (S01).
+    if (identity.username, identity.uid) != (row.username, row.uid):
+        return f"they are {identity.username} by now, and gave it as {row.username}"
+    return "they are a machine, and those do not vote" if access.is_machine(identity) else identity
+
+
+def _decides(standing: Identity | str | None, request: Request) -> Fact[Right] | None:
+    if standing is None or isinstance(standing, str):
+        return None if standing is None else Known(Right(False, standing), timezone.now(), How.RECORDS)
+    deployment = request.deployment
+    return fact_of(access.ask_for(standing, deployment.cluster, access.approval_of(deployment), fresh=True))
+
+
+def _uses_account(standing: Identity | str | None, request: Request) -> Fact[Right]:
+    assert isinstance(standing, Identity)
+    return fact_of(access.may_use_account(standing, request))
+
+
+def _overrides(standing: Identity | str | None, request: Request) -> Fact[Right]:
+    assert isinstance(standing, Identity)
+    return fact_of(access.may_override(standing, request.deployment, fresh=True))
+
+
+def _own_wish(policy: Policy, request: Request) -> str:
+    """Who writes what a policy approves does not have it approve their own change (S05)."""
+    if settings.PRATIQUE["SELF_APPROVAL"]:
+        return ""
+    cluster = request.deployment.cluster
+    for user, recorded in ((policy.author, policy.author_known_as), (policy.editor, policy.editor_known_as)):
+        known_as = (access.person_of_account(user, cluster), access.person_recorded(recorded))
+        if any(has_asked(request, person) for person in known_as):
+            return f"its author or editor {user.get_username()} asked for this change"
+    return ""
+
+
+def _rights_of(policy: Policy, request: Request) -> Fact[Right]:
+    """The policy stands on its own identity, which must hold `approve` here by now (S13).
+
+    Who wrote it was asked when they saved it: that they leave does not stop it.
+    """
+    question = access.approval_of(request.deployment)
+    own = access.policy_identity(policy)
+    return fact_of(access.ask_for(own, request.deployment.cluster, question, fresh=True))

@@ -1,0 +1,119 @@
+"""What the cluster says of the wish: the BundleDeployment as it stands, its account, and which cluster this is.
+
+Nobody else reads the live BundleDeployment to decide by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from django.utils import timezone
+
+from approvals.access.questions import AUTHENTICATION
+from approvals.gate.facts import Account, Fact, How, Known, Right, Unknown, Wish
+from approvals.ledger.digests import options_digest
+from approvals.models import BundleDeployment, Request
+from approvals.selectors import lists
+from provisioner.cluster.access import ask_self
+from provisioner.cluster.api import Cluster as Api
+from provisioner.errors import PratiqueError, TryLater
+from provisioner.values import AccessRequest, JsonObject, ObjectRef
+
+T = TypeVar("T")
+
+
+def live_deployment(api: Api, deployment: BundleDeployment) -> JsonObject | None:
+    """The object of this name as the cluster has it; None where there is none, or another one of the name."""
+    live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
+    return live if live is not None and live["metadata"]["uid"] == deployment.uid else None
+
+
+def learn(ask: Callable[[], T], *, may_be_final: bool = False) -> Fact[T]:
+    """What `ask` answers, or that nobody could find out.
+
+    `may_be_final`: what is wrong may be what is asked, such as an expression that cannot be read. It is not for what
+    only the cluster says: no answer is no end (S25).
+    """
+    at = timezone.now()
+    try:
+        return Known(ask(), at, How.CLUSTER)
+    except PratiqueError as exc:
+        is_final = may_be_final and not isinstance(exc, TryLater)
+        return Unknown(str(exc), at, How.CLUSTER, exc.code, is_final)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is first asked of the cluster, all at once, while records are read here."""
+
+    cluster_uid: Future[Fact[str]]
+    live: Future[Fact[JsonObject | None]]
+    account: Future[Fact[Account]]
+
+    @classmethod
+    def of(cls, beside: ThreadPoolExecutor, request: Request, api: Api) -> Asked:
+        return cls(
+            beside.submit(learn, api.uid),
+            beside.submit(learn, partial(live_deployment, api, request.deployment)),
+            beside.submit(learn, partial(account_of, request, api)),
+        )
+
+
+def cluster_uid(request: Request, found: Fact[str]) -> Fact[str]:
+    """As it was found; that of a cluster that was never reached is learned once and then never changes (S19)."""
+    cluster = request.deployment.cluster
+    if cluster.uid is None and isinstance(found, Known):
+        type(cluster).objects.filter(pk=cluster.pk, uid__isnull=True).update(uid=found.value)
+        cluster.uid = found.value
+    return found
+
+
+def wish_of(deployment: BundleDeployment, found: Fact[JsonObject | None]) -> Fact[Wish]:
+    """As far as it counts; who paused it is in our records."""
+    if isinstance(found, Unknown):
+        return found
+    return Known(_wish(deployment, found.value), found.at, found.how)
+
+
+def _wish(deployment: BundleDeployment, live: JsonObject | None) -> Wish:
+    spec: dict[str, Any] = dict((live or {}).get("spec") or {})
+    is_paused = bool(spec.get("paused"))
+    return Wish(
+        is_the_same=live is not None,
+        is_being_deleted=bool(((live or {}).get("metadata") or {}).get("deletionTimestamp")),
+        is_paused=is_paused,
+        paused_by=lists.pause_words(deployment=deployment) if is_paused else "",
+        options_digest=options_digest(spec),
+        drift=str(spec.get("drift") or ""),
+    )
+
+
+def account_of(request: Request, api: Api) -> Account:
+    """The installing ServiceAccount of this request, with the uid that it has now."""
+    spec = request.spec
+    namespace, name = str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", ""))
+    live = api.get(ObjectRef("", "v1", "ServiceAccount", namespace, name)) if namespace and name else None
+    uid = str(live["metadata"]["uid"]) if live else ""
+    return Account(namespace, name, uid, request.service_account_uid)
+
+
+def own_right(request: Request, api: Api) -> Right:
+    """Whether the worker may act as the installing account: else nothing could be planned (S31)."""
+    namespace, name = str(request.spec.get("installNamespace", "")), str(request.spec.get("serviceAccountName", ""))
+    either = (
+        AccessRequest("impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", namespace, name),
+        AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name),
+    )
+    words = f"Pratique's worker may not act as ServiceAccount {namespace}/{name}"
+    is_given = any(ask_self(api, one) for one in either)
+    return Right(is_given, missing_right(request, words))
+
+
+def missing_right(request: Request, words: str) -> str:
+    """That the service itself lacks a right, with what gives it."""
+    command = f"pratique-manage rights --cluster {request.deployment.cluster.name} | kubectl apply -f -"
+    return f"{words}: an operator has to give Pratique that right. To print and apply it: {command}"

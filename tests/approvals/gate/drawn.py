@@ -1,0 +1,226 @@
+"""Facts of the gate for tests: all well, what can be worse about them, and drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from approvals.gate.facts import (
+    About,
+    Account,
+    Collisions,
+    GateFacts,
+    How,
+    Known,
+    PlanFacts,
+    PolicyFacts,
+    Refused,
+    ReviewFacts,
+    Right,
+    Running,
+    Sources,
+    Unknown,
+    Unreviewed,
+    Wish,
+)
+from approvals.gate.questions import Question
+from approvals.ledger.digests import Subject
+from provisioner.values import ObjectRef
+
+NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
+YES, NO = Right(True, "Kubernetes allows it"), Right(False, "Kubernetes does not allow it", "kind: ClusterRole")
+SUBJECT = Subject("kube", "d", "r", 1, "content", "plan", "options", "account")
+ABOUT = About(
+    name="harbour",
+    cluster="prod",
+    recorded_cluster="kube",
+    number=7,
+    purpose="deploy",
+    round=1,
+    subject_digest=SUBJECT.digest,
+    options_digest="options",
+    is_requester_known=True,
+    has_requesters=True,
+    needed=1,
+    expires_at=NOW + timedelta(hours=1),
+)
+WISH = Wish(True, False, False, "", "options", "Correct")
+ACCOUNT = Account("harbour", "installer", "account", "account")
+PLAN = PlanFacts("plan", True, False, 3)
+CONFIG = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
+
+
+def known(value: Any, how: How = How.CLUSTER, at: datetime = NOW) -> Known[Any]:
+    return Known(value, at, how)
+
+
+def unknown(words: str = "the API server did not answer", *, is_final: bool = False) -> Unknown:
+    return Unknown(words, NOW, How.CLUSTER, is_final=is_final)
+
+
+def review(key: int = 1, **changes: Any) -> ReviewFacts:
+    """Ada's approval, which counts for everything."""
+    facts = ReviewFacts(
+        key, f"ada-{key}", "Approve", False, True, False, False, known(YES), known(YES), known(YES), frozenset({"f"})
+    )
+    return replace(facts, **changes)
+
+
+def policy(key: int = 1, result: str = "passes", **changes: Any) -> PolicyFacts:
+    return replace(PolicyFacts(key, 1, f"policy-{key}", True, result, "`x` is true"), **changes)
+
+
+def all_well(question: Question) -> GateFacts:
+    """Facts on which the answer is yes."""
+    return GateFacts(
+        question,
+        ABOUT,
+        NOW,
+        cluster_uid=known("kube"),
+        wish=known(WISH),
+        account=known(ACCOUNT),
+        own_right=known(YES),
+        requesters=known((known(YES),)),
+        too_old=known(()),
+        sources=known(Sources(("Secret harbour/pull",), hours=12)),
+        subject=known(SUBJECT),
+        approved=known(frozenset({SUBJECT.digest})),
+        reviews=known((review(),)),
+        guards=known((policy(),)),
+        grants=known(()),
+        unreviewed=known(Unreviewed(False)),
+        collisions=known(Collisions()),
+        unmet=known(""),
+        plan=known(PLAN),
+        running=known(Running(3, True, False)),
+        revoked=known(""),
+    )
+
+
+Worse = Callable[[GateFacts], GateFacts]
+
+
+def _set(**changes: Any) -> Worse:
+    return lambda facts: replace(facts, **changes)
+
+
+def _wish(**changes: Any) -> Worse:
+    def worse(facts: GateFacts) -> GateFacts:
+        assert isinstance(facts.wish, Known)
+        return replace(facts, wish=known(replace(facts.wish.value, **changes)))
+
+    return worse
+
+
+def _about(**changes: Any) -> Worse:
+    return lambda facts: replace(facts, about=replace(facts.about, **changes))
+
+
+def _reviews(**changes: Any) -> Worse:
+    def worse(facts: GateFacts) -> GateFacts:
+        assert isinstance(facts.reviews, Known)
+        return replace(facts, reviews=known(tuple(replace(one, **changes) for one in facts.reviews.value)))
+
+    return worse
+
+
+_PEOPLE = frozenset({Question.DECIDE, Question.PLAN, Question.APPLY, Question.GO_ON, Question.RESTORE, Question.CREATE})
+_GATE = frozenset({Question.PLAN, Question.APPLY})
+_ASKERS = _GATE | {Question.PREPARE}
+_STANDING = frozenset({Question.CORRECT, Question.CREATE})
+_LIVE = _GATE | _STANDING | {Question.GO_ON, Question.RESTORE}
+REFUSED = Refused(CONFIG, "it exists already", "managed by helm", is_foreign=True)
+# What can be worse, and which questions it makes a no of.
+WORSE: dict[str, tuple[Worse, frozenset[Question]]] = {
+    "another cluster": (_set(cluster_uid=known("other")), _ASKERS | _STANDING | {Question.MEET}),
+    "another deployment of the name": (_wish(is_the_same=False), _LIVE),
+    "it is being deleted": (_wish(is_being_deleted=True), _LIVE),
+    "it is paused": (_wish(is_paused=True, paused_by="by rita: wait"), _LIVE),
+    "another wish": (_wish(options_digest="others"), _GATE | {Question.GO_ON, Question.CREATE}),
+    "drift is reported only": (_wish(drift="Report"), frozenset({Question.CORRECT})),
+    "no account": (_set(account=known(replace(ACCOUNT, uid=""))), _LIVE | {Question.PREPARE}),
+    "no account named": (_set(account=known(Account("", "", "", ""))), _LIVE | {Question.PREPARE}),
+    "another account of the name": (_set(account=known(replace(ACCOUNT, uid="new"))), _LIVE | {Question.PREPARE}),
+    "Pratique lacks a right": (_set(own_right=known(NO)), frozenset({Question.PREPARE})),
+    "a requester may not": (_set(requesters=known((known(YES), known(NO)))), _ASKERS),
+    "nobody knows who asked": (_about(is_requester_known=False), _ASKERS),
+    "who asked is known by old groups": (_set(too_old=known(("rita",))), _ASKERS),
+    "another subject": (_about(subject_digest="sha256:other"), _GATE),
+    "no verdict": (_set(approved=known(frozenset())), _GATE | _STANDING),
+    "nobody approved": (_set(reviews=known(())), _PEOPLE),
+    "who approved may not any more": (_reviews(decides=known(NO)), _PEOPLE),
+    "who approved asked for it": (_reviews(is_own=True), _PEOPLE),
+    "who accepted may not any more": (_reviews(overrides=known(NO)), _PEOPLE - {Question.DECIDE}),
+    "somebody denied it": (_reviews(decision="Deny"), _PEOPLE),
+    "the policy was changed since": (_reviews(is_in_force=False), _PEOPLE),
+    "more have to approve": (_about(needed=2), _PEOPLE),
+    "a guard holds": (_set(guards=known((policy(), policy(2, "holds")))), _PEOPLE),
+    "a guard cannot be asked": (_set(guards=known((policy(3, "error"),))), _PEOPLE),
+    "constraints are not met": (_set(unmet=known("Kubernetes is 1.20")), _GATE),
+    "the plan does more": (_set(plan=known(replace(PLAN, is_within=False))), frozenset({Question.APPLY})),
+    "it meets what is somebody else's": (
+        _set(collisions=known(Collisions(("a exists",)))),
+        frozenset({Question.DECIDE}),
+    ),
+    "what it met is gone": (_set(collisions=known(Collisions(("a exists",), True))), frozenset({Question.DECIDE})),
+    "rights are missing": (_set(plan=known(replace(PLAN, missing="lacks\nkind: Role"))), frozenset({Question.APPLY})),
+    "objects are refused": (_set(plan=known(replace(PLAN, refused=(REFUSED,)))), frozenset({Question.APPLY})),
+    "another revision runs": (_set(running=known(Running(3, False, False))), _STANDING | {Question.COMPARE}),
+    "something is applied": (_set(running=known(Running(3, True, True))), _STANDING | {Question.COMPARE}),
+    "the revision is revoked": (_set(revoked=known("revision 1 is revoked")), frozenset({Question.RESTORE})),
+    "it expired": (_about(expires_at=NOW), _GATE | {Question.DECIDE}),
+}
+
+rights = st.sampled_from([known(YES), known(NO), unknown()])
+reviews = st.lists(
+    st.builds(
+        review,
+        key=st.integers(1, 4),
+        decision=st.sampled_from(["Approve", "Approve", "Deny"]),
+        is_policy=st.booleans(),
+        is_in_force=st.booleans(),
+        is_own=st.booleans(),
+        may_write=st.booleans(),
+        decides=rights,
+        uses_account=st.none() | rights,
+        overrides=st.none() | rights,
+        waives=st.sampled_from([frozenset(), frozenset({"f"})]),
+    ),
+    max_size=4,
+    unique_by=lambda one: one.key,
+)
+policies = st.lists(
+    st.builds(
+        policy,
+        key=st.integers(1, 4),
+        result=st.sampled_from(["passes", "holds", "error", "silent", "approves", "not-selected"]),
+        is_enforced=st.booleans(),
+        has_approved=st.booleans(),
+        uses_account=st.none() | rights,
+    ),
+    max_size=3,
+    unique_by=lambda one: one.key,
+)
+questions = st.sampled_from(list(Question))
+
+
+@st.composite
+def facts(draw: st.DrawFn, question: st.SearchStrategy[Question] = questions) -> GateFacts:
+    """Any facts at all: some worse than well, people and policies at random, some unknown, some old."""
+    found = all_well(draw(question))
+    found = replace(
+        found,
+        reviews=known(tuple(draw(reviews))),
+        guards=known(tuple(draw(policies))),
+        grants=known(tuple(draw(policies))),
+        unreviewed=known(Unreviewed(draw(st.booleans()))),
+        about=replace(found.about, needed=draw(st.integers(1, 3)), is_requester_known=draw(st.booleans())),
+    )
+    for name in draw(st.lists(st.sampled_from(sorted(WORSE)), max_size=3, unique=True)):
+        found = WORSE[name][0](found)
+    lost = draw(st.lists(st.sampled_from(found.question.needs), max_size=2, unique=True))
+    return replace(found, **{name: unknown(is_final=draw(st.booleans())) for name in lost})

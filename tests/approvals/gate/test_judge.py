@@ -1,0 +1,163 @@
+"""What the judge answers, whatever the facts are."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from approvals.gate.answers import Answer, Next
+from approvals.gate.facts import NOT_READ, GateFacts, Known, Unknown
+from approvals.gate.judge import FRESH, judge
+from approvals.gate.questions import Question
+from approvals.gate.remedies import Kind
+from tests.approvals.gate.drawn import (
+    ABOUT,
+    NOW,
+    PLAN,
+    REFUSED,
+    WORSE,
+    all_well,
+    facts,
+    known,
+    policy,
+    questions,
+    review,
+    unknown,
+)
+
+
+def is_said_well(answer: Answer) -> bool:
+    """Every reason of a no has words, a code and a remedy without holes."""
+    return all(
+        one.words and re.fullmatch("[a-z]+(-[a-z]+)*", one.code) and one.remedy and "{" not in one.remedy
+        for one in answer.reasons
+    )
+
+
+@pytest.mark.parametrize("question", Question)
+def test_where_all_is_well_the_answer_is_yes(question: Question) -> None:
+    answer = judge(all_well(question), NOW)
+    assert (answer.may, answer.next, answer.reasons) == (True, Next.GO, ())
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [(question, name) for name, (_, asked) in WORSE.items() for question in Question if question in asked],
+)
+def test_each_single_thing_that_is_worse_makes_it_a_no(question: Question, name: str) -> None:
+    answer = judge(WORSE[name][0](all_well(question)), NOW)
+    assert not answer.may
+    assert is_said_well(answer)
+
+
+@given(facts())
+def test_promise_4_no_facts_with_an_unknown_give_a_yes(found: GateFacts) -> None:
+    answer = judge(found, NOW)
+    if any(isinstance(fact, Unknown) for _, fact in found.needed()):
+        assert not answer.may
+    assert answer.may == (answer.next == Next.GO)
+
+
+@given(questions, st.data())
+def test_promise_4_one_unknown_is_enough_for_a_no(question: Question, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(question.needs))
+    lost = data.draw(st.sampled_from([NOT_READ, unknown(), unknown(is_final=True)]))
+    answer = judge(replace(all_well(question), **{name: lost}), NOW)
+    assert not answer.may
+    assert is_said_well(answer)
+
+
+@pytest.mark.parametrize("part", ["decides", "overrides", "uses_account"])
+@pytest.mark.parametrize("question", [one for one in Question if "reviews" in one.needs])
+def test_promise_4_a_right_that_nobody_could_ask_about_is_no_yes(question: Question, part: str) -> None:
+    """Also where the others alone would be enough: it is asked again in a moment."""
+    found = replace(all_well(question), reviews=known((review(1), review(2, **{part: unknown()}))))
+    answer = judge(found, NOW)
+    assert (answer.next, answer.reason.code) == (Next.WAIT, "could-not-ask")
+
+
+@given(questions, st.data())
+def test_more_reasons_against_never_turn_a_no_into_a_yes(question: Question, data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(sorted(WORSE)), min_size=1, max_size=5, unique=True))
+    found, was_no = all_well(question), False
+    for name in names:
+        found = WORSE[name][0](found)
+        answer = judge(found, NOW)
+        # Two things that are worse may be about one fact: then the second stands for both.
+        assert not (was_no and answer.may), names
+        was_no = was_no or not answer.may
+
+
+@given(facts(), st.sampled_from([review(9, decision="Deny"), review(9, decides=unknown())]))
+def test_one_more_word_against_never_turns_a_no_into_a_yes(found: GateFacts, against: object) -> None:
+    before = judge(found, NOW)
+    if isinstance(found.reviews, Known):
+        found = replace(found, reviews=known((*found.reviews.value, against)))
+    if isinstance(found.guards, Known):
+        found = replace(found, guards=known((*found.guards.value, policy(9, "holds"))))
+    assert before.may or not judge(found, NOW).may
+
+
+@given(facts())
+def test_every_no_has_words_a_code_and_a_remedy(found: GateFacts) -> None:
+    answer = judge(found, NOW)
+    assert answer.may == (not answer.reasons)
+    assert is_said_well(answer)
+
+
+@given(facts(), st.randoms(use_true_random=False))
+def test_the_order_in_which_people_and_policies_spoke_does_not_matter(found: GateFacts, dice: random.Random) -> None:
+    shuffled = found
+    for name in ("reviews", "guards", "grants", "requesters"):
+        fact = getattr(found, name)
+        if isinstance(fact, Known):
+            several = list(fact.value)
+            dice.shuffle(several)
+            shuffled = replace(shuffled, **{name: known(tuple(several))})
+    one, other = judge(found, NOW), judge(shuffled, NOW)
+    assert (one.may, one.next, set(one.reasons)) == (other.may, other.next, set(other.reasons))
+    assert not one.reasons or one.reason == other.reason
+
+
+@given(questions, st.integers(1, 10_000))
+def test_what_was_learned_too_long_ago_is_no_yes(question: Question, seconds: int) -> None:
+    later = NOW + FRESH + timedelta(seconds=seconds)
+    found = all_well(question)
+    found = replace(found, about=replace(ABOUT, expires_at=later + timedelta(hours=1)))
+    asked_of_the_cluster = [name for name, _ in found.needed()]
+    answer = judge(found, later)
+    assert asked_of_the_cluster
+    assert (answer.next, answer.reason.code) == (Next.WAIT, "too-old")
+
+
+def test_the_gravest_reason_says_what_happens() -> None:
+    found = WORSE["it is paused"][0](WORSE["another wish"][0](all_well(Question.GO_ON)))
+    answer = judge(found, NOW)
+    assert (answer.next, answer.reason.code) == (Next.END, "no-longer-wished")
+    assert {one.code for one in answer.reasons} == {"no-longer-wished", "waiting"}
+
+
+def test_what_putting_back_waits_for_ends_where_something_else_is_wished_for() -> None:
+    paused = WORSE["it is paused"][0](all_well(Question.RESTORE))
+    assert judge(paused, NOW).next == Next.WAIT
+    answer = judge(WORSE["another wish"][0](paused), NOW)
+    assert (answer.next, answer.reason.code) == (Next.END, "no-longer-wished")
+    assert judge(WORSE["another wish"][0](all_well(Question.RESTORE)), NOW).may
+
+
+def test_objects_of_others_have_a_remedy_of_their_own() -> None:
+    found = replace(all_well(Question.APPLY), plan=known(replace(PLAN, refused=(REFUSED,))))
+    assert "IfNoController" in judge(found, NOW).reason.remedy
+    other = replace(REFUSED, is_foreign=False)
+    found = replace(all_well(Question.APPLY), plan=known(replace(PLAN, refused=(REFUSED, other))))
+    assert "IfNoController" not in judge(found, NOW).reason.remedy
+
+
+def test_every_kind_of_no_is_a_kind_of_its_own() -> None:
+    assert len(Kind) == len(Kind.__members__)

@@ -1,0 +1,260 @@
+"""People whose name can be changed at their issuer: they are known by its `sub` as well (security.md S05, S12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.test import Client
+from django.utils import timezone
+
+from approvals import access, services
+from approvals.access import Caller, Scope
+from approvals.errors import AlreadyReviewed, SelfApproval
+from approvals.ledger.pivots import Writer
+from approvals.models import ChatAccount, KubernetesIdentity, Policy, Proof, Request, Review
+from approvals.oidc import ClusterRules, Issuer, Issuers
+from approvals.oidc.issuers import Prefixed
+from approvals.services import Browser
+from approvals.services.sessions import SIGN_IN
+from approvals.services.signing_in import Proved
+from provisioner.values import Identity
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World, here
+from tests.approvals.core.test_policies import allow, look, save, words_of
+
+__all__ = ["here"]
+ISSUER = "https://sso.example.com"
+OIDC = KubernetesIdentity.Authenticator.OIDC
+DEPLOYMENT = "strimzi"
+
+
+@pytest.fixture(autouse=True)
+def issuer(here: World, settings: Any) -> None:
+    """It calls people by a claim that they can change; mallory and eve are the same person, at different times."""
+    rules = ClusterRules(here.cluster.name, Prefixed("preferred_username", ""), Prefixed("groups", ""))
+    known = Issuer("example", "Example", ISSUER, (rules,), None, ("pratique",))
+    settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": Issuers((known,))}
+    for name in ("mallory", "eve"):
+        for verb in ("get", "approve", "impersonate"):
+            here.kubernetes.allow(name, verb)
+
+
+def signed_in(here: World, name: str, subject: str = "s-1") -> Caller:
+    """What a sign-in at the issuer comes to: its own account, found by `sub` alone."""
+    rows = KubernetesIdentity.objects.filter(authenticator=OIDC, issuer=ISSUER, subject=subject)
+    known = rows.first()
+    user = known.user if known else User.objects.create_user(services.signing_in.free_name(name, subject))
+    identity = Identity(name, ("platform",))
+    row = services.signing_in.keep(Proved(here.cluster, identity, timezone.now(), OIDC, ISSUER, subject), user)
+    session = services.signing_in.begin(user, Browser("192.0.2.1"), None)
+    Proof.objects.create(sign_in=session, identity=row, groups=["platform"], proved_at=timezone.now())
+    return access.of_sign_in(session)
+
+
+def renamed(here: World, before: Caller, name: str = "eve") -> Caller:
+    """The person comes back under another name, by another account here: the first one has let the identity go."""
+    other = world.cluster(f"other-{name}")
+    KubernetesIdentity.objects.create(
+        user=before.user,
+        cluster=other,
+        authenticator="token-review",
+        username="m",
+        uid="m",
+        groups_seen_at=timezone.now(),
+    )
+    services.unlink_identity(by=before, identity_id=before.proofs[0].identity_id)
+    after = signed_in(here, name)
+    assert after.user != before.user
+    assert after.proofs[0].identity.username == name
+    return after
+
+
+def asked_by(here: World, caller: Caller) -> Request:
+    services.create_deployment(
+        by=caller, cluster=here.cluster, name=DEPLOYMENT, spec=world.spec(), labels={}, via="browser"
+    )
+    return world.in_review(Request.objects.get())
+
+
+def approve(request: Request, caller: Caller, channel: str = "browser") -> Review:
+    return services.review(
+        by=caller,
+        request_id=request.pk,
+        decision="Approve",
+        subject_digest=request.subject_digest,
+        reason="",
+        channel=channel,
+    )
+
+
+def by_api_token(after: Caller, here: World) -> Caller:
+    clusters = [here.cluster]
+    row, _ = services.create_api_token(by=after, name="t", days=1, scopes=Scope.values, clusters=clusters)
+    return access.of_token(row)
+
+
+def by_chat(after: Caller, here: World) -> Caller:
+    account = ChatAccount.objects.create(
+        tool="slack", tenant="T1", account="U1", user=after.user, linked_at=timezone.now()
+    )
+    account.identities.set(after.identity_ids)
+    return access.of_chat(account)
+
+
+def by_id_token(after: Caller, here: World) -> Caller:
+    row = KubernetesIdentity.objects.get(user=after.user)
+    return access.of_issuer(after.user, [(row, row.groups, timezone.now())])
+
+
+CHANNELS = {
+    "browser": (lambda after, _: after, "browser"),
+    "api token": (by_api_token, "rest"),
+    "id token": (by_id_token, "rest"),
+    "chat": (by_chat, "chat"),
+}
+
+
+@pytest.mark.parametrize(("comes", "channel"), CHANNELS.values(), ids=CHANNELS)
+def test_S05_who_asked_does_not_approve_under_another_name(here: World, comes: Any, channel: str) -> None:
+    before = signed_in(here, "mallory")
+    request = asked_by(here, before)
+    caller = comes(renamed(here, before), here)
+    with pytest.raises(SelfApproval):
+        approve(request, caller, channel)
+    assert not Review.objects.exists()
+
+
+def test_S05_the_page_says_to_the_renamed_person_that_they_asked(here: World) -> None:
+    before = signed_in(here, "mallory")
+    request = asked_by(here, before)
+    after = renamed(here, before)
+    client = Client()
+    client.force_login(after.user)
+    session = client.session
+    session[SIGN_IN] = after.holder_id
+    session.save()
+    assert "You asked for this change" in client.get(f"/requests/{request.uid}").content.decode()
+    assert "you asked for it" in client.get("/?tab=open").content.decode()
+    sent = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "mine"}
+    assert client.post(f"/requests/{request.uid}/review", sent).status_code == 403
+    body = {**sent, "acknowledges": []}
+    answer = client.post(f"/api/v1/requests/{request.uid}/reviews", body, content_type="application/json")
+    assert answer.status_code == 403
+    assert not Review.objects.exists()
+
+
+def test_S24_what_an_issuer_calls_people_is_told_to_nobody(here: World) -> None:
+    request = asked_by(here, signed_in(here, "mallory", "s-secret"))
+    client = Client()
+    world.enter(client, here.ada)
+    for path in (f"/requests/{request.uid}", f"/api/v1/requests/{request.uid}"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert "mallory" in answer.content.decode()
+        assert "s-secret" not in answer.content.decode()
+
+
+def test_S12_a_second_account_of_the_same_person_is_not_a_second_vote(here: World, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    request = asked_of_rita(here)
+    before = signed_in(here, "mallory")
+    approve(request, before)
+    after = renamed(here, before)
+    with pytest.raises(
+        AlreadyReviewed, match="eve has already decided on this round, from another account and as mallory"
+    ):
+        approve(request, after)
+    assert look(request).state == "in_review"
+
+
+def test_S12_the_same_uid_is_not_a_second_vote(here: World, settings: Any) -> None:
+    """A cluster that has people's names from a claim that changes, and their uids from one that does not."""
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    here.kubernetes.tokens = {name: Identity(name, ("platform",), "u-1") for name in ("mallory", "eve")}
+    request = asked_of_rita(here)
+    approve(request, world.by_token("prod", "mallory"))
+    with pytest.raises(AlreadyReviewed):
+        approve(request, world.by_token("prod", "eve"))
+
+
+def test_two_people_of_an_issuer_are_two_votes(here: World, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    request = asked_of_rita(here)
+    approve(request, signed_in(here, "mallory"))
+    approve(request, signed_in(here, "eve", "s-2"))
+    assert look(request).state == "approved"
+
+
+def asked_of_rita(here: World) -> Request:
+    world.wish(here.cluster, world.seen(DEPLOYMENT, world.spec()), here.rita)
+    return world.in_review(Request.objects.get())
+
+
+def test_S05_a_review_does_not_count_once_its_giver_turns_out_to_have_asked_under_another_name(here: World) -> None:
+    obj = world.seen(DEPLOYMENT, world.spec())
+    deployment = world.wish(here.cluster, obj)
+    request = world.in_review(Request.objects.get())
+    before = signed_in(here, "mallory")
+    proof = before.proofs[0]
+    approve(request, renamed(here, before))
+    # The watch saw the write before the door that made it could say by whom.
+    services.deployments.pivots.see(
+        cluster=deployment.cluster, obj=obj, writer=Writer.of_proof(proof, "browser", before.user)
+    )
+    assert look(request).state == "in_review"
+
+
+def test_S05_who_asks_again_under_a_name_that_was_somebody_elses_is_a_requester_too(here: World) -> None:
+    """Else they would approve it as soon as they have changed their name once more."""
+    before = signed_in(here, "mallory")
+    request = asked_by(here, before)
+    Request.objects.update(state="failed")
+    renamed(here, before)
+    taker = signed_in(here, "mallory", "s-2")
+    services.ask_again(by=taker, deployment=request.deployment, via="browser")
+    request = world.in_review(Request.objects.get(number=2))
+    assert [one["subject"] for one in request.requesters] == ["s-1", "s-2"]
+    here.kubernetes.allow("trudy", "approve")
+    with pytest.raises(SelfApproval):
+        approve(request, signed_in(here, "trudy", "s-2"))
+
+
+@pytest.mark.parametrize("role", ["author", "editor"])
+def test_S05_a_policy_does_not_approve_what_its_renamed_writer_asked_for(here: World, role: str) -> None:
+    before = signed_in(here, "mallory")
+    writes = {"author": (before, None), "editor": (None, before)}[role]
+    for by in writes:
+        policy = save(here, expression="true", **({"by": by} if by else {}))
+    allow(here, policy)
+    request = asked_by(here, renamed(here, before))
+    assert look(request).state == "in_review"
+    assert "asked for this change" in words_of(policy)[1]
+
+
+def test_S05_a_policy_from_before_that_was_kept_goes_by_its_writers_account(here: World) -> None:
+    policy = save(here, expression="true")
+    Policy.objects.update(author_known_as={}, editor_known_as={})
+    allow(here, policy)
+    world.wish(here.cluster, world.seen(DEPLOYMENT, world.spec()), here.ada)
+    assert look(world.in_review(Request.objects.get())).state == "in_review"
+
+
+def subjects(rows: QuerySet[Any]) -> list[str]:
+    return list(rows.values_list("subject", flat=True))
+
+
+def test_what_is_kept_of_an_issuers_person(here: World) -> None:
+    caller = signed_in(here, "mallory")
+    request = asked_by(here, caller)
+    person = request.requesters[0]
+    assert (person["issuer"], person["subject"], person["groups_at"]) == (
+        ISSUER,
+        "s-1",
+        caller.proofs[0].proved_at.isoformat(),
+    )
+    assert subjects(request.deployment.writes.all()) == ["s-1"]
+    approve(request, signed_in(here, "eve", "s-2"))
+    assert (Review.objects.get().issuer, Review.objects.get().subject) == (ISSUER, "s-2")
