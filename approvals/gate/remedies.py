@@ -88,8 +88,8 @@ class Kind(Enum):
         Next.WAIT,
         Forbidden.code,
         "somebody who asked may not use the ServiceAccount, or may not get what the sources name",
-        "An administrator of the cluster gives them that right, and it goes on by itself; or somebody who has it changes "
-        "the deployment.",
+        "An administrator of the cluster gives them that right, and it goes on by itself; or somebody who has it "
+        "changes the deployment.",
         awaits=Awaits.RIGHTS,
     )
     REQUESTER_UNKNOWN = Row(

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from approvals import instruments, wake
 from approvals.audit import MACHINE
+from approvals.gate import Refusal
 from approvals.ledger import claims, waiting
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State

@@ -39,6 +39,7 @@ from provisioner.errors import (
     BundleTooLarge,
     Forbidden,
     InvalidManifest,
+    SourceUnavailable,
 )
 from provisioner.review.record import to_record
 from provisioner.values import Content, GroupKind, JsonObject, ObjectRef, Report, Severity
