@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
-from approvals.gate.questions import Question
+from approvals.gate.answers import Question
 from approvals.ledger.digests import Subject
 from provisioner.values import ObjectRef
 

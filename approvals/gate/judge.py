@@ -11,9 +11,8 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from approvals.gate import people
-from approvals.gate.answers import Answer, Next, Reason
+from approvals.gate.answers import Answer, Next, Question, Reason
 from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, value_of
-from approvals.gate.questions import Question
 from approvals.gate.remedies import Kind, reason, unanswered
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import transaction
 from django.utils import timezone
 
@@ -11,7 +13,12 @@ from approvals.models import PolicyEvaluation, Request
 @transaction.atomic(durable=True)
 def keep(request: Request, *, policy_id: int, version: int, result: str, words: str) -> None:
     """Policies are asked at every look; what one says as before is as it was written down, and since when."""
-    key = {"request": request, "round": request.round, "policy_id": policy_id, "policy_version": version}
+    key: dict[str, Any] = {
+        "request": request,
+        "round": request.round,
+        "policy_id": policy_id,
+        "policy_version": version,
+    }
     known = PolicyEvaluation.objects.filter(**key).values_list("result", "words").first()
     if known != (result, words):
         said = {"result": result, "words": words, "at": timezone.now()}

@@ -87,13 +87,13 @@ def _pass_gate(request: Request, api: Api) -> Approved | None:
         gate.require_again(facts)
     except gate.Stale as stale:
         plan = value_of(facts.plan)
-        _find_stale(request, plan.digest if plan else approved.plan.digest, str(stale))
+        _find_stale(request, plan.digest if plan else approved.plan.digest, stale)
         return None
     return approved
 
 
 @transaction.atomic(durable=True)
-def _find_stale(request: Request, plan_now: str, words: str) -> None:
+def _find_stale(request: Request, plan_now: str, why: gate.Stale) -> None:
     row = locked(request.pk)
     if row.state == State.APPROVED and row.round == request.round:
         move(
@@ -101,8 +101,9 @@ def _find_stale(request: Request, plan_now: str, words: str) -> None:
             Event.FIND_STALE,
             actor=MACHINE,
             facts={"reviewedPlan": row.plan_digest, "planNow": plan_now},
-            problem_code="plan-changed",
-            problem=words,
+            problem_code=why.code,
+            problem=str(why),
+            remedy=why.remedy,
         )
 
 
