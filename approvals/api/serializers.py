@@ -23,6 +23,7 @@ from approvals.models import (
     Request,
     Review,
     Revision,
+    VoidedRound,
 )
 from approvals.services.acknowledging import acknowledgements
 from approvals.services.revisions import MAX_REASON
@@ -180,10 +181,15 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
         help_text="why Kubernetes allowed it: which roles did, where you may get roles and bindings"
     )
 
+    is_replaced = serializers.BooleanField(
+        read_only=True, help_text="whether a later review by the same reviewer counts instead"
+    )
+
     class Meta:
         model = Review
         fields = [
             "round",
+            "is_replaced",
             "decision",
             "subject_digest",
             "reason",
@@ -269,13 +275,20 @@ class AcknowledgementSerializer(serializers.Serializer[Any]):
     words = serializers.CharField(help_text="what goes with it, counted and measured; empty where that is nothing more")
 
 
+class VoidedRoundSerializer(serializers.ModelSerializer[VoidedRound]):
+    class Meta:
+        model = VoidedRound
+        fields = ["round", "was_approved", "code", "words", "objects_differing", "more_objects", "at"]
+
+
 class RequestDetailSerializer(RequestSerializer):
     reviews = ReviewSerializer(many=True)
+    voided_rounds = VoidedRoundSerializer(many=True, help_text="rounds whose reviews no longer count, and why")
     to_acknowledge = serializers.SerializerMethodField()
     server_words = serializers.SerializerMethodField(help_text="of the problem, about objects that you may get")
 
     class Meta(RequestSerializer.Meta):
-        fields = [*RequestSerializer.Meta.fields, "spec", "reviews", "to_acknowledge", "server_words"]
+        fields = [*RequestSerializer.Meta.fields, "spec", "reviews", "voided_rounds", "to_acknowledge", "server_words"]
 
     def get_server_words(self, request: Request) -> list[str]:
         return list(self.context["said_of"](request))

@@ -292,7 +292,11 @@ class RequestViewSet(Readable):
         return (
             Request.objects.filter(deployment__cluster__in=self.clusters())
             .select_related("deployment__cluster", "to_revision")
-            .prefetch_related("verdicts", "reviews", Prefetch("reports", queryset=Report.objects.defer("body")))
+            .prefetch_related(
+                "verdicts",
+                Prefetch("reviews", queryset=Review.objects.select_related("replaced_by")),
+                Prefetch("reports", queryset=Report.objects.defer("body")),
+            )
             .order_by("-created_at", "-pk")
         )
 

@@ -18,7 +18,7 @@ from approvals import access, services, wake
 from approvals.access import Caller, Credential
 from approvals.chat import slack, webhook
 from approvals.chat.tools import Delivery, Wish
-from approvals.errors import AlreadyReviewed, NotAllowed, NotFound, Refused
+from approvals.errors import NotAllowed, NotFound, NotOpen, Refused
 from approvals.models import ChatAccount, ChatDelivery, Policy, Request, Review
 
 logger = logging.getLogger(__name__)
@@ -101,11 +101,10 @@ def _decide(wish: Wish, caller: Caller) -> str:
             channel=Review.Channel.WEBHOOK if wish.tool == webhook.NAME else Review.Channel.CHAT,
             acknowledges=wish.acknowledges,
         )
-    except AlreadyReviewed:
-        # Also where a worker died between the review and the note that this delivery is done.
-        earlier = Review.objects.filter(
-            request=request, user=caller.user, decision=wish.decision, subject_digest=wish.subject_digest
-        ).first()
+    except NotOpen:
+        # Where a worker died between the review and the note that this delivery is done.
+        given_here = request.reviews.counted().filter(user=caller.user, decision=wish.decision)
+        earlier = given_here.filter(subject_digest=wish.subject_digest).first()
         if earlier is None:
             raise
         given = earlier

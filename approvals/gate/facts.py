@@ -10,7 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from approvals.gate.answers import Question
 from approvals.ledger.digests import Subject
-from provisioner.values import ObjectRef
+from provisioner.values import ObjectRef, PlannedAction
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -190,10 +190,9 @@ class Collisions:
 class PlanFacts:
     """What would be done now. `missing` says what the installing account lacks, with the RBAC YAML that gives it."""
 
-    digest: str
+    actions: tuple[PlannedAction, ...]
     is_within: bool
     takes_data: bool
-    objects: int
     refused: tuple[Refused, ...] = ()
     missing: str = ""
 

@@ -267,7 +267,7 @@ def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
     words = "; ".join(f"{one.ref}: {one.words}" for one in shown)
     said = tuple((one.ref, one.said) for one in shown if one.said)
     kind = Kind.COLLIDES if all(one.is_foreign for one in plan.refused) else Kind.REFUSED
-    words = f"{len(plan.refused)} of {plan.objects} objects would be refused: {words}"
+    words = f"{len(plan.refused)} of {len(plan.actions)} objects would be refused: {words}"
     return reason(kind, words, facts.about, said)
 
 

@@ -58,11 +58,10 @@ def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
             options=plan_options(request),
             reviewed=reviewed,
         )
-    objects = len(planned.actions)
     if not is_within(planned.actions, reviewed.actions):
-        return PlanFacts(planned.digest, False, False, objects)
+        return PlanFacts(planned.actions, False, False)
     if deletions.takes_data(request, api, planned):
-        return PlanFacts(planned.digest, True, True, objects)
+        return PlanFacts(planned.actions, True, True)
     is_less = planned.digest != reviewed.digest
     not_allowed = refused_writes(api, installer, planned.actions) if is_less else asking.result()
     refused = tuple(
@@ -71,7 +70,7 @@ def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
         if one.problem
     )
     missing = _missing(request, api, approved.content) if _is_lacking(request, planned, not_allowed) else ""
-    return PlanFacts(planned.digest, True, False, objects, refused, missing)
+    return PlanFacts(planned.actions, True, False, refused, missing)
 
 
 def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fact[Collisions]:

@@ -51,8 +51,12 @@ def grants_of(request: Request, report: Report) -> tuple[PolicyFacts, ...]:
         return ()
     prefetch_related_objects([report], "findings")
     facts = facts_of(request, report)
-    given = set(request.reviews.filter(round=request.round, policy__isnull=False).values_list("policy_id", flat=True))
-    found = [_said(each, *_ask_grant(each, request, report, facts), has_approved=each.pk in given) for each in grants]
+    by_policies = request.reviews.counted().filter(round=request.round, policy__isnull=False)
+    given = set(by_policies.values_list("policy_id", "policy_version"))
+    found = [
+        _said(each, *_ask_grant(each, request, report, facts), has_approved=(each.pk, each.version) in given)
+        for each in grants
+    ]
     return tuple(
         replace(said, uses_account=uses_account(each, request)) if said.result == Result.APPROVES else said
         for each, said in zip(grants, found, strict=True)

@@ -17,7 +17,7 @@ from provisioner.values import AccessRequest, Identity, ObjectRef
 
 def reviews_of(request: Request) -> tuple[ReviewFacts, ...]:
     """The reviews of the present subject, each with what its giver may do now."""
-    given = request.reviews.filter(round=request.round, subject_digest=request.subject_digest)
+    given = request.reviews.counted().filter(round=request.round, subject_digest=request.subject_digest)
     rows = list(given.select_related("user").prefetch_related("policy__author", "policy__editor").order_by("pk"))
     is_vouching = bool(rows) and needs_vouching(request)
     return tuple(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from approvals import audit, lifecycle
 from approvals.audit import MACHINE
-from approvals.ledger.moves import locked, move
+from approvals.ledger import rounds
+from approvals.ledger.moves import locked
 from approvals.lifecycle import SUPERSEDABLE, Event, State
 from approvals.models import BundleDeployment, Request
 
@@ -19,8 +20,8 @@ def follow(deployment: BundleDeployment) -> None:
     facts = {"labels": deployment.labels, "labelsBefore": row.labels}
     if lifecycle.may(State(row.state), Event.FIND_STALE):
         words = "the labels changed since the report, and with them what guards it: it is reported and reviewed again"
-        changes = {"labels": deployment.labels, "earlier_labels": known, "problem": words}
-        move(row, Event.FIND_STALE, actor=MACHINE, facts=facts, problem_code="labels-changed", **changes)
+        changes = {"labels": deployment.labels, "earlier_labels": known}
+        rounds.void(row, code="labels-changed", words=words, facts=facts, **changes)
         return
     row.labels, row.earlier_labels = deployment.labels, known
     row.save(update_fields=["labels", "earlier_labels"])

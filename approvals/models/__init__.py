@@ -9,7 +9,7 @@ from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignI
 from approvals.models.issuer import IssuerGrant
 from approvals.models.optional import OptionalObject
 from approvals.models.policy import Policy, PolicyEvaluation
-from approvals.models.request import Content, Finding, Outcome, Report, Request, Review, Verdict
+from approvals.models.request import Content, Finding, Outcome, Report, Request, Review, Verdict, VoidedRound
 
 __all__ = [
     "ApiToken",
@@ -39,4 +39,5 @@ __all__ = [
     "SpecWrite",
     "TaskClaim",
     "Verdict",
+    "VoidedRound",
 ]

@@ -159,8 +159,19 @@ class Finding(models.Model):
         return f"{self.rule} {self.message}"
 
 
+class ReviewQuerySet(models.QuerySet["Review"]):
+    """Reviews, asked for by what they count."""
+
+    def counted(self) -> ReviewQuerySet:
+        """Without those that their reviewer has replaced by a later one of the same round."""
+        return self.filter(replaced_by=None)
+
+
 class Review(models.Model):
-    """One reviewer's decision on one subject digest. Never edited, never deleted (database triggers)."""
+    """One reviewer's decision on one subject digest. Never edited, never deleted (database triggers).
+
+    Until the verdict a reviewer may decide again: the later review `replaces` the earlier one, which stays.
+    """
 
     class Channel(models.TextChoices):
         BROWSER = "browser"
@@ -203,17 +214,37 @@ class Review(models.Model):
     waives = models.JSONField(default=list)
     access_reason = models.TextField(blank=True, help_text="the API server's words when it allowed this")
     override_reason = models.TextField(blank=True, help_text="its words when it allowed to waive")
+    replaces = models.OneToOneField(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="replaced_by",
+        help_text="the earlier review by the same reviewer, which no longer counts",
+    )
     given_at = models.DateTimeField()
+
+    objects = ReviewQuerySet.as_manager()
 
     class Meta:
         ordering = ["given_at", "pk"]
         constraints = [
-            models.UniqueConstraint(fields=["request", "round", "voter"], name="one_review_per_reviewer_and_round"),
+            # The others replace one each (S12): a chain, so that one of each reviewer counts.
+            models.UniqueConstraint(
+                fields=["request", "round", "voter"],
+                condition=models.Q(replaces=None),
+                name="one_first_review_per_reviewer_and_round",
+            ),
             models.CheckConstraint(condition=models.Q(decision__in=["Approve", "Deny"]), name="review_decision_known"),
         ]
 
     def __str__(self) -> str:
         return f"{self.decision} by {self.username}"
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether a later review of the same reviewer counts instead."""
+        return hasattr(self, "replaced_by")
 
 
 # A policy reads the report whole.
@@ -237,6 +268,27 @@ class Verdict(models.Model):
 
     def __str__(self) -> str:
         return self.verdict
+
+
+class VoidedRound(models.Model):
+    """A round of a request that ended without an outcome: it was reported again, and its reviews count no longer."""
+
+    request = models.ForeignKey(Request, on_delete=models.CASCADE, related_name="voided_rounds")
+    round = models.PositiveIntegerField()
+    was_approved = models.BooleanField()
+    code = models.CharField(max_length=40)
+    words = models.TextField()
+    # [{object, reviewed, now}]: what is planned otherwise than it was reviewed; `more_objects` are not named.
+    objects_differing = models.JSONField(default=list)
+    more_objects = models.PositiveIntegerField(default=0)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["round"]
+        constraints = [models.UniqueConstraint(fields=["request", "round"], name="one_end_per_round")]
+
+    def __str__(self) -> str:
+        return f"{self.request_id} round {self.round}: {self.words}"
 
 
 class Outcome(models.Model):

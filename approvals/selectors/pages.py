@@ -110,7 +110,9 @@ def with_decided(found: QuerySet[Request], *, user: User) -> QuerySet[Request]:
 def with_summary(found: QuerySet[Request]) -> QuerySet[Request]:
     """With what a row of a list says of each: `worst`, `headline` and `approvals` of the present round."""
     reports = Report.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
-    of_people = Q(reviews__round=F("round"), reviews__decision="Approve", reviews__policy=None)
+    of_people = Q(
+        reviews__round=F("round"), reviews__decision="Approve", reviews__policy=None, reviews__replaced_by=None
+    )
     return (
         found.select_related("deployment__cluster", "from_revision__request", "to_revision", "content")
         .annotate(
@@ -164,7 +166,7 @@ def severity_counts(findings: Collection[Mapping[str, Any]]) -> list[tuple[str, 
 
 def reviews_of(request: Request) -> list[Review]:
     """All reviews, those of earlier rounds too."""
-    return list(Review.objects.filter(request=request).select_related("policy", "user"))
+    return list(Review.objects.filter(request=request).select_related("policy", "user", "replaced_by"))
 
 
 def evaluations_of(request: Request) -> list[PolicyEvaluation]:

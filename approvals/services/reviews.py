@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from approvals import access, audit, lifecycle, wake
@@ -37,6 +37,22 @@ from approvals.services.waivers import Waiver
 DECISIONS = ("Approve", "Deny")
 MAX_REASON = 4000
 MAX_NAMED = 10
+# Of one reviewer on one round: nobody needs more, and each is kept for ever.
+MAX_REVIEWS = 20
+# What a review says, and what counting it goes by.
+SAID = (
+    "decision",
+    "subject_digest",
+    "reason",
+    "channel",
+    "username",
+    "uid",
+    "groups",
+    "acknowledges",
+    "waives",
+    "may_use_account",
+    "may_write",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +83,12 @@ def review(
 ) -> Review:
     """Record one reviewer's decision on exactly the subject that they saw, and which of its findings they accept.
 
+    Until the verdict it may be given again: the last one counts, and the earlier one stays on record. The same once
+    more gives the one that is recorded.
+
     Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
-    answer, TooSerious where the channel does not show the report, SelfApproval, AlreadyReviewed, Unacknowledged,
-    UnknownFinding, NotWaivable, NotOpen, InvalidInput.
+    answer, TooSerious where the channel does not show the report, SelfApproval, AlreadyReviewed from another account or
+    MAX_REVIEWS times, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
     """
     if decision not in DECISIONS:
         raise InvalidInput(f"the decision is {decision!r}; expected Approve or Deny")
@@ -133,7 +152,11 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
     if given.decision == "Approve":
         unseen.check_seen(request, channel=given.channel)
         _check_approval(request, checked, given.acknowledges)
-    review = _write(by, request, given, checked)
+    earlier = _earlier(by, request, checked)
+    review = _new(by, request, given, checked, earlier)
+    if earlier and _says_the_same(earlier, review):
+        return earlier
+    review.save()
     audit.record(
         verb="review.given",
         actor=Actor(checked.identity.username, given.channel),
@@ -147,6 +170,7 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
             "waives": waivers.audit_facts(given.waives, request),
             "override": checked.override,
             "signedInAs": by.name,
+            **({"replaces": earlier.decision} if earlier else {}),
         },
     )
     # Where the message is lost, the sweep looks at it at once.
@@ -155,40 +179,54 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
     return review
 
 
-def _write(by: Caller, request: Request, given: Given, checked: Checked) -> Review:
-    given_by = request.reviews.filter(round=request.round, user__isnull=False)
-    for other in given_by.exclude(user=by.user):
+def _earlier(by: Caller, request: Request, checked: Checked) -> Review | None:
+    """The review of this round by the same reviewer that counts until now."""
+    given = request.reviews.filter(round=request.round)
+    for other in given.filter(user__isnull=False).exclude(user=by.user):
         # A person is one vote, however many accounts and names here lead to them (S05, S12).
         if checked.person.is_same(access.person_who_reviewed(other)):
             name = checked.identity.username
             called = "" if other.username == name else f" and as {other.username}"
             raise AlreadyReviewed(f"{name} has already decided on this round, from another account{called}")
-    try:
-        with transaction.atomic():
-            return Review.objects.create(
-                request=request,
-                round=request.round,
-                decision=given.decision,
-                subject_digest=given.subject_digest,
-                reason=given.reason,
-                channel=given.channel,
-                voter=f"user:{by.user.pk}",
-                user=by.user,
-                username=checked.identity.username,
-                uid=checked.identity.uid,
-                groups=list(checked.identity.groups),
-                issuer=checked.issuer,
-                subject=checked.subject,
-                acknowledges=list(given.acknowledges),
-                waives=given.waiver_records(),
-                may_use_account=checked.may_use_account,
-                may_write=checked.may_write,
-                access_reason=checked.words,
-                override_reason=checked.override,
-                given_at=timezone.now(),
-            )
-    except IntegrityError:
-        raise AlreadyReviewed("you have already decided on this round of the request") from None
+    own = given.filter(voter=_voter(by))
+    if own.count() >= MAX_REVIEWS:
+        raise AlreadyReviewed(f"you have decided {MAX_REVIEWS} times on this round of the request: the last one counts")
+    return own.counted().first()
+
+
+def _voter(by: Caller) -> str:
+    return f"user:{by.user.pk}"
+
+
+def _new(by: Caller, request: Request, given: Given, checked: Checked, earlier: Review | None) -> Review:
+    return Review(
+        request=request,
+        round=request.round,
+        decision=given.decision,
+        subject_digest=given.subject_digest,
+        reason=given.reason,
+        channel=given.channel,
+        voter=_voter(by),
+        user=by.user,
+        username=checked.identity.username,
+        uid=checked.identity.uid,
+        groups=list(checked.identity.groups),
+        issuer=checked.issuer,
+        subject=checked.subject,
+        acknowledges=list(given.acknowledges),
+        waives=given.waiver_records(),
+        may_use_account=checked.may_use_account,
+        may_write=checked.may_write,
+        access_reason=checked.words,
+        override_reason=checked.override,
+        replaces=earlier,
+        given_at=timezone.now(),
+    )
+
+
+def _says_the_same(earlier: Review, later: Review) -> bool:
+    """Whether `later` would change nothing: a form that was sent twice, or a message that was delivered twice."""
+    return all(getattr(earlier, name) == getattr(later, name) for name in SAID)
 
 
 def _check_approval(request: Request, checked: Checked, acknowledges: tuple[str, ...]) -> None:

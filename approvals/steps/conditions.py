@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from approvals.lifecycle import State
-from approvals.models import BundleDeployment, Request, Revision, Verdict
+from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
 from approvals.selectors.drift import DriftSummary
 from provisioner.review.text import visible
 
@@ -71,13 +71,20 @@ def of_drift(deployment: BundleDeployment, drift: DriftSummary) -> Condition:
     return Condition("Drifted", True, "Fight" if drift.fights else "Changed", drift.words, since)
 
 
-def of_request(request: Request, verdict: Verdict | None, revision: Revision | None) -> list[Condition]:
-    """Prepared, then what has become of it; Approved and Denied are there only once given, and only True."""
+def of_request(
+    request: Request, verdict: Verdict | None, revision: Revision | None, voided: VoidedRound | None = None
+) -> list[Condition]:
+    """Prepared, then what has become of it. Approved and Denied are there only once given; Approved is False where what
+    was approved is no more: `voided` is the last round that ended so.
+    """
     state, since = request.state, request.changed_at
     found = [Condition("Prepared", bool(request.subject_digest), reason(state), request.problem, since)]
     if verdict:
         words = f"round {verdict.round}, {verdict.subject_digest}"
         found.append(Condition(verdict.verdict, True, "Reviewed", words, verdict.given_at))
+    elif voided and voided.was_approved:
+        words = f"the approval of round {voided.round} no longer counts: {voided.words}"
+        found.append(Condition("Approved", False, _camel(voided.code), words, voided.at))
     if state in (State.IN_REVIEW, State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
         found.append(Condition("Applied", False, _camel(request.problem_code), _told(request), since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):

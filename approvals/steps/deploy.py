@@ -18,7 +18,7 @@ from approvals.audit import MACHINE
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.facts import value_of
 from approvals.gate.planning import installer_of
-from approvals.ledger import claims, optionals, pivots
+from approvals.ledger import claims, optionals, pivots, rounds
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State
@@ -29,11 +29,11 @@ from approvals.steps.sources import read_for
 from approvals.steps.unhealthy import wants_restore
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.plan import differences, plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.probes import health_checks
 from provisioner.review.record import from_record
-from provisioner.values import Action, Content, ObjectRef, Plan
+from provisioner.values import Action, Content, ObjectRef, Plan, PlannedAction
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
@@ -87,22 +87,21 @@ def _pass_gate(request: Request, api: Api) -> Approved | None:
         gate.require_again(facts)
     except gate.Stale as stale:
         plan = value_of(facts.plan)
-        _find_stale(request, plan.digest if plan else approved.plan.digest, stale)
+        _find_stale(request, plan.actions if plan else approved.plan.actions, stale)
         return None
     return approved
 
 
 @transaction.atomic(durable=True)
-def _find_stale(request: Request, plan_now: str, why: gate.Stale) -> None:
+def _find_stale(request: Request, now: Sequence[PlannedAction], why: gate.Stale) -> None:
     row = locked(request.pk)
     if row.state == State.APPROVED and row.round == request.round:
-        move(
+        rounds.void(
             row,
-            Event.FIND_STALE,
-            actor=MACHINE,
-            facts={"reviewedPlan": row.plan_digest, "planNow": plan_now},
-            problem_code=why.code,
-            problem=str(why),
+            code=why.code,
+            words=str(why),
+            facts={"reviewedPlan": row.plan_digest, "planNow": plan_digest(now)},
+            objects=differences(now, approved_plan(row).actions),
             remedy=why.remedy,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from approvals import access, audit, gate, wake
@@ -14,6 +14,7 @@ from approvals.gate import Answer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import count, is_grant, may_use_account
+from approvals.ledger import rounds
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
@@ -51,7 +52,9 @@ def _settle(request: Request, facts: GateFacts, answer: Answer) -> None:
 
 def _has_changed(row: Request, read: Request, facts: GateFacts) -> bool:
     """Whether somebody reviewed it, or turned out to have asked, since the facts were read."""
-    given = row.reviews.filter(round=row.round, subject_digest=row.subject_digest).values_list("pk", flat=True)
+    given = (
+        row.reviews.counted().filter(round=row.round, subject_digest=row.subject_digest).values_list("pk", flat=True)
+    )
     known = {one.key for one in value_of(facts.reviews) or ()}
     asked = (read.subject_digest, read.requesters, read.is_requester_known)
     return set(given) != known or (row.subject_digest, row.requesters, row.is_requester_known) != asked
@@ -82,32 +85,31 @@ def _give_verdict(row: Request, facts: GateFacts, answer: Answer) -> None:
 
 def _report_again(row: Request, why: Reason) -> None:
     facts = {"reviewedPlan": row.plan_digest, "why": why.words}
-    told = {"problem_code": why.code, "problem": why.words, "remedy": why.remedy}
-    move(row, Event.FIND_STALE, actor=MACHINE, facts=facts, look_again_at=None, **told)
+    rounds.void(row, code=why.code, words=why.words, facts=facts, remedy=why.remedy, look_again_at=None)
 
 
 def _approve_as(said: PolicyFacts, row: Request) -> None:
     each = Policy.objects.get(pk=said.key)
-    identity = access.policy_identity(each)
-    try:
-        with transaction.atomic():
-            Review.objects.create(
-                request=row,
-                round=row.round,
-                decision="Approve",
-                subject_digest=row.subject_digest,
-                reason=said.words,
-                channel=Review.Channel.POLICY,
-                voter=f"policy:{each.pk}",
-                policy=each,
-                policy_version=said.version,
-                username=identity.username,
-                access_reason="Kubernetes allowed this policy's identity to approve",
-                may_use_account=may_use_account(said),
-                given_at=timezone.now(),
-            )
-    except IntegrityError:
+    identity, voter = access.policy_identity(each), f"policy:{each.pk}"
+    earlier = row.reviews.counted().filter(round=row.round, voter=voter).first()
+    if earlier and earlier.policy_version == said.version:
         return
+    Review.objects.create(
+        request=row,
+        round=row.round,
+        decision="Approve",
+        subject_digest=row.subject_digest,
+        reason=said.words,
+        channel=Review.Channel.POLICY,
+        voter=voter,
+        policy=each,
+        policy_version=said.version,
+        username=identity.username,
+        access_reason="Kubernetes allowed this policy's identity to approve",
+        may_use_account=may_use_account(said),
+        replaces=earlier,
+        given_at=timezone.now(),
+    )
     audit.record(
         verb="review.given",
         actor=Actor(identity.username, "policy"),

@@ -152,8 +152,9 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
     _apply_anew(api, obj)
     verdict = request.verdicts.filter(round=request.round).first()
     revision = Revision.objects.filter(request=request).first()
+    found = conditions.of_request(request, verdict, revision, request.voided_rounds.last())
     status = {
-        "conditions": [condition.record() for condition in conditions.of_request(request, verdict, revision)],
+        "conditions": [condition.record() for condition in found],
         "round": request.round,
         "subjectDigest": request.subject_digest,
         "state": request.state,
@@ -200,7 +201,7 @@ def _report_summary(request: Request) -> dict[str, Any]:
 
 def _reviews_summary(request: Request) -> dict[str, int]:
     """`waivers`: how many findings somebody accepted."""
-    approvals = request.reviews.filter(round=request.round, decision="Approve")
+    approvals = request.reviews.counted().filter(round=request.round, decision="Approve")
     waived = {one["fingerprint"] for waives in approvals.values_list("waives", flat=True) for one in waives}
     return {"approvals": approvals.count(), "waivers": len(waived)}
 

@@ -19,7 +19,7 @@ from approvals.web.waivers import ShownWaiver, Waivers, typed_in
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written in the form and is not sent yet: `waives` by fingerprint. `wrong` says why it was refused."""
+    """What stands written in the form: `waives` are reasons by fingerprint. `wrong` says why it was refused."""
 
     reason: str
     acknowledges: Collection[str]
@@ -31,6 +31,12 @@ def written_in(http: HttpRequest, wrong: str = "") -> Written:
     """The whole form, whatever button sent it."""
     waives = {one.fingerprint: one.reason for one in typed_in(http.POST)}
     return Written(http.POST.get("reason", "").strip(), http.POST.getlist("acknowledges"), waives, wrong)
+
+
+def _written_by(given: Review, ticks: list[Tick]) -> Written:
+    """The form as it was sent with the viewer's own review, to be given again."""
+    waives = {one["fingerprint"]: one["reason"] for one in given.waives}
+    return Written(given.reason, standing.ticked_by(given, ticks), waives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +74,18 @@ def form_of(
     caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review], written: Written | None = None
 ) -> Form:
     """The form for one viewer: Kubernetes is asked by the very checks that a decision goes through."""
-    reviews = list(reviews)
+    reviews = [review for review in reviews if not review.is_replaced]
     stands = standing.standing(caller, request, reviews)
+    ticks = standing.ticks(request) if request.state == State.IN_REVIEW else []
+    if stands.given and written is None:
+        written = _written_by(stands.given, ticks)
     waivers = Waivers(report, reviews, written.waives if written else {}) if report else None
     if waivers:
         waivers.offer(caller, request, stands)
     return Form(
         stands,
         waivers,
-        standing.ticks(request) if request.state == State.IN_REVIEW else [],
+        ticks,
         standing.is_serious(report.worst) if report else False,
         written,
     )

@@ -132,6 +132,7 @@ def _whole(http: HttpRequest, request: Request, written: Written | None = None) 
         "item": request,
         "report": report,
         "reviews": reviews,
+        "voided_rounds": request.voided_rounds.all(),
         "evaluations": pages.evaluations_of(request),
         "timeline": pages.timeline_of(request),
         "totals": pages.severity_totals(report) if report else [],
@@ -173,7 +174,7 @@ def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:
     outcomes = [show_words(sight, one) for one in request.outcomes.order_by("-position")[:MAX_OUTCOMES]]
     step = Outcome.Step.RESTORE if request.state == State.RESTORING else Outcome.Step.APPLY
     counted = Counter(request.outcomes.filter(step=step).values_list("state", flat=True))
-    approvals = request.reviews.filter(round=request.round, decision="Approve", policy=None).count()
+    approvals = request.reviews.counted().filter(round=request.round, decision="Approve", policy=None).count()
     report = Report.objects.filter(request=request, round=request.round).defer("body").first()
     return {
         "item": request,

@@ -34,7 +34,7 @@ def shared_html(caller: Caller, request: Request, report: Report) -> str:
 def _accepted(request: Request, report: Report) -> dict[str, list[str]]:
     """Who accepted which finding of this report, when and why."""
     told: dict[str, list[str]] = {}
-    for review in request.reviews.filter(round=report.round).exclude(waives=[]):
+    for review in request.reviews.counted().filter(round=report.round).exclude(waives=[]):
         for one in review.waives:
             words = f"Accepted by {review.username} on {review.given_at:%Y-%m-%d %H:%M} UTC: {one['reason']}"
             told.setdefault(one["fingerprint"], []).append(words)

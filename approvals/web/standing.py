@@ -24,7 +24,10 @@ MAX_TICKS = 50
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`words` say why the viewer may not decide; "" where they may. `rule` is the RBAC that would allow it."""
+    """`words` say why the viewer may not decide; "" where they may. `rule` is the RBAC that would allow it.
+
+    `given` is the viewer's own review of this round that counts until they give another.
+    """
 
     identity: Identity | None
     may_approve: bool = False
@@ -32,6 +35,7 @@ class Standing:
     may_withdraw: bool = False
     words: str = ""
     rule: str = ""
+    given: Review | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +48,21 @@ class Tick:
 
 
 def standing(caller: Caller, request: Request, reviews: Iterable[Review]) -> Standing:
-    """Asks Kubernetes anew, by the very checks that a decision goes through."""
+    """Asks Kubernetes anew, by the very checks that a decision goes through. `reviews` are those that count."""
     identity = access.identity_of(caller, request.deployment.cluster)
     may_withdraw = is_requester(request, caller) and lifecycle.may(State(request.state), Event.WITHDRAW)
     if request.state != State.IN_REVIEW:
         return Standing(identity, may_withdraw=may_withdraw)
-    mine = next((it for it in reviews if it.user_id == caller.user.pk and it.round == request.round), None)
-    if mine:
-        words = f"You have decided: {mine.decision}, through {mine.channel}."
-        return Standing(identity, may_withdraw=may_withdraw, words=words)
+    given = next((it for it in reviews if it.user_id == caller.user.pk and it.round == request.round), None)
     try:
         checked = check_reviewer(caller, request)
     except Refused as refusal:
         rule = str(refusal.facts.get("rule", ""))
-        return Standing(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule)
+        return Standing(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule, given=given)
     if is_self_approval(request, checked.person):
         words = "You asked for this change, so somebody else has to approve it. You may deny it."
-        return Standing(checked.identity, False, True, may_withdraw, words)
-    return Standing(checked.identity, True, True, may_withdraw)
+        return Standing(checked.identity, False, True, may_withdraw, words, given=given)
+    return Standing(checked.identity, True, True, may_withdraw, given=given)
 
 
 def is_serious(worst: str) -> bool:
@@ -92,6 +93,12 @@ def ticks(request: Request) -> list[Tick]:
         if item not in alone:
             kinds[_kind(item.name)].append(item)
     return [*map(_tick, alone), *(Tick(kind, items=of_kind) for kind, of_kind in sorted(kinds.items()))]
+
+
+def ticked_by(review: Review, offered: Iterable[Tick]) -> list[str]:
+    """The checkboxes that say what `review` acknowledges."""
+    named = set(review.acknowledges)
+    return [tick.value for tick in offered if {it.name for it in tick.items} <= named or tick.value in named]
 
 
 def ticked(request: Request, values: Sequence[str]) -> list[str]:

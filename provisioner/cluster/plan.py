@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from provisioner.cluster import old_versions
@@ -137,6 +138,25 @@ def is_within(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -
     return before.keys() == after.keys() and all(
         after[one] == (Action.NONE, before[one][1]) and before[one][0] is Action.UPDATE for one in moved
     )
+
+
+def differences(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> list[dict[str, str]]:
+    """What is planned otherwise than it was reviewed, as {object, reviewed, now}, by object.
+
+    The two are actions, "" where the object is not in that plan; of an object that was deleted and made again under its
+    name, both are the same action, and `now` says so.
+    """
+    before, after = ({one.ref.identity: one for one in actions} for actions in (reviewed, now))
+    found = []
+    for identity, either in {**before, **after}.items():
+        was, will = before.get(identity), after.get(identity)
+        if was and will and (was.action, was.uid) == (will.action, will.uid):
+            continue
+        words = str(will.action) if will else ""
+        if was and will and was.action is will.action:
+            words += ", of an object that was made again"
+        found.append({"object": str(either.ref), "reviewed": str(was.action) if was else "", "now": words})
+    return sorted(found, key=itemgetter("object"))
 
 
 def body_of(

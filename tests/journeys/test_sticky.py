@@ -69,6 +69,15 @@ def test_S04_an_approval_does_not_stand_for_more_than_was_reviewed(approved: App
     again = approved.work()
     assert (again.state, again.round) == ("in_review", 2), again.problem
     assert approved.station.api.get(approved.config) is None
+    (voided,) = again.voided_rounds.all()
+    assert (voided.round, voided.was_approved, voided.code) == (1, True, "plan-changed")
+    name = f"ConfigMap {approved.station.namespace}/{approved.name}"
+    assert voided.objects_differing == [{"object": name, "reviewed": "update", "now": "create"}]
+    approved.station.look_after(approved.deployment)
+    mirror = approved.station.get("bdr", f"{approved.name}-{again.number}")
+    (condition,) = (one for one in mirror["status"]["conditions"] if one["type"] == "Approved")
+    assert (condition["status"], condition["reason"]) == ("False", "PlanChanged")
+    assert condition["message"].startswith("the approval of round 1 no longer counts: the cluster changed")
     approved.station.approve(approved.deployment)
     assert approved.live()["data"] == {"version": "2"}
     assert list(Review.objects.filter(request=again).values_list("round", flat=True)) == [1, 2]

@@ -93,10 +93,15 @@ def test_what_is_not_in_review_takes_no_decision(here: World, asked: Request, ca
     assert (response.status_code, problem_of(response)["code"]) == (409, "not-open")
 
 
-def test_nobody_decides_twice(here: World, asked: Request, call: Call) -> None:
-    assert call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked)).status_code == 201
-    again = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked, decision="Deny"))
-    assert (again.status_code, problem_of(again)["code"]) == (409, "already-reviewed")
+def test_until_the_verdict_a_review_may_be_given_again(here: World, asked: Request, call: Call) -> None:
+    path = f"requests/{asked.uid}"
+    assert call(here.ada, "post", f"{path}/reviews", reviewed(asked)).status_code == 201
+    assert call(here.ada, "post", f"{path}/reviews", reviewed(asked, decision="Deny")).status_code == 201
+    given = json.loads(call(here.ada, "get", path).content)["reviews"]
+    assert [(one["decision"], one["is_replaced"]) for one in given] == [("Approve", True), ("Deny", False)]
+    Request.objects.filter(pk=asked.pk).update(state="denied")
+    late = call(here.ada, "post", f"{path}/reviews", reviewed(asked))
+    assert (late.status_code, problem_of(late)["code"]) == (409, "not-open")
 
 
 def test_a_deployment_from_its_making_to_its_end(here: World, call: Call) -> None:

@@ -78,6 +78,20 @@ def test_a_grant_whose_expression_is_true_approves_and_says_why(here: World, req
     assert Verdict.objects.get().verdict == "Approved"
 
 
+def test_S13_an_edited_grant_is_asked_anew_and_its_word_replaces_the_earlier_one(
+    here: World, request_: Request
+) -> None:
+    save(here, name="freeze", kind="guard", expression="false")
+    policy = save(here)
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+    save(here, expression=f"{HARMLESS} || false")
+    assert look(request_).state == "in_review"
+    assert [(one.policy_version, one.is_replaced) for one in Review.objects.all()] == [(1, True), (2, False)]
+    save(here, name="freeze", kind="guard", expression="true")
+    assert look(request_).state == "approved"
+
+
 def test_a_grant_that_is_not_true_leaves_the_request_alone_and_says_why(here: World, request_: Request) -> None:
     add_finding(request_, "dangerous")
     policy = save(here)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 
 from approvals import services
 from approvals.errors import (
@@ -19,7 +19,10 @@ from approvals.errors import (
     Unacknowledged,
 )
 from approvals.gate import Waiting
-from approvals.models import KubernetesIdentity, Request, Review
+from approvals.models import AuditEntry, KubernetesIdentity, Request, Review
+from approvals.selectors import pages
+from approvals.services.reviews import MAX_REVIEWS
+from approvals.steps import evaluate
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.gate import ask_again
@@ -101,10 +104,57 @@ def test_S03_deletions_have_to_be_named(here: World, request_: Request) -> None:
     assert approve(request_, here.ada, acknowledges=["delete Secret harbour/old"]).acknowledges
 
 
-def test_one_review_per_reviewer_and_round(here: World, request_: Request) -> None:
+def test_the_last_review_counts_and_the_earlier_one_stays(here: World, request_: Request) -> None:
+    first = approve(request_, here.ada)
+    second = approve(request_, here.ada, decision="Deny", reason="read it again", channel="rest")
+    assert second.replaces == first
+    assert list(request_.reviews.counted()) == [second]
+    assert list(request_.reviews.all()) == [first, second]
+    said = AuditEntry.objects.filter(verb="review.given").order_by("number")
+    assert [(one.facts["decision"], one.facts.get("replaces")) for one in said] == [
+        ("Approve", None),
+        ("Deny", "Approve"),
+    ]
+    evaluate.run(Request.objects.get(), "w")
+    assert Request.objects.get().state == "denied"
+
+
+def test_who_denied_may_approve_until_the_verdict(here: World, request_: Request) -> None:
+    approve(request_, here.ada, decision="Deny")
     approve(request_, here.ada)
-    with pytest.raises(AlreadyReviewed):
+    evaluate.run(Request.objects.get(), "w")
+    assert Request.objects.get().state == "approved"
+
+
+def test_the_same_review_once_more_is_one(here: World, request_: Request) -> None:
+    assert approve(request_, here.ada) == approve(request_, here.ada)
+    assert AuditEntry.objects.filter(verb="review.given").count() == 1
+
+
+def test_S12_however_often_somebody_approves_it_is_one_vote(here: World, request_: Request, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    for reason in ("a", "b", "c"):
+        approve(request_, here.ada, reason=reason)
+    evaluate.run(Request.objects.get(), "w")
+    assert Request.objects.get().state == "in_review"
+    assert pages.with_summary(Request.objects.all()).get().approvals == 1
+
+
+def test_a_reviewer_does_not_fill_the_record(here: World, request_: Request) -> None:
+    for number in range(MAX_REVIEWS):
+        approve(request_, here.ada, reason=f"{number}")
+    with pytest.raises(AlreadyReviewed, match=f"decided {MAX_REVIEWS} times.*the last one counts"):
         approve(request_, here.ada, decision="Deny")
+    assert request_.reviews.count() == MAX_REVIEWS
+
+
+def test_S12_the_database_keeps_one_chain_of_reviews_of_each_reviewer(here: World, request_: Request) -> None:
+    first = approve(request_, here.ada)
+    second = approve(request_, here.ada, reason="again")
+    for replaces in (None, first):
+        second.pk, second.replaces = None, replaces
+        with pytest.raises(IntegrityError), transaction.atomic():
+            second.save(force_insert=True)
 
 
 @pytest.mark.parametrize("state", ["preparing", "denied", "applied", "superseded"])

@@ -12,7 +12,6 @@ from django.db import DatabaseError, transaction
 
 from approvals import access, services
 from approvals.errors import (
-    AlreadyReviewed,
     CouldNotAsk,
     DigestMoved,
     InvalidInput,
@@ -238,10 +237,16 @@ def test_S09_nobody_accepts_a_finding_about_a_secret_that_they_may_not_see(here:
 
 
 def test_nobody_accepts_twice(here: World, request_: Request) -> None:
-    approve(request_, here.ada, "f1")
-    with pytest.raises(AlreadyReviewed):
-        approve(request_, here.ada, "f1")
+    assert approve(request_, here.ada, "f1") == approve(request_, here.ada, "f1")
     assert (Review.objects.count(), AuditEntry.objects.filter(verb="review.given").count()) == (1, 1)
+
+
+def test_what_was_accepted_in_a_replaced_review_is_accepted_no_more(here: World, request_: Request) -> None:
+    save(here, kind="guard", expression=CALM)
+    approve(request_, here.ada, "f1", "f2")
+    approve(request_, here.ada)
+    found = look(request_)
+    assert (found.state, found.problem_code) == ("in_review", "held-back")
 
 
 def test_a_guard_no_longer_holds_for_what_is_accepted(here: World, request_: Request) -> None:

@@ -50,7 +50,7 @@ ABOUT = About(
 )
 WISH = Wish(True, False, False, "", "options", "Correct")
 ACCOUNT = Account("harbour", "installer", "account", "account")
-PLAN = PlanFacts("plan", True, False, 3)
+PLAN = PlanFacts((), True, False)
 CONFIG = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
 
 

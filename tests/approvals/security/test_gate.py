@@ -112,6 +112,9 @@ def test_S14_other_labels_are_a_new_round(here: World, state: str) -> None:
     found = relabel(here)
     assert (found.state, found.problem_code, found.number) == ("stale", "labels-changed", 1)
     assert (found.labels, found.earlier_labels) == ({}, [{"tier": "prod"}])
+    (voided,) = found.voided_rounds.all()
+    assert (voided.round, voided.code, voided.objects_differing) == (1, "labels-changed", [])
+    assert "the labels changed since the report" in voided.words
 
 
 def test_S14_the_same_labels_are_nothing_new(here: World) -> None:

@@ -175,10 +175,16 @@ def test_old_groups_decide_nothing(here: World, afternoon: dict[str, Any], brows
     assert not Review.objects.filter(request=afternoon["serious"]).exists()
 
 
-def test_a_second_decision_is_refused_and_said_before(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    client = browse(here.ada)
-    assert "You have decided: Approve" in text_of(client.get(f"/requests/{afternoon['quiet'].uid}"))
-    assert decide(client, afternoon["quiet"]).status_code == 409
+def test_who_has_decided_sees_it_and_may_decide_again(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client, quiet = browse(here.ada), afternoon["quiet"]
+    page = text_of(client.get(f"/requests/{quiet.uid}"))
+    assert "You have decided: Approve" in page
+    assert "Decide again" in page
+    assert decide(client, quiet, decision="Deny", reason="on second thoughts").status_code == 302
+    page = text_of(client.get(f"/requests/{quiet.uid}"))
+    assert "You have decided: Deny" in page
+    assert "replaced by a later review" in page
+    assert "on second thoughts</textarea>" in page, "the form holds what was said last"
 
 
 def test_a_requester_withdraws_and_nobody_else(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

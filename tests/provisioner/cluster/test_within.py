@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from provisioner.cluster.plan import is_within
+from provisioner.cluster.plan import differences, is_within
 from provisioner.values import Action, ObjectRef, PlannedAction
 
-A, B = (ObjectRef("", "v1", "ConfigMap", "harbour", name) for name in "ab")
+A, B, C = (ObjectRef("", "v1", "ConfigMap", "harbour", name) for name in "abc")
 
 
 def does(action: Action, ref: ObjectRef = A, uid: str = "u") -> PlannedAction:
@@ -47,3 +47,15 @@ def test_S04_an_object_more_is_more() -> None:
 
 def test_S04_an_object_that_is_ours_no_longer_is_not_deleted_because_it_was_reviewed() -> None:
     assert not is_within([does(Action.UPDATE)], [does(Action.UPDATE), does(Action.DELETE, B)])
+
+
+def test_what_is_planned_otherwise_is_named_with_what_was_reviewed() -> None:
+    same = ObjectRef("", "v1", "ConfigMap", "harbour", "same")
+    reviewed = [does(Action.UPDATE), does(Action.DELETE, B), does(Action.CREATE, same, "")]
+    now = [does(Action.CREATE, same, ""), does(Action.UPDATE, uid="other"), does(Action.ADOPT, C)]
+    assert differences(now, reviewed) == [
+        {"object": "ConfigMap harbour/a", "reviewed": "update", "now": "update, of an object that was made again"},
+        {"object": "ConfigMap harbour/b", "reviewed": "delete", "now": ""},
+        {"object": "ConfigMap harbour/c", "reviewed": "", "now": "adopt"},
+    ]
+    assert differences(reviewed, reviewed) == []

@@ -1,0 +1,43 @@
+"""The end of a round without an outcome: what its reviews were about is no more, so that they no longer count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from approvals.audit import MACHINE
+from approvals.ledger.moves import move
+from approvals.lifecycle import Event
+from approvals.models import Request, VoidedRound
+
+# Objects that the record names; how many more there are is said beside them.
+MAX_OBJECTS = 50
+
+
+def void(
+    row: Request,
+    *,
+    code: str,
+    words: str,
+    facts: Mapping[str, Any],
+    objects: Sequence[Mapping[str, str]] = (),
+    **changes: Any,
+) -> Request:
+    """Have a locked request reported again, and keep why its present round counts no longer.
+
+    `words` and `code` say why; `objects` are those that differ, as {object, reviewed, now}.
+    """
+    VoidedRound.objects.create(
+        request=row,
+        round=row.round,
+        was_approved=row.verdicts.filter(round=row.round, verdict="Approved").exists(),
+        code=code,
+        words=words,
+        objects_differing=[dict(one) for one in objects[:MAX_OBJECTS]],
+        more_objects=len(objects[MAX_OBJECTS:]),
+        at=timezone.now(),
+    )
+    kept = {**facts, **({"objects": [one["object"] for one in objects[:MAX_OBJECTS]]} if objects else {})}
+    return move(row, Event.FIND_STALE, actor=MACHINE, facts=kept, problem_code=code, problem=words, **changes)

@@ -1,0 +1,47 @@
+"""A reviewer may decide again until the verdict: a review names the one that it replaces. SQLite makes the table anew for
+this, without its triggers."""
+
+import django.db.models.deletion
+from django.db import migrations, models
+
+TABLE = "approvals_review"
+
+
+def keep_append_only(apps, schema_editor):
+    """Put back the triggers of 0002 on the remade table; PostgreSQL alters it in place and keeps them."""
+    if schema_editor.connection.vendor != "sqlite":
+        return
+    for operation in ("UPDATE", "DELETE"):
+        schema_editor.execute(
+            f"CREATE TRIGGER IF NOT EXISTS {TABLE}_no_{operation.lower()} BEFORE {operation} ON {TABLE} "
+            f"BEGIN SELECT RAISE(ABORT, '{TABLE} is append-only'); END"
+        )
+
+
+class Migration(migrations.Migration):
+    dependencies = [("approvals", "0031_issuers")]
+    operations = [
+        migrations.RunPython(migrations.RunPython.noop, keep_append_only),
+        migrations.RemoveConstraint(model_name="review", name="one_review_per_reviewer_and_round"),
+        migrations.AddField(
+            "review",
+            "replaces",
+            models.OneToOneField(
+                to="approvals.review",
+                null=True,
+                blank=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="replaced_by",
+                help_text="the earlier review by the same reviewer, which no longer counts",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="review",
+            constraint=models.UniqueConstraint(
+                fields=("request", "round", "voter"),
+                condition=models.Q(replaces=None),
+                name="one_first_review_per_reviewer_and_round",
+            ),
+        ),
+        migrations.RunPython(keep_append_only, migrations.RunPython.noop),
+    ]
