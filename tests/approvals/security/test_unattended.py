@@ -424,3 +424,25 @@ def test_the_page_says_that_its_last_editor_could_not_save_it_today(here: World,
     page = client.get("/policies/of/routine").content.decode().casefold()
     assert words.casefold() in page
     assert "the policy stays in force" in page
+
+
+def test_the_form_says_what_its_writer_lacks(here: World) -> None:
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("bert", "approve", "his")
+    client = Client()
+    enter(client, here.bert)
+    form = {
+        "name": "routine",
+        "cluster": "prod",
+        "kind": "grant",
+        "mode": "enforce",
+        "names": "his\nstrimzi",
+        "expression": "true",
+        "is_active": "on",
+    }
+    answer = client.post("/policies/new", form)
+    page = answer.content.decode()
+    assert answer.status_code == 403
+    assert "a policy may approve only what its author may" in page.casefold()
+    assert "BundleDeployment strimzi of cluster prod" in page
+    assert "pratique-approve-strimzi" in page, "the rule that would allow it"
