@@ -1,12 +1,11 @@
 """May it go on? One reader gathers every fact, one pure judge says what may happen next, or why not, with a remedy."""
 
 from approvals.gate import reader
-from approvals.gate.answers import Answer, Next, Reason
+from approvals.gate.answers import Answer, Next, Question, Reason
 from approvals.gate.facts import GateFacts
 from approvals.gate.judge import judge
 from approvals.gate.planned import Approved, without_lifted
 from approvals.gate.policies import reviewed_report
-from approvals.gate.questions import Question
 from approvals.gate.reader import Back
 from approvals.gate.refusals import NoLongerWished, Refusal, Stale, Waiting, keep, refusal_of, require, require_again
 from approvals.gate.wish import live_deployment

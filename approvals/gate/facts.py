@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
-from approvals.gate.questions import Question
+from approvals.gate.answers import Question
 from approvals.ledger.digests import Subject
-from provisioner.values import Difference, ObjectRef
+from provisioner.values import ObjectRef, PlannedAction
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -188,18 +188,13 @@ class Collisions:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What would be done now, and what of it `differing` from what was reviewed.
+    """What would be done now. `missing` says what the installing account lacks, with the RBAC YAML that gives it."""
 
-    `missing` says what the installing account lacks, with the RBAC YAML that gives it.
-    """
-
-    digest: str
+    actions: tuple[PlannedAction, ...]
     is_within: bool
     takes_data: bool
-    objects: int
     refused: tuple[Refused, ...] = ()
     missing: str = ""
-    differing: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from approvals.gate import people
-from approvals.gate.answers import Answer, Next, Reason
+from approvals.gate.answers import Answer, Next, Question, Reason
 from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, value_of
-from approvals.gate.questions import Question
 from approvals.gate.remedies import Kind, reason, unanswered
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
@@ -272,7 +271,7 @@ def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
     words = "; ".join(f"{one.ref}: {one.words}" for one in shown)
     said = tuple((one.ref, one.said) for one in shown if one.said)
     kind = Kind.COLLIDES if all(one.is_foreign for one in plan.refused) else Kind.REFUSED
-    words = f"{len(plan.refused)} of {plan.objects} objects would be refused: {words}"
+    words = f"{len(plan.refused)} of {len(plan.actions)} objects would be refused: {words}"
     return reason(kind, words, facts.about, said)
 
 

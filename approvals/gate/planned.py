@@ -19,7 +19,7 @@ from approvals.models import Finding, Report, Request
 from provisioner import pipeline
 from provisioner.cluster.access import refused_writes
 from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.plan import differences, is_within
+from provisioner.cluster.plan import is_within
 from provisioner.errors import AlreadyExists, Forbidden
 from provisioner.rbac import Subject
 from provisioner.review.preflight_text import as_yaml
@@ -58,12 +58,10 @@ def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
             options=plan_options(request),
             reviewed=reviewed,
         )
-    objects = len(planned.actions)
-    differing = tuple(differences(planned.actions, reviewed.actions))
     if not is_within(planned.actions, reviewed.actions):
-        return PlanFacts(planned.digest, False, False, objects, differing=differing)
+        return PlanFacts(planned.actions, False, False)
     if deletions.takes_data(request, api, planned):
-        return PlanFacts(planned.digest, True, True, objects, differing=differing)
+        return PlanFacts(planned.actions, True, True)
     is_less = planned.digest != reviewed.digest
     not_allowed = refused_writes(api, installer, planned.actions) if is_less else asking.result()
     refused = tuple(
@@ -72,7 +70,7 @@ def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
         if one.problem
     )
     missing = _missing(request, api, approved.content) if _is_lacking(request, planned, not_allowed) else ""
-    return PlanFacts(planned.digest, True, False, objects, refused, missing, differing)
+    return PlanFacts(planned.actions, True, False, refused, missing)
 
 
 def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fact[Collisions]:

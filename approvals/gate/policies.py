@@ -51,8 +51,8 @@ def grants_of(request: Request, report: Report) -> tuple[PolicyFacts, ...]:
         return ()
     prefetch_related_objects([report], "findings")
     facts = facts_of(request, report)
-    reviews = request.reviews.counted().filter(round=request.round, policy__isnull=False)
-    given = set(reviews.values_list("policy_id", "policy_version"))
+    by_policies = request.reviews.counted().filter(round=request.round, policy__isnull=False)
+    given = set(by_policies.values_list("policy_id", "policy_version"))
     found = [
         _said(each, *_ask_grant(each, request, report, facts), has_approved=(each.pk, each.version) in given)
         for each in grants

@@ -18,10 +18,10 @@ from django.utils import timezone
 from approvals import access
 from approvals.access.port import connect
 from approvals.gate import deletions, policies, rights, wish
+from approvals.gate.answers import Question
 from approvals.gate.facts import About, Fact, GateFacts, How, Known, Running, Sources
 from approvals.gate.people import accepted
 from approvals.gate.planned import Approved, collisions_of, plan_facts
-from approvals.gate.questions import Question
 from approvals.gate.surroundings import unmet_words
 from approvals.gate.wish import Asked, learn
 from approvals.ledger.digests import Subject
@@ -78,7 +78,7 @@ def approved(
     with ThreadPoolExecutor(max_workers=3) as beside:
         asked = Asked.of(beside, request, api)
         loaded = load()
-    subject = Subject.of(request, content_digest=loaded.content.digest)
+    subject = subject_of(request, content_digest=loaded.content.digest)
     facts = replace(
         _facts(Question.PLAN, request),
         cluster_uid=wish.cluster_uid(request, asked.cluster_uid.result()),
@@ -144,7 +144,7 @@ def correcting(revision: Revision, api: Api) -> GateFacts:
     return replace(
         _facts(Question.CORRECT, request),
         running=_record(lambda: _running(revision)),
-        subject=_record(lambda: Subject.of(request, content_digest=revision.content_id)),
+        subject=_record(lambda: subject_of(request, content_digest=revision.content_id)),
         approved=_record(lambda: _approved_subjects(request)),
         cluster_uid=wish.cluster_uid(request, learn(api.uid)),
         wish=wish.wish_of(request.deployment, learn(partial(wish.live_deployment, api, request.deployment))),
@@ -157,6 +157,20 @@ def creating(revision: Revision, api: Api) -> GateFacts:
     request = revision.request
     people = _people(request, policies.reviewed_report(request))
     return replace(correcting(revision, api), question=Question.CREATE, **people)
+
+
+def subject_of(request: Request, *, content_digest: str) -> Subject:
+    """As the request's row has it, for this content; what differs is replaced (dataclasses.replace)."""
+    return Subject(
+        cluster_uid=request.deployment.cluster.uid or "",
+        deployment_uid=request.deployment.uid,
+        request_uid=str(request.uid),
+        round=request.round,
+        content_digest=content_digest,
+        plan_digest=request.plan_digest,
+        options_digest=request.options_digest,
+        service_account_uid=request.service_account_uid,
+    )
 
 
 def _facts(question: Question, request: Request) -> GateFacts:

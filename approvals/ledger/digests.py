@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from approvals.models import Request
-
 # Changing these is no pivot: they change neither what is applied nor how.
 NO_OPTION = ("paused", "revisionHistoryLimit")
 
@@ -41,20 +39,6 @@ class Subject:
     plan_digest: str
     options_digest: str
     service_account_uid: str
-
-    @classmethod
-    def of(cls, request: Request, *, content_digest: str) -> Subject:
-        """As the request's row has it, for this content; what differs is replaced (dataclasses.replace)."""
-        return cls(
-            request.deployment.cluster.uid or "",
-            request.deployment.uid,
-            str(request.uid),
-            request.round,
-            content_digest,
-            request.plan_digest,
-            request.options_digest,
-            request.service_account_uid,
-        )
 
     @property
     def digest(self) -> str:

@@ -23,18 +23,20 @@ from approvals.errors import (
     SelfApproval,
     Unacknowledged,
 )
+from approvals.gate import doors
+from approvals.gate.doors import Checked
 from approvals.gate.remedies import MAKE_WAY
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
-from approvals.models import BundleDeployment, Request, Review
+from approvals.models import Request, Review
 from approvals.services import unseen, waivers
 from approvals.services.acknowledging import acknowledgements, collisions, in_words
 from approvals.services.waivers import Waiver
-from provisioner.values import Identity
 
 DECISIONS = ("Approve", "Deny")
 MAX_REASON = 4000
+MAX_NAMED = 10
 # Of one reviewer on one round: nobody needs more, and each is kept for ever.
 MAX_REVIEWS = 20
 # What a review says, and what counting it goes by.
@@ -46,38 +48,11 @@ SAID = (
     "username",
     "uid",
     "groups",
-    "issuer",
-    "subject",
     "acknowledges",
     "waives",
     "may_use_account",
     "may_write",
 )
-MAX_NAMED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Decider:
-    """Who may decide, in our words and in those of Kubernetes, and the account here by which they came."""
-
-    identity: Identity
-    words: str
-    signed_in_as: str
-    server_words: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What Kubernetes said about the reviewer, before the transaction."""
-
-    identity: Identity
-    words: str
-    person: access.Person
-    issuer: str
-    subject: str
-    may_use_account: bool
-    may_write: bool = False
-    override: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +87,8 @@ def review(
     more gives the one that is recorded.
 
     Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
-    answer, TooSerious where the channel does not show the report, SelfApproval, Collides, AlreadyReviewed from another
-    account or MAX_REVIEWS times, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
+    answer, TooSerious where the channel does not show the report, SelfApproval, AlreadyReviewed from another account or
+    MAX_REVIEWS times, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
     """
     if decision not in DECISIONS:
         raise InvalidInput(f"the decision is {decision!r}; expected Approve or Deny")
@@ -121,38 +96,12 @@ def review(
         raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are kept")
     waivers.check_words(waives, decision=decision, channel=channel)
     request = _find(request_id)
-    checked = check_reviewer(by, request)
-    if not request.is_requester_known:
-        checked = replace(checked, may_write=access.may_write(checked.identity, request.deployment))
+    checked = doors.with_doubt(doors.check_reviewer(by, request), request)
     if waives:
         _check_digest(request, subject_digest)
         checked = replace(checked, override=waivers.check(waives, by=by, identity=checked.identity, request=request))
     given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives))
     return _record(by, request_id, given, checked)
-
-
-def check_reviewer(by: Caller, request: Request) -> Checked:
-    """Ask Kubernetes whether this person may decide on this request; raises NotAllowed or CouldNotAsk."""
-    decider = check_decider(by, request.deployment)
-    cluster = request.deployment.cluster
-    account, proof = access.may_use_account(decider.identity, request), access.proved_on(by, cluster)
-    words, person = decider.server_words or decider.words, access.person_of(by, cluster)
-    return Checked(decider.identity, words, person, proof.issuer, proof.subject, account.allowed)
-
-
-def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
-    """Ask Kubernetes whether this person may decide about this deployment.
-
-    Raises NotAllowed, CouldNotAsk, and ProofTooOld where their groups were proved too long ago (S25).
-    """
-    permission = access.may_approve(by, deployment, fresh=True)
-    permission.check()
-    assert permission.identity is not None
-    if access.is_machine(permission.identity):
-        raise NotAllowed(
-            f"{permission.identity.username} is a machine account or a cluster master, and those do not review"
-        )
-    return Decider(permission.identity, permission.words, by.name, permission.server_words)
 
 
 @transaction.atomic(durable=True)
@@ -232,8 +181,8 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
 
 def _earlier(by: Caller, request: Request, checked: Checked) -> Review | None:
     """The review of this round by the same reviewer that counts until now."""
-    given = request.reviews.filter(round=request.round, user__isnull=False)
-    for other in given.exclude(user=by.user):
+    given = request.reviews.filter(round=request.round)
+    for other in given.filter(user__isnull=False).exclude(user=by.user):
         # A person is one vote, however many accounts and names here lead to them (S05, S12).
         if checked.person.is_same(access.person_who_reviewed(other)):
             name = checked.identity.username

@@ -9,12 +9,12 @@ from approvals import audit, wake
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import Changed, InvalidInput
+from approvals.gate.doors import Decider, check_decider
 from approvals.ledger.locks import for_change
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import SUPERSEDABLE, Event
 from approvals.models import BundleDeployment, Revision
 from approvals.selectors import revisions
-from approvals.services.reviews import Decider, check_decider
 
 MAX_REASON = 1000
 

@@ -10,7 +10,8 @@ from django.conf import settings
 
 from approvals import access, policy
 from approvals.access import Caller
-from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotWaivable, UnknownFinding
+from approvals.errors import InvalidInput, NotAllowed, NotWaivable, UnknownFinding
+from approvals.gate.doors import check_override
 from approvals.models import Finding, Request, Review
 from provisioner.values import Identity, ObjectRef
 
@@ -71,12 +72,7 @@ def check_right(by: Caller, identity: Identity, request: Request) -> str:
     """Kubernetes' words that this person may `override` here; raises NotAllowed or CouldNotAsk."""
     if not access.is_human(identity) or by.name == settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
         raise NotAllowed(f"{identity.username} is a machine: those accept no finding, wherever they may review")
-    permission = access.may_override(identity, request.deployment, fresh=True)
-    if not permission.could_ask:
-        raise CouldNotAsk(permission.words)
-    if not permission.allowed:
-        raise NotAllowed(f"accepting a finding needs more than approving: {permission.words}", rule=permission.rule)
-    return permission.server_words or permission.words
+    return check_override(identity, request.deployment)
 
 
 def why_not(finding: Record) -> str:

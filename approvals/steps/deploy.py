@@ -16,7 +16,7 @@ from approvals import audit, gate, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
-from approvals.gate.facts import PlanFacts, value_of
+from approvals.gate.facts import value_of
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, optionals, pivots, rounds
 from approvals.ledger.claims import LostClaim
@@ -29,11 +29,11 @@ from approvals.steps.sources import read_for
 from approvals.steps.unhealthy import wants_restore
 from provisioner import pipeline
 from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.plan import differences, plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.probes import health_checks
 from provisioner.review.record import from_record
-from provisioner.values import Action, Content, ObjectRef, Plan
+from provisioner.values import Action, Content, ObjectRef, Plan, PlannedAction
 from provisioner.values import Outcome as Done
 
 logger = logging.getLogger(__name__)
@@ -86,22 +86,23 @@ def _pass_gate(request: Request, api: Api) -> Approved | None:
         facts = reader.planned(facts, request, api, approved)
         gate.require_again(facts)
     except gate.Stale as stale:
-        _find_stale(request, value_of(facts.plan), stale)
+        plan = value_of(facts.plan)
+        _find_stale(request, plan.actions if plan else approved.plan.actions, stale)
         return None
     return approved
 
 
 @transaction.atomic(durable=True)
-def _find_stale(request: Request, plan: PlanFacts | None, stale: gate.Stale) -> None:
+def _find_stale(request: Request, now: Sequence[PlannedAction], why: gate.Stale) -> None:
     row = locked(request.pk)
     if row.state == State.APPROVED and row.round == request.round:
         rounds.void(
             row,
-            code=stale.code,
-            words=str(stale),
-            facts={"reviewedPlan": row.plan_digest, "planNow": plan.digest if plan else row.plan_digest},
-            objects=plan.differing if plan else (),
-            remedy=stale.remedy,
+            code=why.code,
+            words=str(why),
+            facts={"reviewedPlan": row.plan_digest, "planNow": plan_digest(now)},
+            objects=differences(now, approved_plan(row).actions),
+            remedy=why.remedy,
         )
 
 

@@ -89,8 +89,8 @@ def _report_again(row: Request, why: Reason) -> None:
 
 
 def _approve_as(said: PolicyFacts, row: Request) -> None:
-    each, voter = Policy.objects.get(pk=said.key), f"policy:{said.key}"
-    identity = access.policy_identity(each)
+    each = Policy.objects.get(pk=said.key)
+    identity, voter = access.policy_identity(each), f"policy:{each.pk}"
     earlier = row.reviews.counted().filter(round=row.round, voter=voter).first()
     if earlier and earlier.policy_version == said.version:
         return

@@ -22,7 +22,6 @@ from approvals.gate.rights import askers_of
 from approvals.gate.surroundings import unmet_words
 from approvals.gate.wish import missing_right
 from approvals.ledger import pivots
-from approvals.ledger.digests import Subject
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Content as ContentRow
@@ -181,7 +180,7 @@ def _record(request: Request, prepared: Prepared) -> None:
     report = prepared.report
     _save_report(row, round_number, report)
     subject = replace(
-        Subject.of(row, content_digest=prepared.content.digest),
+        reader.subject_of(row, content_digest=prepared.content.digest),
         round=round_number,
         plan_digest=report.plan.digest,
         service_account_uid=prepared.account_uid,

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from approvals import access, lifecycle, services
 from approvals.access import Caller
 from approvals.errors import InvalidInput, Refused
+from approvals.gate.doors import check_reviewer
 from approvals.lifecycle import Event, State
 from approvals.models import Request, Review
 from approvals.services import Acknowledgement
-from approvals.services.reviews import check_reviewer, is_requester, is_self_approval
+from approvals.services.reviews import is_requester, is_self_approval
 from provisioner.values import Identity, Severity
 
 # An approval of these asks for a reason and for the deployment's name, typed.

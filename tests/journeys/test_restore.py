@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
+from django.utils import timezone
 
 from approvals import services
-from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Revision
+from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Policy, Request, Revision
 from approvals.steps import restore
 from provisioner.cluster.plan import plan_digest
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
@@ -118,6 +119,31 @@ def test_a_pause_holds_back_what_is_put_back_too(
     assert (request.state, request.problem_code) == ("failed", "apply-failed")
     assert "hold-more" in request.problem
     assert version_of(station, "hold") == "1"
+
+
+def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, now = station.people["alice"], timezone.now()
+    freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
+    freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
+    checked = restore._check
+
+    def freeze_at_first(*words: Any) -> None:
+        if freeze.pk is None:
+            freeze.save()
+        checked(*words)
+
+    monkeypatch.setattr(restore, "_check", freeze_at_first)
+    _, request = second_fails(station, registry, monkeypatch, "guarded", **RESTORE)
+    assert (request.state, request.problem_code) == ("restoring", "waiting")
+    assert "guard freeze: frozen until Monday" in request.problem
+    assert version_of(station, "guarded") == "2"
+    Policy.objects.update(is_active=False)
+    station.work()
+    request.refresh_from_db()
+    assert request.problem.endswith("revision 1 was put back")
+    assert version_of(station, "guarded") == "1"
 
 
 def test_what_takes_a_review_is_not_put_back_without_one(

@@ -95,8 +95,8 @@ OBJECTS: dict[str, Explanation] = {
     ),
     "OWN-02": Explanation(
         "An object of this name is there already and belongs to somebody else.",
-        "It is not adopted silently, so nothing is applied while it stands in the way.",
-        "Have it renamed or removed by whoever made it.",
+        "It is not adopted, so nobody can approve the request while it stands in the way.",
+        "Have it renamed or removed by whoever made it; what nobody holds, collisionProtection: IfNoController adopts.",
         _SSA,
     ),
     "TXT-01": Explanation(

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from approvals.gate.answers import Question
 from approvals.gate.facts import (
     About,
     Account,
@@ -27,7 +28,6 @@ from approvals.gate.facts import (
     Unreviewed,
     Wish,
 )
-from approvals.gate.questions import Question
 from approvals.ledger.digests import Subject
 from provisioner.values import ObjectRef
 
@@ -50,7 +50,7 @@ ABOUT = About(
 )
 WISH = Wish(True, False, False, "", "options", "Correct")
 ACCOUNT = Account("harbour", "installer", "account", "account")
-PLAN = PlanFacts("plan", True, False, 3)
+PLAN = PlanFacts((), True, False)
 CONFIG = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
 
 

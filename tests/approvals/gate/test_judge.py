@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.gate.answers import Answer, Next
+from approvals.gate.answers import Answer, Next, Question
 from approvals.gate.facts import NOT_READ, GateFacts, Known, Unknown
 from approvals.gate.judge import FRESH, judge
-from approvals.gate.questions import Question
 from approvals.gate.remedies import Kind
 from tests.approvals.gate.drawn import (
     ABOUT,

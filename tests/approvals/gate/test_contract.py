@@ -1,0 +1,107 @@
+"""One reader, one judge: nobody else asks what the reader asks, and the page of every no is the table of the code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import approvals
+from approvals.gate.remedies import Kind
+
+ROOT = Path(approvals.__file__).parent
+PAGE = ROOT.parent / "docs/gate.md"
+READERS = ("gate", "access")
+# Who may decide, use the account, accept findings, may have asked, and is known by groups that count.
+RIGHTS = {
+    "asker_of",
+    "may_approve",
+    "may_override",
+    "may_use_account",
+    "may_write",
+    "no_longer_current",
+    "still_known_of",
+}
+# The evaluator of policies and constraints; a policy that is saved is compiled, and asked about nothing.
+EVALUATES = {"gate/policies.py", "gate/surroundings.py", "services/policies.py"}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if "/migrations/" not in f"/{name}":
+            yield name, ast.parse(path.read_text())
+
+
+def asked_of_access(tree: ast.AST) -> set[str]:
+    """What is reached through approvals.access, or imported from it."""
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)]
+    found = {node.attr for node in used if isinstance(node.value, ast.Name) and node.value.id == "access"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("approvals.access"):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+def calls_in(tree: ast.AST, name: str) -> list[ast.Call]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [call for call in calls if name in (getattr(call.func, "id", ""), getattr(call.func, "attr", ""))]
+
+
+def imports_of(tree: ast.AST, module: str) -> set[str]:
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == module]
+    return {alias.name for node in found for alias in node.names}
+
+
+def test_nobody_else_asks_about_the_rights_of_reviewers_and_requesters() -> None:
+    others = {name: asked_of_access(tree) & RIGHTS for name, tree in modules() if not name.startswith(READERS)}
+    assert {name: found for name, found in others.items() if found} == {}
+
+
+def test_nobody_else_reads_the_live_deployment_to_decide_by_it() -> None:
+    """Doors read it to write it (services); the machine only through the gate."""
+    found = []
+    for name, tree in modules():
+        if name.startswith(("steps/", "ledger/", "working/")) or name in ("jobs.py", "tasks.py"):
+            refs = calls_in(tree, "ObjectRef")
+            found += [name for call in refs if "BundleDeployment" in [getattr(one, "value", "") for one in call.args]]
+    assert found == []
+    readers = [name for name, tree in modules() if name.startswith("gate/") and _reads_deployment(tree)]
+    assert readers == ["gate/wish.py"]
+
+
+def _reads_deployment(tree: ast.AST) -> bool:
+    refs = calls_in(tree, "ObjectRef")
+    return any("BundleDeployment" in [getattr(one, "value", "") for one in call.args] for call in refs)
+
+
+def test_nobody_else_evaluates_policies_or_counts_reviews() -> None:
+    evaluators = {name for name, tree in modules() if imports_of(tree, "provisioner.expressions.evaluator") & {"ask"}}
+    assert evaluators == EVALUATES
+    saving = next(tree for name, tree in modules() if name == "services/policies.py")
+    assert [len(call.args) for call in calls_in(saving, "ask")] == [2], "no facts are asked about"
+    counting = {name for name, tree in modules() if "decide" in imports_of(tree, "approvals.policy")}
+    assert counting == {"gate/people.py"}
+
+
+def test_only_the_gate_makes_the_subject_of_a_round() -> None:
+    making = {name for name, tree in modules() if calls_in(tree, "Subject") and "ledger.digests" in _imported(tree)}
+    assert making == {"gate/reader.py"}
+
+
+def _imported(tree: ast.AST) -> str:
+    return " ".join(node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+
+
+def test_the_room_is_small() -> None:
+    assert len(list((ROOT / "gate").glob("*.py"))) <= 16
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_manual_holds_every_kind_of_no(kind: Kind) -> None:
+    row = kind.value
+    remedy = row.remedy.format(name="NAME", cluster="CLUSTER", number="NUMBER").replace("|", "\\|")
+    line = f"| `{row.code}` | {row.when} | {row.next} | {remedy} |"
+    assert line in PAGE.read_text().splitlines()

@@ -1,0 +1,299 @@
+"""Work that goes on when nobody is there: grants whose author has left, and what nobody asked for just now (S07, S08, S13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from approvals import access, services
+from approvals.errors import NotAllowed
+from approvals.ledger import pivots
+from approvals.models import BundleDeployment, KubernetesIdentity, Policy, Request, Review
+from provisioner.values import AccessRequest, Identity, ObjectRef
+from tests.approvals.core.world import acting
+from tests.journeys import bundles
+from tests.journeys.station import Station, _role, binding, group
+from tests.live import until_may
+from tests.services.registry import Registry
+
+
+def known_by_token(station: Station, name: str) -> User:
+    """The person is known by tokens of the cluster from now on, not by the operator's mapping, which does not age."""
+    person = station.people[name]
+    facts = {"authenticator": "token-review", "uid": f"u-{name}-{station.namespace}", "groups_seen_at": timezone.now()}
+    person.kubernetes_identities.update(**facts)
+    return person
+
+
+def aged(person: User, *, hours: int = 13) -> None:
+    person.kubernetes_identities.update(groups_seen_at=timezone.now() - timedelta(hours=hours))
+
+
+def back(person: User, *groups: str) -> None:
+    """Signed in again, in these groups."""
+    person.kubernetes_identities.update(groups_seen_at=timezone.now(), **({"groups": list(groups)} if groups else {}))
+
+
+def user(name: str) -> dict[str, str]:
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
+
+
+def approval_of(name: str) -> AccessRequest:
+    return AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
+
+
+def let_approve(station: Station, who: str, name: str) -> None:
+    """This deployment only: keys of policies come again in the tests, and the cluster is shared."""
+    title = f"approve-{name}"
+    rule = {
+        "apiGroups": ["core.rukpak.io"],
+        "resources": ["bundledeployments"],
+        "resourceNames": [name],
+        "verbs": ["approve"],
+    }
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": title},
+        "rules": [rule],
+    }
+    for obj in (role, binding(title, title, user(who))):
+        station.api.apply(obj, field_manager="test")
+    until_may(station.api, Identity(who), approval_of(name))
+
+
+def let_use_the_account(station: Station, name: str) -> None:
+    rule = {
+        "apiGroups": [""],
+        "resources": ["serviceaccounts"],
+        "resourceNames": ["installer"],
+        "verbs": ["impersonate"],
+    }
+    for obj in _role("vouches", station.namespace, rule, user(name)):
+        station.api.apply(obj, field_manager="test")
+    station.until_may(Identity(name), "impersonate", "serviceaccounts", name="installer")
+
+
+def grant(station: Station, by: str = "alice", **changes: Any) -> Policy:
+    wish = {
+        "name": f"routine-{station.namespace}",
+        "kind": "grant",
+        "mode": "enforce",
+        "names": [],
+        "labels": {},
+        "expression": 'worst_new in ["safe", "notable"]',
+        "message": "",
+        "is_active": True,
+        **changes,
+    }
+    return services.save_policy(by=acting(station.people[by]), cluster=station.cluster, via="browser", **wish)
+
+
+def settings_map(station: Station, text: str) -> dict[str, Any]:
+    """A bundle of one ConfigMap, in a ConfigMap that requesters may get."""
+    name, namespace = "bundle", station.namespace
+    body = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: plain}}\ndata: {{text: {text}}}\n"
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": {"a.yaml": body},
+    }
+    station.api.apply(obj, field_manager="test")
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]}
+    for each in _role("get-bundle", namespace, rule, group("requesters")):
+        station.api.apply(each, field_manager="test")
+    station.until_may(Identity("rita", ("requesters",)), "get", "configmaps", name=name)
+    return {"kind": "configMap", "configMap": {"name": name}}
+
+
+def text_of(station: Station) -> str | None:
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "plain"))
+    return live["data"]["text"] if live else None
+
+
+def mirror(station: Station, request: Request) -> Mapping[str, Any]:
+    station.look_after(request.deployment)
+    name = f"{request.deployment.name}-{request.number}"
+    found: Mapping[str, Any] | None = station.api.get(
+        ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeploymentRequest", "", name)
+    )
+    assert found
+    return found
+
+
+def messages(of: Mapping[str, Any]) -> str:
+    return "\n".join(one["message"] for one in of["status"]["conditions"])
+
+
+def by_nobody(station: Station, deployment: BundleDeployment) -> Request:
+    """What the machine does that asks once more, such as for an object whose API has appeared; and the workers."""
+    assert pivots.ask_once_more(of=station.latest(deployment))
+    station.work()
+    return station.latest(deployment)
+
+
+def test_S13_a_grant_goes_on_though_who_wrote_it_has_left(any_station: Station, registry: Registry) -> None:
+    station, name = any_station, f"{any_station.namespace}-stays"
+    policy = grant(station)
+    own = f"pratique:policy:{policy.pk}"
+    wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    station.work()
+    request = station.latest(wished)
+    assert (request.state, request.reviews.count()) == ("in_review", 0), "its own identity may not yet"
+    let_approve(station, own, name)
+    alice = station.people["alice"]
+    alice.kubernetes_identities.update(groups=["nobody"])
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    services.withdraw(by=acting(station.people["rita"]), request_id=request.pk, reason="", via="browser")
+    again = services.ask_again(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.work()
+    request = station.latest(again)
+    assert request.state == "applied", request.problem
+    given = Review.objects.get(request=request)
+    assert (given.username, given.access_reason) == (own, "Kubernetes allowed this policy's identity to approve")
+
+
+def test_S13_a_grant_whose_identity_loses_the_right_stops_at_the_gate(any_station: Station, registry: Registry) -> None:
+    station, name = any_station, f"{any_station.namespace}-stops"
+    policy = grant(station)
+    own = f"pratique:policy:{policy.pk}"
+    let_approve(station, own, name)
+    wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")), paused=True)
+    station.work()
+    assert station.latest(wished).state == "approved"
+    station.api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "", f"approve-{name}"))
+    until_may(station.api, Identity(own), approval_of(name), is_allowed=False)
+    wished.refresh_from_db()
+    services.pause_deployment(
+        by=acting(station.people["rita"]), deployment=wished, is_paused=False, reason="", via="browser"
+    )
+    Request.objects.update(look_again_at=None)
+    station.work()
+    request = station.latest(wished)
+    assert request.state == "approved"
+    assert "not every approval counts any more" in request.problem
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, name)) is None
+
+
+def test_S13_who_may_not_approve_all_of_it_saves_no_policy(any_station: Station) -> None:
+    with pytest.raises(NotAllowed, match="you need `approve` on every BundleDeployment of cluster journey"):
+        grant(any_station, by="carol")
+    assert not Policy.objects.exists()
+
+
+def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_station: Station, settings: Any) -> None:
+    station = any_station
+    rita = known_by_token(station, "rita")
+    wished = station.wish(f"{station.namespace}-polled", settings_map(station, "one"))
+    station.work()
+    assert station.approve(wished).state == "applied"
+    settings_map(station, "two")
+    aged(rita)
+    request = by_nobody(station, wished)
+    assert (request.state, request.problem_code, request.is_unattended) == ("failed", "groups-too-old", True)
+    words = f"nobody asked for this just now; the sources name ConfigMap {station.namespace}/bundle"
+    assert words in request.problem
+    shown = mirror(station, request)
+    assert shown["spec"]["requester"] | {"groups": []} == {"username": "rita", "via": "unattended", "groups": []}
+    assert words in messages(shown)
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"journey/{wished.name}"]}
+    request = by_nobody(station, wished)
+    assert (request.state, text_of(station)) == ("in_review", "one"), request.problem
+    assert station.approve(wished).state == "applied", "alice may use the account"
+    assert text_of(station) == "two"
+
+
+def test_S08_whom_kubernetes_does_not_let_read_it_any_more_stops_it_also_there(
+    any_station: Station, settings: Any
+) -> None:
+    station = any_station
+    rita = known_by_token(station, "rita")
+    wished = station.wish(f"{station.namespace}-left", settings_map(station, "one"))
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"journey/{wished.name}"]}
+    station.work()
+    assert station.approve(wished).state == "applied"
+    aged(rita)
+    station.api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "RoleBinding", station.namespace, "get-bundle"))
+    station.until_may(Identity("rita", ("requesters",)), "get", "configmaps", name="bundle", is_allowed=False)
+    request = by_nobody(station, wished)
+    assert (request.state, request.problem_code) == ("failed", "forbidden")
+    assert "does not let rita get" in request.problem
+
+
+def test_S07_a_grant_approves_unattended_work_where_its_own_identity_may_use_the_account(
+    any_station: Station, registry: Registry
+) -> None:
+    station, name = any_station, f"{any_station.namespace}-vouched"
+    rita = known_by_token(station, "rita")
+    source = bundles.image(registry, name, bundles.app(name, "1"))
+    wished = station.wish(name, source)
+    station.work()
+    assert station.approve(wished).state == "applied"
+    policy = grant(station)
+    own = f"pratique:policy:{policy.pk}"
+    let_approve(station, own, name)
+    aged(rita)
+    request = by_nobody(station, wished)
+    assert request.state == "in_review"
+    words = "what is known of rita, who asked, is too old to count: rita has to sign in again, or one approver must be"
+    assert words in request.problem
+    assert words in messages(mirror(station, request))
+    let_use_the_account(station, own)
+    Policy.objects.filter(pk=policy.pk).update(is_active=False)
+    back(rita)
+    services.withdraw(by=acting(rita), request_id=request.pk, reason="", via="browser")
+    aged(rita)
+    Policy.objects.filter(pk=policy.pk).update(is_active=True)
+    applied = Request.objects.filter(deployment=wished, state="applied").latest("number")
+    assert pivots.ask_once_more(of=applied)
+    station.work()
+    request = station.latest(wished)
+    assert (request.state, request.number) == ("applied", 3), request.problem
+    assert Review.objects.get(request=request).may_use_account
+
+
+def test_S07_what_people_ask_for_waits_at_the_gate_once_their_groups_are_too_old(
+    any_station: Station, registry: Registry
+) -> None:
+    station, name = any_station, f"{any_station.namespace}-waits"
+    rita = known_by_token(station, "rita")
+    let_approve(station, "carol", name)
+    wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    station.work()
+    request = station.agree(wished, "carol")
+    aged(rita)
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.problem_code) == ("in_review", "held-back")
+    back(rita)
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem
+
+
+def test_S07_a_group_that_who_asked_has_lost_since_stops_it_in_words(any_station: Station, registry: Registry) -> None:
+    """The groups of the writing would still allow it."""
+    station, name = any_station, f"{any_station.namespace}-lost"
+    rita = known_by_token(station, "rita")
+    wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    station.work()
+    station.agree(wished)
+    back(rita, "leavers")
+    station.work()
+    request = station.latest(wished)
+    assert (request.state, request.problem_code) == ("approved", "forbidden")
+    assert "does not let rita impersonate" in request.problem
+    assert "does not let rita impersonate" in messages(mirror(station, request))
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, name)) is None
+    back(rita, "requesters")
+    Request.objects.update(look_again_at=None)
+    station.work()
+    assert station.latest(wished).state == "applied"
+    assert KubernetesIdentity.objects.get(user=rita).groups == ["requesters"]
+    assert not access.no_longer_current(station.latest(wished).requesters, station.cluster)
