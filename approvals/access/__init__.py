@@ -3,6 +3,7 @@
 A name counts on the cluster where it was proved (security.md S01). "Could not ask" is never yes (promise 4).
 """
 
+from approvals.access.acting import Acting, ActingAs, acting_of, proved_by
 from approvals.access.caller import Caller, Credential, Proof, Scope
 from approvals.access.callers import of_chat, of_issuer, of_operator, of_sign_in, of_token
 from approvals.access.identity import (
@@ -32,6 +33,8 @@ from approvals.access.questions import (
 from approvals.access.reserved import is_human, is_machine, is_reserved, policy_identity
 
 __all__ = [
+    "Acting",
+    "ActingAs",
     "Caller",
     "Credential",
     "Kubernetes",
@@ -40,6 +43,7 @@ __all__ = [
     "Scope",
     "Standing",
     "acting_as",
+    "acting_of",
     "approval_of",
     "ask_for",
     "check_fresh",
@@ -64,6 +68,7 @@ __all__ = [
     "of_sign_in",
     "of_token",
     "policy_identity",
+    "proved_by",
     "read_answers",
     "standing_on",
     "still_known_of",
