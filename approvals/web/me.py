@@ -56,7 +56,9 @@ class TokenForm(forms.Form):
 
 class LinkForm(forms.Form):
     code = forms.CharField(
-        max_length=40, help_text="The bot shows it. It works for ten minutes.", widget=forms.TextInput(attrs={"class": "mono"})
+        max_length=40,
+        help_text="The bot shows it. It works for ten minutes.",
+        widget=forms.TextInput(attrs={"class": "mono"}),
     )
 
 
