@@ -3,7 +3,7 @@
 A name counts on the cluster where it was proved (security.md S01). "Could not ask" is never yes (promise 4).
 """
 
-from approvals.access.acting import Acting, ActingAs, acting_of, proved_by
+from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
 from approvals.access.caller import Caller, Credential, Proof, Scope
 from approvals.access.callers import of_chat, of_issuer, of_operator, of_sign_in, of_token
 from approvals.access.identity import (
@@ -48,6 +48,7 @@ __all__ = [
     "ask_for",
     "check_fresh",
     "groups_limit",
+    "has_proved_all",
     "identity_of",
     "is_human",
     "is_machine",

@@ -80,6 +80,14 @@ def acting_of(caller: Caller, cluster: models.Cluster | None, now: datetime) -> 
     return Acting("", identities, _not_proved(caller))
 
 
+def has_proved_all(caller: Caller) -> bool:
+    """Whether the caller has proved everybody that the account is: what is known of the account is theirs, then.
+
+    Of an account that is linked, a session by one cluster learns nothing of what was done by another (S01).
+    """
+    return not _not_proved(caller)
+
+
 def proved_by(proof: Proof) -> str:
     """How an identity was proved, in the words of the sign-in page."""
     if proof.authenticator == MAPPED:

@@ -1,4 +1,4 @@
-"""Clusters and accounts by the names that operators type. One that does not exist is an error, never made in passing."""
+"""Clusters and accounts by the names that operators type: one that does not exist is an error, and is not made."""
 
 from __future__ import annotations
 

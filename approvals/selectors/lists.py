@@ -1,4 +1,4 @@
-"""What the pages of deployments, policies and the audit show."""
+"""What the pages of deployments and policies show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from approvals.lifecycle import OPEN
 from approvals.models import (
-    AuditEntry,
     BundleDeployment,
     Cluster,
     InventoryItem,
@@ -95,15 +94,3 @@ def evaluations(*, policy: Policy, clusters: Collection[Cluster], limit: int) ->
     """What a policy said lately about requests of these clusters."""
     found = PolicyEvaluation.objects.filter(policy=policy, request__deployment__cluster__in=clusters)
     return list(found.select_related("request__deployment__cluster").order_by("-at", "-pk")[:limit])
-
-
-def audit(*, clusters: Collection[Cluster], actor: str, deployment: str, via: str) -> QuerySet[AuditEntry]:
-    """Entries about these clusters, the latest first; each filter is left out where it is ""."""
-    found = AuditEntry.objects.filter(cluster__in=[cluster.name for cluster in clusters])
-    if actor:
-        found = found.filter(actor__icontains=actor)
-    if deployment:
-        found = found.filter(deployment__icontains=deployment)
-    if via:
-        found = found.filter(via=via)
-    return found.order_by("-number")
