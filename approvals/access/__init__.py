@@ -16,6 +16,7 @@ from approvals.access.identity import (
     standing_on,
     still_known_of,
 )
+from approvals.access.measuring import Answers, answers_of
 from approvals.access.port import Kubernetes, kubeconfig_to_keep, kubernetes, using
 from approvals.access.questions import (
     Permission,
@@ -35,6 +36,7 @@ from approvals.access.reserved import is_human, is_machine, is_reserved, policy_
 __all__ = [
     "Acting",
     "ActingAs",
+    "Answers",
     "Caller",
     "Credential",
     "Kubernetes",
@@ -44,6 +46,7 @@ __all__ = [
     "Standing",
     "acting_as",
     "acting_of",
+    "answers_of",
     "approval_of",
     "ask_for",
     "check_fresh",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from approvals.lifecycle import OPEN
 from approvals.models import (
@@ -19,6 +19,9 @@ from approvals.models import (
     Revision,
 )
 from provisioner.values import WORST_FIRST
+
+# The code of steps.prepare.MissingRight.
+MISSING_RIGHT = "missing-right"
 
 
 def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str = "") -> QuerySet[BundleDeployment]:
@@ -34,6 +37,13 @@ def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str
         .annotate(open_uid=Subquery(still_open.values("uid")[:1]), open_state=Subquery(still_open.values("state")[:1]))
         .order_by("name", "cluster__name")
     )
+
+
+def waiting_for_own_rights(*, clusters: Collection[Cluster]) -> dict[int, int]:
+    """By key of the cluster: how many open requests wait for a right that Pratique itself lacks there."""
+    waiting = Request.objects.filter(deployment__cluster__in=clusters, state__in=sorted(OPEN))
+    found = waiting.filter(problem_code=MISSING_RIGHT).values_list("deployment__cluster").annotate(Count("pk"))
+    return dict(found.order_by())
 
 
 def open_request(*, deployment: BundleDeployment) -> Request | None:

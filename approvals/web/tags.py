@@ -140,6 +140,14 @@ def _in_units(seconds: int, *, spare: int) -> str:
 
 
 @register.filter
+def milliseconds(number: float) -> str:
+    """`0.4 ms`, `12 ms`, `3.2 s`."""
+    if number >= 1000:
+        return f"{number / 1000:.1f} s"
+    return f"{number:.0f} ms" if number >= 1 else f"{number:.1f} ms"
+
+
+@register.filter
 def short(digest: str | None) -> str:
     """The first 12 digits of a digest or commit, as people compare them."""
     algorithm, colon, value = (digest or "").rpartition(":")
