@@ -107,7 +107,10 @@ def page_above(http: HttpRequest) -> str:
 
 def _acting(http: HttpRequest) -> Acting | None:
     caller = caller_of(http)
-    return acting_of(caller, getattr(http, "cluster_of_page", None), timezone.now()) if caller else None
+    # Who has just signed out was somebody when the request began.
+    if caller is None or not http.user.is_authenticated:
+        return None
+    return acting_of(caller, getattr(http, "cluster_of_page", None), timezone.now())
 
 
 def _theme(http: HttpRequest) -> str:

@@ -112,7 +112,7 @@ def test_the_page_tells_how_many_entries_one_sees_and_which_others_there_are(her
     here.ada.save()
     text = shown_to(browse(here.ada))
     assert "<strong>3</strong> of 3 entries." in text
-    assert "As an operator" in text
+    assert "You are an operator" in text
 
 
 def by_token_of(name: str, before: Client | None = None) -> Client:
@@ -144,7 +144,7 @@ def test_S01_a_cluster_to_which_an_account_is_linked_learns_nothing_of_its_sign_
     services.link_identity(by=who, proved=services.prove(cluster="second", token="second", address="192.0.2.9"))
     text = shown_to(two("second"))
     assert "identity proved" not in text
-    assert "are shown to operators only" in text
+    assert "only operators see its sign-ins and tokens" in text
     # Unlinked again, the account's past stays that of both.
     identity = who.user.kubernetes_identities.get(cluster__name="prod")
     by_both = access.of_sign_in(SignIn.objects.filter(proofs__identity__cluster__name="second").latest("pk"))
