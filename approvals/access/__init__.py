@@ -3,6 +3,7 @@
 A name counts on the cluster where it was proved (security.md S01). "Could not ask" is never yes (promise 4).
 """
 
+from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
 from approvals.access.caller import Caller, Credential, Proof, Scope
 from approvals.access.callers import of_chat, of_issuer, of_operator, of_sign_in, of_token
 from approvals.access.identity import (
@@ -16,6 +17,7 @@ from approvals.access.identity import (
     standing_on,
     still_known_of,
 )
+from approvals.access.measuring import Answers, answers_of
 from approvals.access.people import (
     Asker,
     Person,
@@ -44,6 +46,9 @@ from approvals.access.questions import (
 from approvals.access.reserved import is_human, is_machine, is_reserved, policy_identity
 
 __all__ = [
+    "Acting",
+    "ActingAs",
+    "Answers",
     "Asker",
     "Caller",
     "Credential",
@@ -54,11 +59,14 @@ __all__ = [
     "Scope",
     "Standing",
     "acting_as",
+    "acting_of",
+    "answers_of",
     "approval_of",
     "ask_for",
     "asker_of",
     "check_fresh",
     "groups_limit",
+    "has_proved_all",
     "identity_of",
     "is_human",
     "is_machine",
@@ -84,6 +92,7 @@ __all__ = [
     "person_recorded",
     "person_who_reviewed",
     "policy_identity",
+    "proved_by",
     "proved_on",
     "read_answers",
     "requester_record",

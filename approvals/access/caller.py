@@ -59,6 +59,7 @@ class Caller:
     """Who is asking. `scopes` and `clusters` (keys) narrow an API token; None: nothing is narrowed.
 
     `holder_id` is the key of the session's or the token's row, None for others. There is at most one proof a cluster.
+    `ends_at` is when the session ends, however fresh its proofs are; None for others.
     """
 
     user: User
@@ -67,6 +68,7 @@ class Caller:
     scopes: frozenset[str] | None = None
     clusters: frozenset[int] | None = None
     holder_id: int | None = None
+    ends_at: datetime | None = None
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -22,7 +22,8 @@ MAPPED = KubernetesIdentity.Authenticator.MAPPED
 
 def of_sign_in(row: SignIn) -> Caller:
     proofs = [*_vouched(ProofRow.objects.filter(sign_in=row)), *_mapped(row.user, row.password_at)]
-    return Caller(row.user, Credential.SESSION, _counting(row.user, proofs), holder_id=row.pk)
+    ends_at = row.began_at + timedelta(hours=settings.PRATIQUE["SESSION_HOURS"])
+    return Caller(row.user, Credential.SESSION, _counting(row.user, proofs), holder_id=row.pk, ends_at=ends_at)
 
 
 def of_token(row: ApiToken) -> Caller:

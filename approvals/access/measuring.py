@@ -1,11 +1,42 @@
-"""How long clusters take to answer us, and how they answer."""
+"""How long clusters take to answer us, and how they answer: for Prometheus, and of late for the page of clusters."""
 
 from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from django.utils import timezone
 
 from approvals import instruments
 from provisioner.cluster.exchanges import Exchange, Observer
 
 _OUTCOMES = {401: "refused", 403: "refused", 404: "not_found", 409: "conflict", 410: "gone", 429: "throttled"}
+# So many answers of a cluster make its latency.
+KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What this process saw of a cluster's API server: its last answer, how long the last ones took, the last silence.
+
+    `median_ms` is that of `count` answers, at most KEPT; None before the first.
+    """
+
+    answered_at: datetime | None
+    median_ms: float | None
+    count: int
+    silent_at: datetime | None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the last call was not answered."""
+        return self.silent_at is not None and (self.answered_at is None or self.silent_at > self.answered_at)
+
+
+_answers: defaultdict[str, deque[tuple[datetime, float]]] = defaultdict(lambda: deque(maxlen=KEPT))
+_silences: dict[str, datetime] = {}
 
 
 def observer_of(cluster: str) -> Observer:
@@ -14,8 +45,20 @@ def observer_of(cluster: str) -> Observer:
     def observe(exchange: Exchange) -> None:
         instruments.api_seconds.labels(cluster, exchange.verb).observe(exchange.seconds)
         instruments.api_calls.labels(cluster, exchange.verb, outcome_of(exchange.status)).inc()
+        if exchange.status:
+            _answers[cluster].append((timezone.now(), exchange.seconds))
+        else:
+            _silences[cluster] = timezone.now()
 
     return observe
+
+
+def answers_of(cluster: str) -> Answers:
+    """Read from memory: nothing is asked."""
+    kept = list(_answers[cluster]) if cluster in _answers else []
+    last = kept[-1][0] if kept else None
+    typical = median(seconds for _, seconds in kept) * 1000 if kept else None
+    return Answers(last, typical, len(kept), _silences.get(cluster))
 
 
 def outcome_of(status: int) -> str:

@@ -14,3 +14,8 @@ def put(subject: str, words: Mapping[str, str]) -> None:
 
 def told() -> dict[str, dict[str, str]]:
     return {subject: words for subject, words in sorted(_notes.items()) if words}
+
+
+def about(subject: str) -> dict[str, str] | None:
+    """What was said last about `subject`; None where nobody has looked yet."""
+    return _notes.get(subject)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from approvals.models import ApiToken, ChatAccount, Cluster, KubernetesIdentity, SignIn
 
@@ -25,11 +27,13 @@ class ShownSession:
     row: SignIn
     device: str
     proofs: list[tuple[str, str, datetime]]
+    ends_at: datetime
 
 
 def with_devices(rows: QuerySet[SignIn]) -> list[ShownSession]:
     found = rows.prefetch_related("proofs__identity__cluster")
-    return [ShownSession(row, device_of(row.agent), _proofs_of(row)) for row in found]
+    limit = timedelta(hours=settings.PRATIQUE["SESSION_HOURS"])
+    return [ShownSession(row, device_of(row.agent), _proofs_of(row), row.began_at + limit) for row in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,17 @@ class ShownToken:
     scopes: str
     clusters: str
     proofs: list[tuple[str, str, datetime]]
+    is_over: bool
 
 
 def with_scopes(rows: QuerySet[ApiToken]) -> list[ShownToken]:
     found = list(rows.prefetch_related("proofs__identity__cluster"))
     names = dict(Cluster.objects.filter(pk__in={pk for row in found for pk in row.clusters}).values_list("pk", "name"))
-    return [ShownToken(row, ", ".join(row.scopes), _named(row.clusters, names), _proofs_of(row)) for row in found]
+    now = timezone.now()
+    return [
+        ShownToken(row, ", ".join(row.scopes), _named(row.clusters, names), _proofs_of(row), row.expires_at <= now)
+        for row in found
+    ]
 
 
 def _named(clusters: Collection[int], names: Mapping[int, str]) -> str:

@@ -1,15 +1,14 @@
-"""What the pages of deployments, policies and the audit show."""
+"""What the pages of deployments and policies show."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
 
-from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from approvals.lifecycle import OPEN
 from approvals.models import (
-    AuditEntry,
     BundleDeployment,
     Cluster,
     InventoryItem,
@@ -20,6 +19,9 @@ from approvals.models import (
     Revision,
 )
 from provisioner.values import WORST_FIRST
+
+# The code of steps.prepare.MissingRight.
+MISSING_RIGHT = "missing-right"
 
 
 def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str = "") -> QuerySet[BundleDeployment]:
@@ -35,6 +37,13 @@ def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str
         .annotate(open_uid=Subquery(still_open.values("uid")[:1]), open_state=Subquery(still_open.values("state")[:1]))
         .order_by("name", "cluster__name")
     )
+
+
+def waiting_for_own_rights(*, clusters: Collection[Cluster]) -> dict[int, int]:
+    """By key of the cluster: how many open requests wait for a right that Pratique itself lacks there."""
+    waiting = Request.objects.filter(deployment__cluster__in=clusters, state__in=sorted(OPEN))
+    found = waiting.filter(problem_code=MISSING_RIGHT).values_list("deployment__cluster").annotate(Count("pk"))
+    return dict(found.order_by())
 
 
 def open_request(*, deployment: BundleDeployment) -> Request | None:
@@ -95,15 +104,3 @@ def evaluations(*, policy: Policy, clusters: Collection[Cluster], limit: int) ->
     """What a policy said lately about requests of these clusters."""
     found = PolicyEvaluation.objects.filter(policy=policy, request__deployment__cluster__in=clusters)
     return list(found.select_related("request__deployment__cluster").order_by("-at", "-pk")[:limit])
-
-
-def audit(*, clusters: Collection[Cluster], actor: str, deployment: str, via: str) -> QuerySet[AuditEntry]:
-    """Entries about these clusters, the latest first; each filter is left out where it is ""."""
-    found = AuditEntry.objects.filter(cluster__in=[cluster.name for cluster in clusters])
-    if actor:
-        found = found.filter(actor__icontains=actor)
-    if deployment:
-        found = found.filter(deployment__icontains=deployment)
-    if via:
-        found = found.filter(via=via)
-    return found.order_by("-number")

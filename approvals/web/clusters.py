@@ -1,13 +1,39 @@
-"""Clusters: is each reachable, and what may the viewer do there?"""
+"""Clusters: does each answer, is it watched, what does Pratique lack there, and what may the viewer do?
+
+Nothing is asked of a cluster for this page but whether the viewer may read it: the rest is known from other calls.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from approvals import access
+from approvals.access import Answers, Permission
+from approvals.models import Cluster
+from approvals.probes import notes
+from approvals.selectors import lists
 from approvals.web.doors import person, signed_in
 from approvals.web.rendering import page
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCluster:
+    """`missing` says which rights the web process lacks there, "" for none, None where it has not asked yet.
+
+    `waiting` is how many open requests wait for a right of Pratique's own.
+    """
+
+    cluster: Cluster
+    permission: Permission
+    username: str
+    is_watched: bool
+    answers: Answers
+    missing: str | None
+    waiting: int
 
 
 @require_safe
@@ -16,12 +42,18 @@ def index(http: HttpRequest) -> HttpResponse:
     """The clusters on which the viewer has proved who they are; of those they may not read, only who could let them."""
     caller = person(http)
     access.check_fresh(caller)
+    answers = access.read_answers(caller)
+    waiting = lists.waiting_for_own_rights(clusters=[cluster for cluster, one in answers if one.allowed])
+    names = {proof.cluster_id: proof.identity.username for proof in caller.proofs}
     rows = [
-        {
-            "proof": caller.proof_on(cluster.pk),
-            "cluster": cluster,
-            "permission": permission,
-        }
-        for cluster, permission in access.read_answers(caller)
+        _shown(cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0))
+        for cluster, permission in answers
     ]
     return page(http, "clusters.html", {"rows": rows})
+
+
+def _shown(cluster: Cluster, permission: Permission, username: str, waiting: int) -> ShownCluster:
+    is_watched = cluster.watched_until is not None and cluster.watched_until >= timezone.now()
+    told = notes.about("rights")
+    missing = None if told is None else told.get(cluster.name, "")
+    return ShownCluster(cluster, permission, username, is_watched, access.answers_of(cluster.name), missing, waiting)

@@ -16,7 +16,7 @@ from approvals.access import Caller
 from approvals.errors import InvalidInput, ProofTooOld, Refused
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.web import errors
-from approvals.web.rendering import caller_of, note_silent, note_too_old, place_of
+from approvals.web.rendering import caller_of, note_cluster, note_silent, note_too_old, place_of
 
 View = Callable[..., HttpResponse]
 
@@ -123,6 +123,7 @@ def check_reader(http: HttpRequest, cluster: Cluster) -> None:
     permission = access.may_read(person(http), cluster)
     if permission.refused and not permission.is_too_old:
         raise Http404
+    note_cluster(http, cluster)
     permission.check()
 
 

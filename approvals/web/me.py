@@ -10,10 +10,11 @@ from django.contrib import messages
 from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from approvals import access, services
-from approvals.access import Caller, Permission, Proof, Scope
+from approvals.access import ActingAs, Caller, Permission, Proof, Scope
 from approvals.errors import Refused
 from approvals.limits import client_address
 from approvals.models import Cluster
@@ -33,7 +34,7 @@ class TokenForm(forms.Form):
     """Offers the clusters that the caller has proved, and not too long ago."""
 
     name = forms.CharField(max_length=100, help_text="What it is for.")
-    days = forms.IntegerField(min_value=1, initial=30, label="Good for days")
+    days = forms.IntegerField(min_value=1, initial=30, label="Days until it ends")
     scopes = forms.MultipleChoiceField(
         choices=SCOPES, initial=[Scope.READ], widget=forms.CheckboxSelectMultiple, label="It may"
     )
@@ -55,7 +56,9 @@ class TokenForm(forms.Form):
 
 class LinkForm(forms.Form):
     code = forms.CharField(
-        max_length=40, help_text="The bot shows it for ten minutes.", widget=forms.TextInput(attrs={"class": "mono"})
+        max_length=40,
+        help_text="The bot shows it. It works for ten minutes.",
+        widget=forms.TextInput(attrs={"class": "mono"}),
     )
 
 
@@ -105,7 +108,7 @@ def link(http: HttpRequest) -> HttpResponse:
         linked = services.link_chat_account(by=person(http), code=form.cleaned_data["code"])
     except Refused as refusal:
         return _with_error(http, form, refusal, "link_form")
-    messages.success(http, f"{linked} is linked: what it decides, you decide.")
+    messages.success(http, f"{linked} is linked: its decisions count as yours.")
     return redirect("me")
 
 
@@ -172,7 +175,7 @@ def _whole(http: HttpRequest, *, status: int = 200, **more: Any) -> HttpResponse
     caller = person(http)
     sessions, tokens = services.sharing_identity(caller)
     facts = {
-        "proofs": [(proof, _may_approve(caller, proof)) for proof in caller.proofs],
+        "proofs": _proofs(caller),
         "is_linked": caller.user.kubernetes_identities.count() > 1 and not _is_mapped(caller),
         "elsewhere": shown.other_identities(user=caller.user, but=caller.identity_ids),
         "sessions": shown.with_devices(sessions),
@@ -183,6 +186,7 @@ def _whole(http: HttpRequest, *, status: int = 200, **more: Any) -> HttpResponse
         "link_form": LinkForm(auto_id="link_%s"),
         "identity_form": None if _is_mapped(caller) else IdentityForm(auto_id="identity_%s"),
         "hours": settings.PRATIQUE["GROUPS_HOURS"],
+        "idle_minutes": settings.PRATIQUE["SESSION_IDLE_MINUTES"],
         **more,
     }
     return page(http, "me.html", facts, status=status)
@@ -190,6 +194,11 @@ def _whole(http: HttpRequest, *, status: int = 200, **more: Any) -> HttpResponse
 
 def _is_mapped(caller: Caller) -> bool:
     return not caller.proofs or any(proof.is_mapped for proof in caller.proofs)
+
+
+def _proofs(caller: Caller) -> list[tuple[Proof, ActingAs, Permission]]:
+    shown = access.acting_of(caller, None, timezone.now()).identities
+    return [(proof, one, _may_approve(caller, proof)) for proof, one in zip(caller.proofs, shown, strict=True)]
 
 
 def _may_approve(caller: Caller, proof: Proof) -> Permission:

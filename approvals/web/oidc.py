@@ -43,7 +43,7 @@ from approvals.web.doors import only_by_form
 from approvals.web.rendering import caller_of, page
 
 MAX_CODE = 4096
-NOT_BEGUN_HERE = "This sign-in was not begun in this browser, or more than ten minutes ago. Begin it again."
+NOT_BEGUN_HERE = "This sign-in did not start in this browser, or started more than ten minutes ago. Sign in again."
 
 
 class SignInFailed(Refused):
@@ -136,7 +136,7 @@ def leave(http: HttpRequest, *, name: str) -> HttpResponse:
     try:
         answer = adapter.get_provider().redirect(http, process="login", next_url=wanted, auth_params=more, nonce=nonce)
     except IssuerSilent as exc:
-        return errors.refused(http, IssuerAway(f"{issuer.title} does not answer: {exc}. Try again in a minute."))
+        return errors.refused(http, IssuerAway(f"No answer from {issuer.title}: {exc}. Try again in a minute."))
     return page(http, "leaving.html", {"address": answer.url, "title": issuer.title})
 
 
@@ -148,9 +148,9 @@ def come_back(http: HttpRequest, *, name: str) -> HttpResponse:
         _check_answer(http, issuer)
         answer: HttpResponse = _Callback.adapter_view(_Adapter(http, issuer))(http)
     except IssuerSilent as exc:
-        refusal: Refused = IssuerAway(f"{issuer.title} does not answer: {exc}. Try again in a minute.")
+        refusal: Refused = IssuerAway(f"No answer from {issuer.title}: {exc}. Try again in a minute.")
     except (GrantRefused, TokenRefused) as exc:
-        refusal = SignInFailed(f"{issuer.title} did not sign you in: {exc}. Begin it again.")
+        refusal = SignInFailed(f"You could not be signed in at {issuer.title}: {exc}. Sign in again.")
     except Refused as exc:
         refusal = exc
     else:
@@ -201,10 +201,10 @@ def _check_answer(http: HttpRequest, issuer: Issuer) -> None:
     said = http.GET.get("iss")
     promised = DISCOVERY.document(issuer).get("authorization_response_iss_parameter_supported") is True
     if (said is not None and said != issuer.url) or (said is None and promised):
-        raise SignInFailed(f"The answer does not come from {issuer.title}. Begin it again.")
+        raise SignInFailed(f"The answer does not come from {issuer.title}. Sign in again.")
     if "error" in http.GET or "code" not in http.GET:
         words = "you cancelled it" if http.GET.get("error") == "access_denied" else "it sent no code"
-        raise SignInFailed(f"{issuer.title} did not sign you in: {words}.")
+        raise SignInFailed(f"You were not signed in at {issuer.title}: {words}.")
 
 
 def _enter(http: HttpRequest, tokens: Tokens, wanted: str) -> HttpResponse:

@@ -19,7 +19,7 @@ from approvals.policy.expression import MAX_EXPRESSION
 from approvals.selectors import lists
 from approvals.web.doors import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, mono
-from approvals.web.rendering import page
+from approvals.web.rendering import note_cluster, page
 
 LATELY = 50
 
@@ -61,7 +61,7 @@ def index(http: HttpRequest) -> HttpResponse:
 @signed_in
 def show(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
-    policy = _find(clusters, name)
+    policy = _find(http, clusters, name)
     lately = lists.evaluations(policy=policy, clusters=clusters, limit=LATELY)
     standing = services.standing_of(policy)
     return page(http, "policy.html", {"policy": policy, "evaluations": lately, "standing": standing})
@@ -77,7 +77,7 @@ def new(http: HttpRequest) -> HttpResponse:
 @signed_in
 def edit(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
-    policy = _find(clusters, name)
+    policy = _find(http, clusters, name)
     fields = ("name", "kind", "mode", "names", "labels", "expression", "message", "is_active")
     initial = {**{field: getattr(policy, field) for field in fields}, "cluster": policy.cluster}
     return _save(http, PolicyForm(clusters, http.POST or None, known=policy, initial=initial))
@@ -98,8 +98,9 @@ def _save(http: HttpRequest, form: PolicyForm) -> HttpResponse:
     return page(http, "policy_form.html", facts, status=422 if form.is_bound else 200)
 
 
-def _find(clusters: Iterable[Cluster], name: str) -> Policy:
+def _find(http: HttpRequest, clusters: Iterable[Cluster], name: str) -> Policy:
     policy = lists.policies(clusters=list(clusters)).filter(name=name).first()
-    if policy is None:
+    if policy is None or policy.cluster is None:
         raise Http404
+    note_cluster(http, policy.cluster)
     return policy

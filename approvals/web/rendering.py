@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.backends.django import DjangoTemplates
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
+from django.utils.functional import SimpleLazyObject
 
-from approvals.access import Caller
+from approvals.access import Acting, Caller, acting_of
+from approvals.models import Cluster
 from provisioner.review.text import visible
 
 THEMES = ("light", "dark")
@@ -50,7 +54,7 @@ def page(
         "place": place_of(http),
         "silent": getattr(http, "silent_clusters", []),
         "stale_clusters": getattr(http, "stale_clusters", []),
-        "caller": caller_of(http),
+        "acting": SimpleLazyObject(partial(_acting, http)),
         **(context or {}),
     }
     html = _engine.get_template(template).render(facts, http)
@@ -80,6 +84,11 @@ def bare(http: HttpRequest, template: str, context: Mapping[str, Any]) -> str:
     return _safe(_engine.get_template(template).render({"theme": _theme(http), **context}))
 
 
+def note_cluster(http: HttpRequest, cluster: Cluster) -> None:
+    """Have the page say as whom the viewer acts on this cluster, which all of it is about, and not on others."""
+    http.cluster_of_page = cluster  # type: ignore[attr-defined] # likewise
+
+
 def is_read(http: HttpRequest) -> bool:
     return http.method in READS
 
@@ -94,6 +103,14 @@ def page_above(http: HttpRequest) -> str:
     """The page of what a form is about, which shows what it is now."""
     me = reverse("me")
     return me if http.path.startswith(f"{me}/") else http.path.rpartition("/")[0] or reverse("inbox")
+
+
+def _acting(http: HttpRequest) -> Acting | None:
+    caller = caller_of(http)
+    # Who has just signed out was somebody when the request began.
+    if caller is None or not http.user.is_authenticated:
+        return None
+    return acting_of(caller, getattr(http, "cluster_of_page", None), timezone.now())
 
 
 def _theme(http: HttpRequest) -> str:

@@ -14,9 +14,8 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from approvals import access, audit
-from approvals.access import Caller, Proof
-from approvals.models import Cluster, Review
+from approvals import audit
+from approvals.models import Review
 from approvals.selectors.pages import version_words
 from approvals.web.sight import ShownFinding
 from approvals.web.waivers import Accepted, ShownWaiver, Waivers
@@ -75,7 +74,7 @@ TONES = {
     "Unknown": "warn",
     "NotFound": "warn",
 }
-UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+UNITS = ((86400, "day"), (3600, "h"), (60, "min"))
 
 
 @register.filter
@@ -111,18 +110,6 @@ def ago(at: datetime | None) -> SafeString:
 
 
 @register.filter
-def proofs_on(caller: Caller | None, cluster: Cluster | None) -> list[Proof]:
-    """What the viewer has proved on this cluster, or on all of them where there is none."""
-    proofs = caller.proofs if caller else ()
-    return [proof for proof in proofs if not cluster or proof.cluster_id == cluster.pk]
-
-
-@register.filter
-def is_too_old(proof: Proof) -> bool:
-    return not proof.is_fresh(timezone.now(), access.groups_limit())
-
-
-@register.filter
 def ago_of(text: str) -> SafeString:
     """The same of a time as Kubernetes writes it; what is none stays as it is."""
     try:
@@ -133,9 +120,31 @@ def ago_of(text: str) -> SafeString:
 
 
 def _span(gap: timedelta) -> str:
+    """Whole units, rounded down: what ends "in 3 h" lasts at least that long, but for a 24th of the unit.
+
+    Thirty days that began a moment ago are 30 days, not 29.
+    """
     seconds = int(abs(gap).total_seconds())
-    length, unit = next((size, unit) for size, unit in UNITS if seconds >= size)
-    return f"{seconds // length} {unit} ago" if gap > timedelta(0) else f"in {seconds // length} {unit}"
+    if gap > timedelta(0):
+        return f"{_in_units(seconds, spare=0)} ago"
+    return f"in {_in_units(seconds, spare=24)}"
+
+
+def _in_units(seconds: int, *, spare: int) -> str:
+    """`seconds`, at least 60, in the largest unit of which it holds one; what lacks 1/`spare` of it counts, too."""
+    for size, unit in UNITS:
+        number = (seconds + (size // spare if spare else 0)) // size
+        if number:
+            return f"{number} {unit}{'s' if unit == 'day' and number > 1 else ''}"
+    return f"{seconds // 60} min"
+
+
+@register.filter
+def milliseconds(number: float) -> str:
+    """`0.4 ms`, `12 ms`, `3.2 s`."""
+    if number >= 1000:
+        return f"{number / 1000:.1f} s"
+    return f"{number:.0f} ms" if number >= 1 else f"{number:.1f} ms"
 
 
 @register.filter

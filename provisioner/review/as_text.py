@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from provisioner.review.crd_diff import CrdDifference
@@ -35,6 +35,7 @@ _COLOURS = {
     Severity.SAFE: "2",
 }
 _DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
+_NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
 _CHANGING = (Action.UPDATE, Action.REPLACE)
 
 
@@ -44,17 +45,30 @@ def as_text(report: Report, *, title: str = "", colours: bool = False, with_diff
     lines = [visible(title), ""] if title else []
     for sentence in report.headline:
         lines += _wrapped(visible(sentence), "  ")
-    for section in Section:
-        findings = report.in_section(section)
-        if findings:
-            lines += ["", paint(_heading(section, findings), "1")]
-            for finding in findings:
-                lines += _finding(finding, paint)
+    for section, findings in _worst_first(report):
+        lines += ["", paint(_heading(section, findings), "1")]
+        for finding in findings:
+            lines += _finding(finding, paint)
     if with_diff:
         for planned in report.plan.actions:
             if planned.action in _CHANGING:
                 lines += _difference(planned, paint)
     return "\n".join(lines) + "\n"
+
+
+def _worst_first(report: Report) -> list[tuple[Section, Sequence[Finding]]]:
+    """The sections that found something: the one with the worst to look at first, then by the worst known before.
+
+    As on the pages, what is critical or unknown is to be looked at, also where it is not new (S24).
+    """
+    found = [(section, report.in_section(section)) for section in Section]
+
+    def rank(part: tuple[Section, Sequence[Finding]]) -> tuple[int, int]:
+        ranks = [(one.severity.rank, one.is_new or one.severity in _NEVER_FOLDED) for one in part[1]]
+        to_look_at = min((rank for rank, is_loud in ranks if is_loud), default=len(Severity))
+        return to_look_at, min(rank for rank, _ in ranks)
+
+    return sorted(((section, findings) for section, findings in found if findings), key=rank)
 
 
 def crds_as_text(found: Iterable[CrdDifference], *, colours: bool = False) -> str:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from provisioner.review.facts import said
+from provisioner.review.own.advice import without_advice
 from provisioner.values import Action, Finding, Plan, Severity
 
 MAX_SENTENCES = 5
 MAX_CHARACTERS = 240
+# Of what is critical or unknown (S24). No message of ours is as long once its names are shortened.
+MAX_WHOLE = 4000
 MAX_WORD = 60
 _HEAD, _TAIL = 40, 12
 _WORTH_A_SENTENCE = Severity.DANGEROUS
+_NEVER_CUT = (Severity.CRITICAL, Severity.UNKNOWN)
+_QUOTED = re.compile(r"`[^`]*`")
 _CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
 
 
@@ -58,18 +64,26 @@ def _sentences(findings: Iterable[Finding]) -> list[str]:
 
 def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
     leading = group[0]
-    words = leading.message.splitlines()[0].rstrip(".")
+    words = without_advice(leading.message.splitlines()[0].rstrip("."))
     subject = str(leading.evidence.get("subject") or "")
     if leading.evidence.get("power") and not leading.server_words:
         words += _and_more(powers[subject][1:])
-    words = _shortened(words) if len(words) > MAX_CHARACTERS else words
+    words = _shortened(words, leading.severity) if len(words) > MAX_CHARACTERS else words
     return f"{words} (and {len(group) - 1} more like this)." if len(group) > 1 else f"{words}."
 
 
-def _shortened(words: str) -> str:
-    """Long names first lose their middle: a single one would otherwise take the whole sentence with it."""
-    cut = " ".join(one if len(one) <= MAX_WORD else f"{one[:_HEAD]}…{one[-_TAIL:]}" for one in words.split())
-    return textwrap.shorten(cut, MAX_CHARACTERS, placeholder=" …")
+def _shortened(words: str, severity: Severity) -> str:
+    """Long names lose their middle; what is not critical or unknown is then cut at its end, too.
+
+    A sentence of critical and unknown findings keeps all that it says.
+    """
+    cut = _QUOTED.sub(lambda name: f"`{_without_middle(name[0][1:-1])}`", words)
+    cut = " ".join(_without_middle(one) for one in cut.split())
+    return textwrap.shorten(cut, MAX_WHOLE if severity in _NEVER_CUT else MAX_CHARACTERS, placeholder=" …")
+
+
+def _without_middle(name: str) -> str:
+    return name if len(name) <= MAX_WORD else f"{name[:_HEAD]}…{name[-_TAIL:]}"
 
 
 def _without_name(finding: Finding) -> str:
@@ -97,9 +111,12 @@ def _severities(findings: Iterable[Finding]) -> str:
 def _objects(plan: Plan) -> str:
     counts = plan.counts()
     changing, new, gone = sum(counts[one] for one in _CHANGING), counts[Action.CREATE], counts[Action.DELETE]
-    if not changing and not new and not gone:
+    told = [(changing, "to change"), (new, "to create"), (gone, "to delete")]
+    first, *others = [(count, words) for count, words in told if count] or [(0, "")]
+    if not first[0]:
         return "No object changes."
-    return f"{_number(changing, 'object')} {_verb(changing, 'change')}, {_is(new)} new, {_is(gone)} deleted."
+    rest = "".join(f", {count} {words}" for count, words in others)
+    return f"{_number(first[0], 'object')} {first[1]}{rest}."
 
 
 def _let_go(count: int) -> str:
@@ -108,12 +125,4 @@ def _let_go(count: int) -> str:
 
 
 def _number(count: int, noun: str) -> str:
-    return f"{count or 'No'} {noun}{'' if count == 1 or not count else 's'}"
-
-
-def _verb(count: int, verb: str) -> str:
-    return verb if count > 1 else f"{verb}s"
-
-
-def _is(count: int) -> str:
-    return f"{count or 'none'} {'are' if count > 1 else 'is'}"
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import playwright.sync_api as pw
@@ -13,9 +15,12 @@ from django.db import connection
 from pytest_django.live_server_helper import LiveServer
 from pytest_django.plugin import DjangoDbBlocker
 
+from approvals.oidc import Client, ClusterRules, Issuer, Issuers
+from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
 from tests.approvals.core.conftest import here
 from tests.approvals.web.conftest import afternoon
+from tests.services.issuer import CLIENT, RunningIssuer, start_issuer
 
 __all__ = ["afternoon", "here"]
 
@@ -64,6 +69,20 @@ def sign_in(page: pw.Page, live_server: LiveServer) -> SignIn:
         return page
 
     return enter
+
+
+@contextmanager
+def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict[str, Any]) -> Iterator[RunningIssuer]:
+    """An issuer that counts on this cluster, which prefixes the names of its `people` with `oidc:`."""
+    running = start_issuer(folder, site, people)
+    rules = ClusterRules(cluster, Prefixed("sub", "oidc:"), Prefixed("groups", ""))
+    known = Issuer("example", "Example", running.url, (rules,), Client(CLIENT))
+    changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": site, "RENEW_MINUTES": 0}
+    settings.PRATIQUE = {**settings.PRATIQUE, **changed}
+    try:
+        yield running
+    finally:
+        running.stop()
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ class Command(BaseCommand):
     def _greet(self, known: dict[str, str], kubeconfig: Path, port: int, measured: dict[str, str]) -> None:
         lines = [
             "",
-            f"Sign in with two clicks: the demo's sign-in, then a person. Or with a password: {known['password']}",
+            f"Sign in with two clicks: the demo issuer, then a person. Or with a password: {known['password']}",
             "  ada    may approve (group platform)",
             "  bert   may look, not approve (group developers)",
             "  rita   asks for changes (group requesters)",

@@ -54,7 +54,7 @@ class Command(BaseCommand):
         api = Api.connect(kubeconfig, timeout_seconds=20, trusted=True)
         prepare_cluster(api)
         own = kubeconfig_of_service(api, kubeconfig)
-        cluster = services.register_cluster(name=CLUSTER, kubeconfig=own, by=OPERATOR)
+        cluster = services.register_cluster(name=CLUSTER, kubeconfig=own, by=OPERATOR, may_replace=True)
         people = {name: person(name, cluster) for name in PEOPLE}
         for name, version in DEPLOYMENTS.items():
             if not BundleDeployment.objects.filter(cluster=cluster, name=name, gone_at__isnull=True).exists():

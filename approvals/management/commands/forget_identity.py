@@ -5,13 +5,12 @@ from __future__ import annotations
 import getpass
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
 from approvals import services
 from approvals.audit import Actor
 from approvals.errors import Refused
-from approvals.models import Cluster
+from approvals.management.names import account_named, cluster_named
 
 
 class Command(BaseCommand):
@@ -25,10 +24,8 @@ class Command(BaseCommand):
         parser.add_argument("--cluster", required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        user = User.objects.filter(username=options["user"]).first()
-        cluster = Cluster.objects.filter(name=options["cluster"]).first()
-        if user is None or cluster is None:
-            raise CommandError(f"there is no account {options['user']}, or no cluster {options['cluster']}")
+        user = account_named(options["user"], "pratique-manage list_identities names those that are somebody")
+        cluster = cluster_named(options["cluster"])
         try:
             name = services.forget_identity(user=user, cluster=cluster, by=Actor(getpass.getuser(), "shell"))
         except Refused as exc:

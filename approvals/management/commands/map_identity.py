@@ -11,27 +11,25 @@ from django.core.management.base import BaseCommand, CommandError
 from approvals import services
 from approvals.audit import Actor
 from approvals.errors import Refused
-from approvals.models import Cluster
+from approvals.management.names import account_named, cluster_named
 
 
 class Command(BaseCommand):
     help = (
-        "Say which Kubernetes name and groups a local user has on a cluster. The user is made if need be,"
+        "Say which Kubernetes name and groups a local account has on a cluster. With --create the account is made,"
         " without a password: `pratique-manage changepassword` sets one."
     )
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("user")
+        parser.add_argument("user", help="the name of the local account")
+        parser.add_argument("--create", action="store_true", help="make the account, where there is none of this name")
         parser.add_argument("--cluster", required=True)
         parser.add_argument("--as", dest="username", required=True, help="the name in Kubernetes")
         parser.add_argument("--group", dest="groups", action="append", default=[], help="once for each group")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster = Cluster.objects.filter(name=options["cluster"]).first()
-        if cluster is None:
-            known = ", ".join(Cluster.objects.values_list("name", flat=True)) or "none"
-            raise CommandError(f"no cluster {options['cluster']} is registered; there is: {known}")
-        user = User.objects.filter(username=options["user"]).first() or User.objects.create_user(options["user"])
+        cluster = cluster_named(options["cluster"])
+        user, is_new = _account(options["user"], is_wanted=options["create"])
         try:
             services.map_identity(
                 user=user,
@@ -41,5 +39,16 @@ class Command(BaseCommand):
                 by=Actor(getpass.getuser(), "shell"),
             )
         except Refused as exc:
+            if is_new:
+                user.delete()
             raise CommandError(str(exc)) from exc
+        if is_new:
+            self.stdout.write(f"account {user.username} is made; pratique-manage changepassword sets its password")
         self.stdout.write(f"{user.username} is {options['username']} on {cluster.name}")
+
+
+def _account(name: str, *, is_wanted: bool) -> tuple[User, bool]:
+    """The account of this name, and whether it was made just now."""
+    if is_wanted and not User.objects.filter(username=name).exists():
+        return User.objects.create_user(name), True
+    return account_named(name, "check the name, or add --create to make the account"), False

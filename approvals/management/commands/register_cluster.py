@@ -11,27 +11,39 @@ from django.core.management.base import BaseCommand, CommandError
 from approvals import services
 from approvals.audit import Actor
 from approvals.errors import Refused
+from approvals.management.names import cluster_named
 from provisioner.cluster.kubeconfig import MAX_KUBECONFIG_BYTES
 
 
 class Command(BaseCommand):
-    help = "Register a cluster, or give a known one another kubeconfig. `watch` sees to it within seconds."
+    help = (
+        "Register a cluster, or with --replace give a registered one another kubeconfig."
+        " `watch` sees to it within seconds."
+    )
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("name", help="small letters, digits and dashes")
         where = parser.add_mutually_exclusive_group(required=True)
         where.add_argument("--kubeconfig", type=Path, help="server, CA and inline credentials of the service's account")
         where.add_argument("--in-cluster", action="store_true", help="the cluster that Pratique runs in")
+        parser.add_argument(
+            "--replace", action="store_true", help="the cluster is registered: change how it is reached"
+        )
         parser.add_argument("--context", default="", help="which context of the kubeconfig, where it has several")
 
     def handle(self, *args: Any, **options: Any) -> None:
         name, path = options["name"], options["kubeconfig"]
-        by = Actor(getpass.getuser(), "shell")
+        by, is_replacing = Actor(getpass.getuser(), "shell"), options["replace"]
+        if is_replacing:
+            cluster_named(name)
         try:
             kubeconfig = "" if path is None else _text_of(path)
-            services.register_cluster(name=name, kubeconfig=kubeconfig, context=options["context"], by=by)
+            services.register_cluster(
+                name=name, kubeconfig=kubeconfig, context=options["context"], by=by, may_replace=is_replacing
+            )
         except Refused as exc:
-            raise CommandError(str(exc)) from exc
+            remedy = "; to replace it, add --replace" if exc.facts.get("field") == "may_replace" else ""
+            raise CommandError(f"{exc}{remedy}") from exc
         self.stdout.write(f"{name} is registered: its page says whether it answers")
 
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from approvals.access.port import connect
+from approvals.management.names import cluster_named
 from approvals.models import Cluster
 from approvals.rights import (
     Chosen,
@@ -55,9 +56,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster = Cluster.objects.filter(name=options["cluster"]).first()
-        if cluster is None:
-            raise CommandError(f"there is no cluster {options['cluster']!r}: pratique-manage list_clusters")
+        cluster = cluster_named(options["cluster"])
         try:
             api = connect(cluster)
             if options["check"]:

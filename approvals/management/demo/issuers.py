@@ -26,7 +26,7 @@ def write_issuers(path: Path, url: str) -> None:
     mappings = {"username": {"claim": "sub", "prefix": ISSUER_PREFIX}, "groups": {"claim": "groups", "prefix": ""}}
     issuer = {
         "name": NAME,
-        "title": "the demo's sign-in",
+        "title": "the demo issuer",
         "url": url,
         "audiences": ["pratique"],
         "client": {"id": "pratique"},

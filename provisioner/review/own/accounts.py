@@ -9,6 +9,7 @@ from typing import Any
 
 from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, Means, Subject
 from provisioner.review.facts import SECRET, Facts, Rule, State, mapping, said
+from provisioner.review.own.advice import OWN_ACCOUNT
 from provisioner.review.own.power import Judge, judge_of, listed
 from provisioner.review.permission_words import ways_of
 from provisioner.review.pods_of import pod_specs
@@ -23,7 +24,6 @@ _NAMING = "serviceaccount"
 _NOT_WISHED = frozenset({"apiVersion", "kind", "metadata", "status"})
 _ACCOUNT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _DEFAULT = "default"
-_REMEDY = "Give the program an account of its own with only the rights that it needs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def of_named_accounts(state: State) -> Iterator[Finding]:
     """What runs as an account that is known by its name alone: installers, and those of the control plane."""
     for use in uses_of(state):
         if words := _why_strong(state, use.account):
-            yield _STRONG.at(use.ref, f"{use.words}, {words}. {_REMEDY}", path=use.path, key=use.key)
+            yield _STRONG.at(use.ref, f"{use.words}, {words}. {OWN_ACCOUNT}", path=use.path, key=use.key)
 
 
 def _why_strong(state: State, account: tuple[str, str]) -> str:
@@ -171,7 +171,7 @@ class _Held:
 
     def findings(self, use: Use) -> Iterator[Finding]:
         if self.words:
-            message = f"{use.words}, which can already bypass the approvals of Pratique: {self.words}. {_REMEDY}"
+            message = f"{use.words}, which can already bypass the approvals of Pratique: {self.words}. {OWN_ACCOUNT}"
             found = _STRONG.at(use.ref, message, path=use.path, evidence=self.evidence, key=[*use.key, "live"])
             yield replace(found, severity=self.severity)
         if self.unread:

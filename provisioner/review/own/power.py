@@ -9,6 +9,7 @@ from provisioner import rbac
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import Grant, Means, Ours, PolicyRule, Power, RbacObjects, Subject
 from provisioner.review.facts import Facts, ObjectIdentity, Rule, mapping, said
+from provisioner.review.own.advice import LIMIT_RIGHTS
 from provisioner.review.permission_words import files_of, ref_of, ways_of, who
 from provisioner.review.sides import GROUP, Sides, sides_of
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
@@ -18,7 +19,6 @@ _UNREADABLE = Rule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
 _ROLES = frozenset({GroupKind(GROUP, "Role"), GroupKind(GROUP, "ClusterRole")})
 _BINDINGS = frozenset({GroupKind(GROUP, "RoleBinding"), GroupKind(GROUP, "ClusterRoleBinding")})
 MAX_NAMED = 4
-_REMEDY = "Limit these rights to the namespaces that the program works in, or have a person approve them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _of_subject(judge: Judge, subject: Subject) -> Iterator[Finding]:
         is_new = bool(set(found) - set(judge.before(old.grants)))
         reason = [grant for grant in given if judge.after([grant])]
         may = "will newly be able to" if is_new else "can"
-        words = f"{who(subject)} {may} bypass the approvals of Pratique: {listed(found)}. {_REMEDY}"
+        words = f"{who(subject)} {may} bypass the approvals of Pratique: {listed(found)}. {LIMIT_RIGHTS}"
         evidence = {"subject": str(subject), "by": ways_of(reason, judge.files)}
         yield replace(_finding(ref_of(subject), words, found, evidence), is_new=is_new)
 
@@ -121,7 +121,9 @@ def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding
     if found:
         old = judge.sides.before.roles.get((scope, ref.name))
         is_new = old is None or _readable(judge.sides.before, old) != rules
-        words = f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}. {_REMEDY}"
+        words = (
+            f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}. {LIMIT_RIGHTS}"
+        )
         yield replace(_finding(ref, words, found, {"role": str(ref)}, path=("rules",)), is_new=is_new)
 
 

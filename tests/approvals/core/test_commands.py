@@ -39,9 +39,26 @@ def test_a_cluster_is_registered_and_given_another_kubeconfig(db: None, tmp_path
     file = tmp_path / "kubeconfig"
     file.write_text(KUBECONFIG)
     call_command("register_cluster", "prod", "--kubeconfig", str(file))
-    call_command("register_cluster", "prod", "--in-cluster")
+    call_command("register_cluster", "prod", "--in-cluster", "--replace")
     assert Cluster.objects.get().kubeconfig == ""
     assert [entry.facts["new"] for entry in AuditEntry.objects.order_by("number")] == [True, False]
+
+
+def test_a_known_cluster_keeps_its_kubeconfig_unless_replacing_was_asked_for(db: None, tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(KUBECONFIG)
+    call_command("register_cluster", "prod", "--kubeconfig", str(file))
+    call_command("register_cluster", "prod", "--kubeconfig", str(file))
+    file.write_text(KUBECONFIG.replace("cluster.example", "other.example"))
+    words = "cluster prod is registered already, with another kubeconfig; to replace it, add --replace"
+    with pytest.raises(CommandError, match=words):
+        call_command("register_cluster", "prod", "--kubeconfig", str(file))
+    assert "cluster.example" in Cluster.objects.get().kubeconfig
+    with pytest.raises(CommandError, match="no cluster prode is registered; there is: prod"):
+        call_command("register_cluster", "prode", "--kubeconfig", str(file), "--replace")
+    call_command("register_cluster", "prod", "--kubeconfig", str(file), "--replace")
+    assert "other.example" in Cluster.objects.get().kubeconfig
+    assert AuditEntry.objects.count() == 2
 
 
 def test_S19_only_the_chosen_context_of_a_kubeconfig_is_kept(db: None, tmp_path: Path) -> None:
@@ -113,7 +130,10 @@ def test_S19_what_cannot_be_registered_is_said_and_not_kept(
 
 
 def test_a_local_user_is_mapped_and_stays_so_however_long_ago_that_was(here: World) -> None:
-    call_command("map_identity", "nora", "--cluster", here.cluster.name, "--as", "nora", "--group", "platform")
+    wish = ("map_identity", "nora", "--cluster", here.cluster.name, "--as", "nora", "--group", "platform")
+    call_command(*wish, "--create")
+    call_command(*wish, "--create")
+    call_command(*wish)
     nora = User.objects.get(username="nora")
     KubernetesIdentity.objects.filter(user=nora).update(groups_seen_at=timezone.now() - timedelta(days=400))
     identity = access.identity_of(acting(nora), here.cluster)
@@ -133,7 +153,24 @@ def test_a_local_user_is_mapped_and_stays_so_however_long_ago_that_was(here: Wor
 )
 def test_S01_who_cannot_be_mapped(here: World, words: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        call_command("map_identity", "nora", *words)
+        call_command("map_identity", "nora", "--create", *words)
+    assert not User.objects.filter(username="nora").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["map_identity", "adda", "--cluster", "prod", "--as", "x"], "no account adda; check", id="map"),
+        pytest.param(["forget_identity", "adda", "--cluster", "prod"], "no account adda; pratique", id="forget"),
+        pytest.param(["forget_identity", "ada", "--cluster", "prud"], "no cluster prud .* is: prod", id="its cluster"),
+        pytest.param(["rights", "--cluster", "prud"], "no cluster prud is registered; there is: prod", id="rights"),
+    ],
+)
+def test_a_slip_in_a_name_is_told_and_makes_nothing(here: World, words: list[str], message: str) -> None:
+    before = User.objects.count(), KubernetesIdentity.objects.count(), Cluster.objects.count()
+    with pytest.raises(CommandError, match=message):
+        call_command(*words)
+    assert (User.objects.count(), KubernetesIdentity.objects.count(), Cluster.objects.count()) == before
 
 
 def test_S13_the_name_of_a_policy_is_nobodys(here: World) -> None:

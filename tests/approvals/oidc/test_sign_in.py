@@ -107,7 +107,7 @@ def test_S01_another_browser_cannot_use_the_answer(issuer: RunningIssuer) -> Non
     back = code_for(issuer, "ada", leave(mine))
     answer = theirs.get(f"/oidc/example/callback?{urlencode(back)}")
     assert answer.status_code == 403
-    assert "not begun in this browser" in answer.content.decode()
+    assert "did not start in this browser" in answer.content.decode()
     assert not SignIn.objects.exists()
 
 
@@ -126,8 +126,8 @@ def test_S01_an_answer_counts_once(issuer: RunningIssuer) -> None:
         ({"code": "", "error": "server_error"}, "it sent no code"),
         ({"code": "made-up"}, "invalid_grant"),
         pytest.param({"code": "x" * 9000}, "invalid_grant", id="a long code"),
-        ({"state": "made-up"}, "not begun in this browser"),
-        ({"state": ""}, "not begun in this browser"),
+        ({"state": "made-up"}, "did not start in this browser"),
+        ({"state": ""}, "did not start in this browser"),
     ],
     ids=str,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from approvals import services
 from approvals.models import ApiToken, AuditEntry, ChatAccount, Policy
 from approvals.services.tokens import digest
 from provisioner.values import Identity
+from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.world import enter
 from tests.approvals.web import scene
@@ -202,3 +204,31 @@ def test_the_audit_says_where_the_chain_is_broken(here: World, afternoon: dict[s
         number=last.number + 2, at=timezone.now() + timedelta(1), verb="x", actor="x", via="x", hash="0" * 64
     )
     assert "The chain is broken" in text_of(browse(here.ada).get("/audit"))
+
+
+def test_a_session_and_a_token_say_when_they_end_and_what_they_have_proved(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    wish = {"name": "ci", "days": 30, "scopes": "read", "clusters": here.cluster.pk}
+    assert client.post("/me/tokens", wish).status_code == 200
+    world.api_token(here.ada, name="unused", days=1)
+    ApiToken.objects.filter(name="unused").update(ended_because="the account was unlinked")
+    ApiToken.objects.create(
+        user=here.ada,
+        name="old",
+        digest="x",
+        password_at=timezone.now(),
+        created_at=timezone.now(),
+        expires_at=timezone.now() - timedelta(days=3),
+    )
+    rows = {row.split()[0]: row for row in table_rows(text_of(client.get("/me")))}
+    assert rows["an"] == "an unknown program (this one) 192.0.2.7 password, just now just now just now in 12 h End"
+    # A token of a password ends with the password's proof.
+    assert "password, just now in 12 h never" in rows["ci"]
+    assert "ended never" in rows["unused"]
+    assert "ended 3 days ago never" in rows["old"]
+
+
+def table_rows(text: str) -> list[str]:
+    """The words of each row of the page's tables."""
+    rows = re.findall(r"<tr>.*?</tr>", text.replace("\n", " "))
+    return [words for row in rows if (words := " ".join(re.sub(r"<[^>]*>", " ", row).split()))]

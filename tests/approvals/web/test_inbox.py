@@ -18,7 +18,7 @@ def test_needs_me_leaves_out_what_was_decided_or_asked_by_the_viewer(
     here.kubernetes.allow("rita", "approve")
     ada, rita = text_of(browse(here.ada).get("/")), text_of(browse(here.rita).get("/"))
     assert ("harbour" in ada, "buoy" in ada, "tugboat" in ada) == (True, True, False)
-    assert "Nothing waits for you" in rita
+    assert "No request waits for your decision" in rita
 
 
 def test_needs_me_holds_what_may_be_approved_by_name_only(

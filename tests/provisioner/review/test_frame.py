@@ -136,7 +136,7 @@ def test_the_headline_says_the_worst_new_thing_first_and_totals_last() -> None:
     found = report(given, [known, new, Check("all", claims=everything)])
     assert found.headline == (
         "Breaks things.",
-        "No object changes, 1 is new, none is deleted.",
+        "1 object to create.",
         "Findings: 1 critical (0 new), 1 breaking.",
     )
 

@@ -201,3 +201,20 @@ def test_a_terminal_shows_a_value_that_is_no_longer_accepted(value: object, show
     text = " ".join(as_text(Report((), (found,), Plan((), ""))).split())
     assert f"no longer accepted: {'' if shown[0] != 'y' else chr(34)}{shown}" in text
     assert "no longer accepted" not in as_text(Report((), (replace(found, evidence={}),), Plan((), "")))
+
+
+def test_S24_a_terminal_shows_the_section_with_the_worst_to_look_at_first() -> None:
+    rules = {
+        Section.OBJECTS: (Severity.SAFE, True),
+        Section.PERMISSIONS: (Severity.CRITICAL, False),
+        Section.CRDS: (Severity.NOTABLE, True),
+        Section.IMAGES: (Severity.UNKNOWN, True),
+        Section.WEBHOOKS: (Severity.BREAKING, False),
+    }
+    found = tuple(
+        replace(Rule("X-1", section, severity).at(None, "words"), is_new=is_new)
+        for section, (severity, is_new) in rules.items()
+    )
+    text = as_text(Report((), found, Plan((), "")))
+    shown = sorted(rules, key=lambda section: text.index(section.upper()))
+    assert shown == [Section.PERMISSIONS, Section.IMAGES, Section.CRDS, Section.OBJECTS, Section.WEBHOOKS]

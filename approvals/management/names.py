@@ -1,0 +1,27 @@
+"""Clusters and accounts by the names that operators type: one that does not exist is an error, and is not made."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.core.management.base import CommandError
+
+from approvals.models import Cluster
+from provisioner.review.text import visible
+
+
+def cluster_named(name: str) -> Cluster:
+    """Raises CommandError that lists the clusters there are."""
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None:
+        known = ", ".join(Cluster.objects.values_list("name", flat=True)) or "none"
+        raise CommandError(f"no cluster {visible(name)} is registered; there is: {known}")
+    return cluster
+
+
+def account_named(name: str, hint: str = "") -> User:
+    """Raises CommandError, which ends with `hint`."""
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        words = f"there is no account {visible(name)}"
+        raise CommandError(f"{words}; {hint}" if hint else words)
+    return user

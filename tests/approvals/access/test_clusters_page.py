@@ -1,0 +1,110 @@
+"""The clusters' page: what it knows of each API server, its watch and our rights, without asking the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals.access import measuring
+from approvals.models import Request
+from approvals.probes import notes
+from approvals.selectors import lists
+from approvals.steps.prepare import MissingRight
+from approvals.web import tags
+from provisioner.cluster.exchanges import Exchange
+from tests.approvals.core.conftest import World, here
+from tests.approvals.web.conftest import Browse, afternoon, browse, text_of
+
+__all__ = ["afternoon", "browse", "here"]
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is known from other tests."""
+    monkeypatch.setattr(notes, "_notes", {})
+    measuring._answers.clear()
+    measuring._silences.clear()
+    yield
+    measuring._answers.clear()
+    measuring._silences.clear()
+
+
+def words(here: World, browse: Browse) -> str:
+    return " ".join(text_of(browse(here.ada).get("/clusters")).split())
+
+
+def called(*exchanges: tuple[int, float]) -> None:
+    observe = measuring.observer_of("prod")
+    for status, seconds in exchanges:
+        observe(Exchange("ask", status, seconds))
+
+
+def test_before_the_first_call_the_page_says_that_nothing_is_known(here: World, browse: Browse) -> None:
+    text = words(here, browse)
+    assert "not asked yet by this web process" in text
+    assert "not measured yet" in text
+    assert "Not checked yet by this web process." in text
+
+
+def test_the_latency_is_the_median_of_the_last_answers(here: World, browse: Browse) -> None:
+    called((200, 9.0), *[(201, 0.012)] * 19, (403, 0.5))
+    text = words(here, browse)
+    assert "answered <time" in text
+    assert '12 ms <span class="quiet">(median of the last 20 calls from this web process)' in text
+
+
+def test_a_server_that_stopped_answering_is_told_until_it_answers(here: World, browse: Browse) -> None:
+    called((200, 0.01), (0, 10.0))
+    assert "did not answer</strong> <time" in words(here, browse)
+    called((200, 0.01))
+    assert "did not answer" not in words(here, browse)
+
+
+def test_the_page_makes_no_calls_of_its_own(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    client.get("/")
+    here.kubernetes.asked.clear()
+    client.get("/clusters")
+    assert here.kubernetes.asked == []
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"),
+    [(timedelta(minutes=1), "running"), (-timedelta(minutes=1), "not running"), (None, "not running")],
+    ids=str,
+)
+def test_the_watch_is_told(until: timedelta | None, expected: str, here: World, browse: Browse) -> None:
+    here.cluster.watched_until = timezone.now() + until if until else None
+    here.cluster.save()
+    assert ("not running</strong>: changes" in words(here, browse)) == (expected == "not running")
+
+
+def test_rights_that_web_lacks_are_told_to_readers_of_their_cluster(here: World, browse: Browse) -> None:
+    notes.put("rights", {"prod": "the account of web may not: create x", "other": "secret words"})
+    text = words(here, browse)
+    assert "Rights are missing: the account of web may not: create x" in text
+    assert "secret words" not in text
+    assert "may not: create x" not in " ".join(text_of(browse(here.bert).get("/clusters")).split())
+    notes.put("rights", {})
+    assert "The web process has the rights that it needs, and no request waits for one." in words(here, browse)
+
+
+def test_requests_that_wait_for_a_right_of_ours_are_counted(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    assert MissingRight.code == lists.MISSING_RIGHT
+    Request.objects.filter(pk=afternoon["serious"].pk).update(state="preparing", problem_code=MissingRight.code)
+    # One that ended waits for nothing.
+    Request.objects.filter(problem_code="unreachable").update(problem_code=MissingRight.code)
+    text = words(here, browse)
+    assert '<a href="/?tab=open&amp;cluster=prod">1 open request waits</a> for a right that the worker lacks' in text
+    assert "pratique-manage rights --cluster prod | kubectl apply -f -" in text
+
+
+@pytest.mark.parametrize(("number", "expected"), [(0.42, "0.4 ms"), (12.4, "12 ms"), (999, "999 ms"), (3210, "3.2 s")])
+def test_milliseconds_are_written_for_people(number: float, expected: str) -> None:
+    assert tags.milliseconds(number) == expected
