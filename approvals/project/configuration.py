@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from approvals.encryption.keys import parse_keys
-from approvals.limits.addresses import Proxies
+from approvals.networks import Proxies
 from approvals.oidc.issuers import parse_issuers
 
 
