@@ -56,6 +56,13 @@ class Place:
             raise ValueError(f"{self.where}.{key}: expected a list of texts, found {kind_of(value)}")
         return tuple(value)
 
+    def flag(self, key: str) -> bool:
+        """False where nothing is said."""
+        value = self.mapping().get(key, False)
+        if not isinstance(value, bool):
+            raise ValueError(f"{self.where}.{key}: expected true or false, found {kind_of(value)}")
+        return value
+
     def child(self, key: str) -> Place | None:
         value = self.mapping().get(key)
         return None if value is None else Place(f"{self.where}.{key}", value)

@@ -52,6 +52,8 @@ class Request(Claimed):
     # [{username, uid, groups, via, user_id}]; all who wrote the spec since the last settled request (S05).
     requesters = models.JSONField(default=list)
     is_requester_known = models.BooleanField(default=False)
+    # Whether every requester was let use the ServiceAccount and read what the sources name, when it was last asked.
+    is_installer_proved = models.BooleanField(default=False)
     from_revision = models.ForeignKey(
         "approvals.Revision", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
