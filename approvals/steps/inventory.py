@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Max, Q, QuerySet
 
@@ -15,6 +16,7 @@ from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.planning import Options
 from provisioner.cluster.tracking import Owner
 from provisioner.errors import BadSource
+from provisioner.rbac import CONTROL_PLANE
 from provisioner.values import CollisionProtection, DeletionPolicy, GroupKind, Identity, ObjectRef
 from provisioner.values import InventoryItem as Item
 
@@ -168,6 +170,11 @@ def installers_on(cluster: Cluster) -> frozenset[tuple[str, str]]:
     present = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
     named = present.values_list("spec__installNamespace", "spec__serviceAccountName")
     return frozenset((str(namespace or ""), str(name or "")) for namespace, name in named)
+
+
+def reserved_namespaces() -> frozenset[str]:
+    """Their accounts and Secrets are worth the whole cluster: no wish alone gives a right to them."""
+    return frozenset((CONTROL_PLANE, str(settings.PRATIQUE["NAMESPACE"])))
 
 
 def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:

@@ -45,6 +45,7 @@ from provisioner.review.record import to_record
 from provisioner.values import AccessRequest, Content, GroupKind, Identity, JsonObject, ObjectRef, Report, Severity
 
 DEFAULT_FORMAT = "plain"
+ACCOUNT = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def run(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
     check_cluster(request, api)
     check_requesters(request)
+    note_proved(request)
     account_uid = account_uid_of(request, api)
     check_own_right(request, api)
     unmet = constraints.unmet_words(request, api)
@@ -132,6 +134,14 @@ def check_requesters(request: Request) -> None:
             _must(access.ask_for(identity, request.deployment.cluster, question, fresh=True))
 
 
+def note_proved(request: Request) -> None:
+    """Keep that `check_requesters` found everybody: until then nobody gives us a right to what the spec names (S31)."""
+    is_proved = request.is_requester_known and bool(request.requesters)
+    if is_proved and not request.is_installer_proved:
+        type(request).objects.filter(pk=request.pk).update(is_installer_proved=True)
+        request.is_installer_proved = True
+
+
 def _read_for(request: Request) -> list[ObjectRef]:
     """Only a deployment fetches its sources; a rollback has its content, and a deletion none."""
     return read_by(request.spec) if request.purpose == Request.Purpose.DEPLOY else []
@@ -172,8 +182,10 @@ class MissingRight(TryLater):
 
     code = "missing-right"
 
-    def __init__(self, request: Request, words: str):
-        command = f"pratique-manage rights --cluster {request.deployment.cluster.name} | kubectl apply -f -"
+    def __init__(self, request: Request, words: str, named: str = ""):
+        """`named` is an account that the command leaves out unless somebody names it."""
+        option = f" --installer {named}" if named else ""
+        command = f"pratique-manage rights --cluster {request.deployment.cluster.name}{option} | kubectl apply -f -"
         super().__init__(f"{words}: an operator has to give Pratique that right. To print and apply it: {command}")
 
 
@@ -185,7 +197,9 @@ def check_own_right(request: Request, api: Api) -> None:
         AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name),
     )
     if not any(ask_self(api, one) for one in either):
-        raise MissingRight(request, f"Pratique's worker may not act as ServiceAccount {namespace}/{name}")
+        is_named = request.is_installer_proved and namespace not in inventory.reserved_namespaces()
+        words = f"Pratique's worker may not act as ServiceAccount {namespace}/{name}"
+        raise MissingRight(request, words, "" if is_named else f"{namespace}/{name}")
 
 
 def check_account(request: Request, api: Api) -> None:
@@ -246,16 +260,19 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
 def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
     """Reads as the person who asked, so that the service needs no right of its own to anybody's Secrets (S08).
 
-    Kubernetes has said that they may get it (`check_requesters`), so it is mostly acting as them that is refused.
+    Kubernetes has said that they may get it (`check_requesters`), so it is mostly acting as them that is refused. For
+    an account it is read by a right to this very object: the right to act as the account, with what installers may be
+    asked to do, would be all that the account may (S31).
     """
 
     def read(ref: ObjectRef) -> JsonObject:
         person = _identity_of(request.requesters[0])
+        is_account = person.username.startswith(ACCOUNT)
         try:
-            found = api.acting_as(person).get(ref)
+            found = (api if is_account else api.acting_as(person)).get(ref)
         except Forbidden as exc:
-            words = f"{ref} cannot be read as {person.username}, who may get it"
-            if "impersonate" in exc.in_full:
+            words = f"{ref} cannot be read {'for' if is_account else 'as'} {person.username}, who may get it"
+            if is_account or "impersonate" in exc.in_full:
                 raise MissingRight(request, words) from exc
             raise Forbidden(f"{words}: {exc}") from exc
         if found is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -319,10 +318,10 @@ def test_S33_what_was_unlinked_is_not_linked_again_by_the_next_request(proxy: Id
 
 
 @pytest.fixture
-def rest(here: World, settings: Any) -> Iterator[Client]:
+def rest(here: World, settings: Any) -> Client:
     here.kubernetes.allow("sso:ada", "get")
     trust(settings, here.cluster.name, is_for_api=True)
-    yield Client(enforce_csrf_checks=True)
+    return Client(enforce_csrf_checks=True)
 
 
 def test_REST_takes_the_proxys_word_where_the_operator_says_so(rest: Client, here: World) -> None:
