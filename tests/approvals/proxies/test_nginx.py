@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import json
 import re
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,7 +32,13 @@ PROXIES = {
             "networks": ["127.0.0.1/32"],
             "headers": {"groupSeparator": ","},
             "clusters": [{"name": "prod", "username": {"prefix": "sso:"}, "groups": {"prefix": "sso:"}}],
-        }
+        },
+        {
+            "name": "lines",
+            "networks": ["127.0.0.5/32"],
+            "api": True,
+            "clusters": [{"name": "prod", "username": {"prefix": "l:"}, "groups": {"prefix": "l:"}}],
+        },
     ]
 }
 KUBECONFIG = {
@@ -44,8 +53,12 @@ COOKIE = {"Cookie": "_oauth2_proxy=good"}
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("site")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("site")
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path, redis: str) -> Iterator[Site]:
     (folder / "proxies.yaml").write_text(yaml.safe_dump(PROXIES))
     about = {
         "PRATIQUE_TRUSTED_PROXIES": "127.0.0.1/32",
@@ -184,6 +197,15 @@ def test_S01_the_web_process_reads_a_proxys_headers_in_one_way_only(
 
 def test_S01_from_another_address_the_web_process_believes_nothing(site: Site) -> None:
     assert "ada" not in ask(site.port, "X-Remote-User: ada", source="127.0.0.3")
+
+
+def test_S01_a_group_with_a_comma_is_one_group_at_the_web_process(site: Site, folder: Path) -> None:
+    """Its server would make `x,platform` of two headers, too."""
+    lines = ("X-Remote-User: ada", "X-Remote-Group: x,platform", "X-Remote-Group: night")
+    assert ask(site.port, *lines, path="/api/v1/clusters", source="127.0.0.5").startswith("HTTP/1.1 200")
+    query = "SELECT groups FROM approvals_kubernetesidentity WHERE issuer = 'lines'"
+    with contextlib.closing(sqlite3.connect(folder / "site.sqlite3")) as database:
+        assert json.loads(database.execute(query).fetchone()[0]) == ["l:night", "l:x,platform"]
 
 
 def test_from_the_proxy_to_a_session_and_out_again(signing: Nginx) -> None:
