@@ -49,6 +49,13 @@ class CouldNotAsk(Refused):
     status = 503
 
 
+class MissingOwnRight(Refused):
+    """Pratique itself may not act as this person on the cluster; `command` in facts prints the rights (S31)."""
+
+    code = "missing-right"
+    status = 503
+
+
 class NotFound(Refused):
     code = "not-found"
     status = 404

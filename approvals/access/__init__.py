@@ -5,7 +5,7 @@ A name counts on the cluster where it was proved (security.md S01). "Could not a
 
 from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
 from approvals.access.caller import Caller, Credential, Proof, Scope
-from approvals.access.callers import of_chat, of_issuer, of_operator, of_sign_in, of_token
+from approvals.access.callers import of_chat, of_issuer, of_operator, of_proxy, of_sign_in, of_token
 from approvals.access.identity import (
     Standing,
     acting_as,
@@ -85,6 +85,7 @@ __all__ = [
     "of_chat",
     "of_issuer",
     "of_operator",
+    "of_proxy",
     "of_sign_in",
     "of_token",
     "person_of",

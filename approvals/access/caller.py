@@ -23,6 +23,7 @@ class Credential(StrEnum):
 
     SESSION = "session"
     ID_TOKEN = "id-token"  # noqa: S105 - a word of ours
+    PROXY = "proxy"
     API_TOKEN = "api-token"  # noqa: S105 - a word of ours
     CHAT = "chat"
     WEBHOOK = "webhook"
@@ -31,7 +32,10 @@ class Credential(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One identity on one cluster. `issuer` and `subject` are "" where the cluster itself or its operator vouches."""
+    """One identity on one cluster. `issuer` and `subject` are "" where the cluster itself or its operator vouches.
+
+    `issuer` is the address of an OpenID Connect issuer, or the name of a proxy, as `authenticator` says.
+    """
 
     cluster_id: int
     cluster: str
@@ -47,8 +51,17 @@ class Proof:
         return self.authenticator == KubernetesIdentity.Authenticator.MAPPED
 
     @property
+    def is_of_issuer(self) -> bool:
+        return self.authenticator == KubernetesIdentity.Authenticator.OIDC
+
+    @property
+    def is_of_proxy(self) -> bool:
+        return self.authenticator == KubernetesIdentity.Authenticator.PROXY
+
+    @property
     def known_by(self) -> str:
-        return str(KubernetesIdentity.Authenticator(self.authenticator).label)
+        label = str(KubernetesIdentity.Authenticator(self.authenticator).label)
+        return f"{label} {self.issuer}" if self.is_of_proxy else label
 
     def is_fresh(self, now: datetime, limit: timedelta) -> bool:
         return now - self.proved_at <= limit

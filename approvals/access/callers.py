@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from approvals.access.caller import Caller, Credential, Proof, sorted_proofs
 from approvals.access.reserved import counts
+from approvals.access.vouching import may_vouch
 from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, SignIn
 from approvals.models import Proof as ProofRow
-from approvals.oidc.issuers import Issuer
 from provisioner.values import Identity
 
 MAPPED = KubernetesIdentity.Authenticator.MAPPED
@@ -40,6 +40,12 @@ def of_issuer(user: User, proved: Iterable[tuple[KubernetesIdentity, list[str], 
     return Caller(user, Credential.ID_TOKEN, _counting(user, proofs))
 
 
+def of_proxy(user: User, proved: Iterable[tuple[KubernetesIdentity, list[str], datetime]]) -> Caller:
+    """Whom a proxy names in this very request, without a session."""
+    proofs = [_proof(row, groups, at) for row, groups, at in proved]
+    return Caller(user, Credential.PROXY, _counting(user, proofs))
+
+
 def of_chat(account: ChatAccount) -> Caller:
     """As whom the account was linked, with the groups that this person was last seen with.
 
@@ -57,14 +63,7 @@ def of_operator(user: User, credential: Credential) -> Caller:
 
 
 def _vouched(rows: QuerySet[ProofRow]) -> list[Proof]:
-    """What was proved by those who may vouch still: an issuer that the operator took away counts no longer at once."""
-    known = [_proof(row.identity, row.groups, row.proved_at) for row in rows.select_related("identity__cluster")]
-    issuers = settings.PRATIQUE["OIDC_FILE"]
-    return [proof for proof in known if not proof.issuer or _counts_on(issuers.with_url(proof.issuer), proof.cluster)]
-
-
-def _counts_on(issuer: Issuer | None, cluster: str) -> bool:
-    return issuer is not None and issuer.rules_on(cluster) is not None
+    return [_proof(row.identity, row.groups, row.proved_at) for row in rows.select_related("identity__cluster")]
 
 
 def _mapped(user: User, password_at: datetime | None) -> list[Proof]:
@@ -86,12 +85,17 @@ def _proof(row: KubernetesIdentity, groups: list[str], proved_at: datetime) -> P
 
 
 def _counting(user: User, proofs: Iterable[Proof]) -> tuple[Proof, ...]:
-    """What counts of it: nothing where the account is switched off, and no cluster's word for an operator's account."""
+    """What counts of it: nothing where the account is switched off, and no cluster's word for an operator's account.
+
+    Nor the word of an issuer or proxy that the operator has taken away.
+    """
     if not user.is_active:
         return ()
     is_operators = user.is_staff or user.is_superuser
     return sorted_proofs(
         proof
         for proof in proofs
-        if counts(proof.identity, proof.authenticator) and (proof.is_mapped or not is_operators)
+        if counts(proof.identity, proof.authenticator)
+        and may_vouch(proof.authenticator, proof.issuer, proof.cluster)
+        and (proof.is_mapped or not is_operators)
     )

@@ -16,6 +16,7 @@ from django.utils import timezone
 from approvals import models
 from approvals.access.caller import Caller, Credential, Proof
 from approvals.access.reserved import counts
+from approvals.access.vouching import may_vouch
 from approvals.errors import NotAllowed, OutOfScope, ProofTooOld, Refused
 from provisioner.values import Identity
 
@@ -85,9 +86,11 @@ def too_old(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> ProofToo
 def _remedy(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> str:
     if caller.credential == Credential.ID_TOKEN:
         return "ask your issuer for a new ID token"
+    if caller.credential == Credential.API_TOKEN and any(proof.is_of_proxy for proof in proofs):
+        return "make a new token on the account page"
     if caller.credential != Credential.API_TOKEN:
         return "sign in again"
-    if any(proof.issuer for proof in proofs):
+    if any(proof.is_of_issuer for proof in proofs):
         return "its issuer does not say anew who you are: try again later, or make a new token on the account page"
     if any(not proof.is_mapped for proof in proofs):
         return "prove them anew with a token of that cluster, by POST /api/v1/tokens/current/prove"
@@ -102,7 +105,9 @@ def last_known_of(user: User, cluster: models.Cluster) -> Identity | None:
 def still_known_of(user: User, cluster: models.Cluster, *, now: datetime) -> Identity | None:
     """`last_known_of`, None where the groups are too old to count on (S25). A mapping is the operator's word of now."""
     row = _row_of(user, cluster)
-    is_fresh = row is not None and (row.authenticator == MAPPED or now - row.groups_seen_at <= groups_limit())
+    if row is None or not may_vouch(row.authenticator, row.issuer, cluster.name):
+        return None
+    is_fresh = row.authenticator == MAPPED or now - row.groups_seen_at <= groups_limit()
     return _identity_in(row, user) if is_fresh else None
 
 

@@ -1,4 +1,7 @@
-"""`Authorization: Bearer prq_…`: a person's token, kept as its SHA-256 only."""
+"""Who calls: by a person's token (`Authorization: Bearer prq_…`), an ID token of an issuer, or a proxy's word.
+
+Of a token made here only the SHA-256 is kept.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from approvals import access, instruments, services
@@ -19,6 +23,8 @@ from approvals.errors import CouldNotAsk, NotAllowed
 from approvals.limits import API_TOKEN, Attempt, client_address
 from approvals.models import ApiToken
 from approvals.oidc import IssuerSilent, TokenRefused, issuer_of, verify_id_token
+from approvals.proxies import Said
+from approvals.proxies.declared import USER
 
 # What a request is marked with whose token was counted and looked at.
 TOKEN_TRIED = "is_token_tried"  # noqa: S105 - a word of ours
@@ -83,6 +89,51 @@ class TokenAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+class ProxyAuthentication(BaseAuthentication):
+    """The word of a proxy in front, where the operator lets it count for the API; each call is proved by itself.
+
+    A browser is signed in at the proxy by a cookie, so another site could have it call. So what is no read has to be
+    JSON by its header, which no other site can send without asking first (CORS), and nobody answers that question here.
+    """
+
+    def authenticate(self, request: Request) -> tuple[User, Caller] | None:
+        said = getattr(request._request, "proxied", None)
+        if not isinstance(said, Said) or not said.proxy.is_for_api:
+            return None
+        _check_sender(request)
+        try:
+            caller = services.caller_of_proxy(said)
+        except NotAllowed as exc:
+            instruments.refused_sign_ins.labels("proxy").inc()
+            raise AuthenticationFailed(str(exc)) from exc
+        return caller.user, caller
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def _check_sender(request: Request) -> None:
+    """Raises PermissionDenied for what a page of another site may have sent."""
+    if request.method in SAFE_METHODS:
+        return
+    site = request.headers.get("Sec-Fetch-Site", "same-origin")
+    is_json = request.headers.get("Content-Type", "").partition(";")[0].strip().lower() == "application/json"
+    if not is_json or site not in ("same-origin", "none"):
+        raise PermissionDenied(
+            "a call by a proxy's word that changes something needs Content-Type: application/json, also without a body,"
+            " and comes from no other site"
+        )
+
+
+class ProxyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular registers by subclass
+    target_class = "approvals.api.authentication.ProxyAuthentication"
+    name = "proxy"
+
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
+        words = "set by a proxy of PRATIQUE_IDENTITY_PROXIES_FILE with api: true; from anybody else it counts nothing"
+        return {"type": "apiKey", "in": "header", "name": USER, "description": words}
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular registers by subclass

@@ -47,7 +47,7 @@ EVERYWHERE: Codes = {
     406: frozenset({"not-acceptable"}),
     429: frozenset({"throttled", "too-many-attempts"}),
     500: frozenset({"failed", "not-migrated"}),
-    503: frozenset({"could-not-ask", "unavailable"}),
+    503: frozenset({"could-not-ask", "missing-right", "unavailable"}),
 }
 WRITING: Codes = {
     # A session without its CSRF token.

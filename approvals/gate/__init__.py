@@ -3,7 +3,7 @@
 from approvals.gate import reader
 from approvals.gate.answers import Answer, Next, Question, Reason
 from approvals.gate.facts import GateFacts
-from approvals.gate.judge import judge
+from approvals.gate.judge import are_requesters_proved, judge
 from approvals.gate.planned import Approved, without_lifted
 from approvals.gate.policies import reviewed_report
 from approvals.gate.reader import Back
@@ -22,6 +22,7 @@ __all__ = [
     "Refusal",
     "Stale",
     "Waiting",
+    "are_requesters_proved",
     "judge",
     "keep",
     "live_deployment",

@@ -97,12 +97,16 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The installing ServiceAccount; `uid` is "" where it does not exist, `approved_uid` where nothing was yet."""
+    """The installing ServiceAccount; `uid` is "" where it does not exist, `approved_uid` where nothing was yet.
+
+    `is_reserved`: in a namespace whose accounts are worth the whole cluster.
+    """
 
     namespace: str
     name: str
     uid: str
     approved_uid: str
+    is_reserved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

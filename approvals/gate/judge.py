@@ -13,7 +13,7 @@ from itertools import chain
 from approvals.gate import people
 from approvals.gate.answers import Answer, Next, Question, Reason
 from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, value_of
-from approvals.gate.remedies import Kind, reason, unanswered
+from approvals.gate.remedies import Kind, missing_right, reason, unanswered
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
 FRESH = timedelta(minutes=15)
@@ -131,6 +131,14 @@ def _account(facts: GateFacts) -> Iterator[Reason]:
         yield reason(Kind.OTHER_ACCOUNT, words, facts.about)
 
 
+def are_requesters_proved(facts: GateFacts) -> bool:
+    """Whether everybody who asked is known and may have done what they ask for (S07, S08, S31)."""
+    about, asked = facts.about, value_of(facts.requesters)
+    if not (about.is_requester_known and about.has_requesters and asked):
+        return False
+    return not any(isinstance(one, Unknown) for one in asked) and not any(_requesters(facts))
+
+
 def _requesters(facts: GateFacts) -> Iterator[Reason]:
     """Every known requester may use the ServiceAccount, and get what the sources name in the cluster (S07, S08)."""
     about, sources = facts.about, value_of(facts.sources) or Sources()
@@ -164,9 +172,13 @@ def _unreadable(sources: Sources, names: str, about: About) -> str:
 
 
 def _own_right(facts: GateFacts) -> Iterator[Reason]:
-    right = value_of(facts.own_right)
-    if right is not None and not right.is_given:
-        yield reason(Kind.OWN_RIGHT, right.words, facts.about)
+    """Whether we may act as the account (S31). Only one that everybody who asked may use is given to us unnamed."""
+    right, account = value_of(facts.own_right), value_of(facts.account)
+    if right is None or right.is_given:
+        return
+    is_given_unnamed = are_requesters_proved(facts) and not (account and account.is_reserved)
+    named = f"{account.namespace}/{account.name}" if account and not is_given_unnamed else ""
+    yield reason(Kind.OWN_RIGHT, missing_right(facts.about.cluster, right.words, named), facts.about)
 
 
 def _subject(facts: GateFacts) -> Iterator[Reason]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
+
 from approvals import access, store
 from approvals.models import BundleDeployment, Cluster, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.planning import Options
 from provisioner.errors import BadSource
+from provisioner.rbac import CONTROL_PLANE
 from provisioner.values import CollisionProtection, Content, DeletionPolicy, GroupKind, Identity, ObjectRef
 
 MAX_OPTIONAL_KINDS = 100
@@ -31,6 +34,11 @@ def installers_on(cluster: Cluster) -> frozenset[tuple[str, str]]:
     present = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
     named = present.values_list("spec__installNamespace", "spec__serviceAccountName")
     return frozenset((str(namespace or ""), str(name or "")) for namespace, name in named)
+
+
+def reserved_namespaces() -> frozenset[str]:
+    """Their accounts and Secrets are worth the whole cluster: no wish alone gives a right to them."""
+    return frozenset((CONTROL_PLANE, str(settings.PRATIQUE["NAMESPACE"])))
 
 
 def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:

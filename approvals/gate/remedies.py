@@ -259,3 +259,13 @@ def unanswered(fact: Unknown, about: About) -> Reason:
 
 def filled(remedy: str, about: About) -> str:
     return remedy.format(name=about.name, cluster=about.cluster, number=about.number)
+
+
+def missing_right(cluster: str, words: str, named: str = "") -> str:
+    """That the service itself lacks a right, with what gives it.
+
+    `named` is an account, as namespace/name, that the command leaves out unless somebody names it.
+    """
+    option = f" --installer {named}" if named else ""
+    command = f"pratique-manage rights --cluster {cluster}{option} | kubectl apply -f -"
+    return f"{words}: an operator has to give Pratique that right. To print and apply it: {command}"

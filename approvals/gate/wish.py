@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from approvals.access.questions import AUTHENTICATION
 from approvals.gate.facts import Account, Fact, How, Known, Right, Unknown, Wish
+from approvals.gate.planning import reserved_namespaces
 from approvals.ledger.digests import options_digest
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import lists
@@ -98,7 +99,7 @@ def account_of(request: Request, api: Api) -> Account:
     namespace, name = str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", ""))
     live = api.get(ObjectRef("", "v1", "ServiceAccount", namespace, name)) if namespace and name else None
     uid = str(live["metadata"]["uid"]) if live else ""
-    return Account(namespace, name, uid, request.service_account_uid)
+    return Account(namespace, name, uid, request.service_account_uid, namespace in reserved_namespaces())
 
 
 def own_right(request: Request, api: Api) -> Right:
@@ -110,10 +111,4 @@ def own_right(request: Request, api: Api) -> Right:
     )
     words = f"Pratique's worker may not act as ServiceAccount {namespace}/{name}"
     is_given = any(ask_self(api, one) for one in either)
-    return Right(is_given, missing_right(request, words))
-
-
-def missing_right(request: Request, words: str) -> str:
-    """That the service itself lacks a right, with what gives it."""
-    command = f"pratique-manage rights --cluster {request.deployment.cluster.name} | kubectl apply -f -"
-    return f"{words}: an operator has to give Pratique that right. To print and apply it: {command}"
+    return Right(is_given, words)

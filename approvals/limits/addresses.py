@@ -7,49 +7,20 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from django.conf import settings
 from django.http import HttpRequest
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+from approvals.networks import Address, Proxies, parsed
 
 UNKNOWN = "unknown"
-# The word in PRATIQUE_TRUSTED_PROXIES for whoever connects over a Unix socket.
-UNIX = "unix"
 # Who has one IPv6 address has usually a /64 of them, and may come from another one each time.
 IPV6_PREFIX = 64
 # More hops than this are made up.
 MAX_HOPS = 20
 # What proxies write. Everything else that says where a request came from is not looked at.
 FOR, PROTO = "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"
-
-
-@dataclass(frozen=True, slots=True)
-class Proxies:
-    """Who is believed about others (PRATIQUE_TRUSTED_PROXIES)."""
-
-    networks: tuple[Network, ...] = ()
-    is_unix: bool = False
-
-    def __bool__(self) -> bool:
-        return bool(self.networks) or self.is_unix
-
-    def __contains__(self, peer: str) -> bool:
-        """`peer` is an address, or empty for the other end of a Unix socket."""
-        address = parsed(peer)
-        if address is None:
-            return self.is_unix and not peer
-        return any(address in network for network in self.networks)
-
-    @classmethod
-    def read(cls, text: str) -> Proxies:
-        """From networks (CIDR) and the word "unix", divided by commas. Raises ValueError."""
-        words = [word.strip() for word in text.split(",") if word.strip()]
-        networks = tuple(ipaddress.ip_network(word) for word in words if word != UNIX)
-        return cls(networks, UNIX in words)
 
 
 def client_address(http: HttpRequest) -> str:
@@ -88,16 +59,6 @@ def counted_as(address: str) -> str:
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((int(found), IPV6_PREFIX), strict=False))
     return str(found) if found else UNKNOWN
-
-
-def parsed(text: str) -> Address | None:
-    """An address without its zone, an IPv4 address in IPv6 as IPv4; None for what is none."""
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
 
 
 def _hops(http: HttpRequest) -> Iterator[Address | None]:

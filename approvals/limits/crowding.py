@@ -16,6 +16,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from approvals.limits import addresses
+from approvals.networks import UNIX, Address, parsed
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Notes:
             new = [words for words in self._found if words not in self._told]
             self._told.update(new)
         for words in new:
-            logger.warning(words, extra={"peer": peer or addresses.UNIX, "client": client})
+            logger.warning(words, extra={"peer": peer or UNIX, "client": client})
 
     def found(self) -> list[str]:
         with self._lock:
@@ -72,13 +73,13 @@ class Notes:
 def is_crowded(clients: deque[str]) -> bool:
     """Whether nearly all of the last clients are one, at an address that only a network of the operator's has."""
     newest = clients[-1]
-    address = addresses.parsed(newest)
+    address = parsed(newest)
     if len(clients) < LOOKED_AT or address is None or not _is_private(address):
         return False
     return clients.count(newest) >= NEARLY_ALL * len(clients)
 
 
-def _is_private(address: addresses.Address) -> bool:
+def _is_private(address: Address) -> bool:
     shared = ipaddress.ip_network("100.64.0.0/10")
     return address.is_private or (address.version == shared.version and address in shared)
 

@@ -14,19 +14,21 @@ class KubernetesIdentity(models.Model):
     `groups` are those of the latest proof, by whichever session; what one session may do follows its own Proof. The key
     is how it is proved: a TokenReview gives (cluster, username, uid), so a name that is made again is somebody else; an
     OpenID provider gives (cluster, issuer, subject), once for each cluster where the operator lets the issuer count,
-    because names and groups have that cluster's prefixes; a mapping is the operator's word about the account.
+    because names and groups have that cluster's prefixes; so does a proxy, with its name in the operator's file as
+    issuer; a mapping is the operator's word about the account.
     """
 
     class Authenticator(models.TextChoices):
         TOKEN_REVIEW = "token-review", "Kubernetes token"
         MAPPED = "mapped", "mapped by the operator"
         OIDC = "oidc", "OpenID Connect"
+        PROXY = "proxy", "trusted proxy"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="kubernetes_identities")
     cluster = models.ForeignKey("approvals.Cluster", on_delete=models.CASCADE, related_name="identities")
     authenticator = models.CharField(max_length=20, choices=Authenticator.choices)
     issuer = models.CharField(max_length=255, blank=True, default="", help_text='"" where the cluster itself vouches')
-    subject = models.CharField(max_length=255, blank=True, default="", help_text="`sub` of the issuer")
+    subject = models.CharField(max_length=255, blank=True, default="", help_text="`sub` of the issuer, or of a proxy")
     username = models.CharField(max_length=NAME_LENGTH)
     uid = models.CharField(max_length=NAME_LENGTH, blank=True)
     groups = models.JSONField(default=list)
@@ -55,6 +57,8 @@ class SignIn(models.Model):
     agent = models.CharField(max_length=300, blank=True, help_text="the browser's User-Agent")
     password_at = models.DateTimeField(null=True, blank=True, help_text="when the local account's password was given")
     grant = models.ForeignKey("approvals.IssuerGrant", on_delete=models.CASCADE, null=True, blank=True)
+    proxy = models.CharField(max_length=63, blank=True, default="", help_text="it has to name `proxy_subject`")
+    proxy_subject = models.CharField(max_length=255, blank=True, default="")
 
     def __str__(self) -> str:
         return f"{self.user_id} since {self.began_at.isoformat(timespec='seconds')}"

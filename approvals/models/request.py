@@ -56,6 +56,8 @@ class Request(Claimed):
     is_unattended = models.BooleanField(
         default=False, help_text="nobody asked at that moment: those who wrote the spec are its requesters"
     )
+    # Whether every requester was let use the ServiceAccount and read what the sources name, when it was last asked.
+    is_installer_proved = models.BooleanField(default=False)
     from_revision = models.ForeignKey(
         "approvals.Revision", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )

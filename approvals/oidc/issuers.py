@@ -7,18 +7,16 @@ operator copies what the cluster's API server is started with. Expressions of CE
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
+from approvals.operators_file import Place, each_once, yaml_of
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 DEFAULT_SCOPES = ("openid", "profile", "groups", "offline_access")
-MAX_FILE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +86,16 @@ def parse_issuers(path: str) -> Issuers:
     """The issuers of the file at `path`, none of "". Raises ValueError that names the place in the file."""
     if not path:
         return Issuers()
-    try:
-        text = Path(path).read_bytes()
-    except OSError as exc:
-        raise ValueError(f"{path} cannot be read: {exc.strerror or exc}") from exc
-    if len(text) > MAX_FILE_BYTES:
-        raise ValueError(f"{path} has {len(text)} bytes; expected at most {MAX_FILE_BYTES}")
-    try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        raise ValueError(f"{path} is not YAML: {exc}") from exc
-    return read_issuers(content, Path(path).parent)
+    return read_issuers(yaml_of(path), Path(path).parent)
 
 
 def read_issuers(content: object, folder: Path) -> Issuers:
     """Issuers from the file's content; names of files in it are relative to `folder`."""
-    top = _Place("file", content)
+    top = Place("file", content)
     top.allow("issuers")
     every = tuple(_issuer(one, folder) for one in top.items("issuers"))
-    _each_once("issuers: name", [one.name for one in every])
-    _each_once("issuers: url", [one.url for one in every])
+    each_once("issuers: name", [one.name for one in every])
+    each_once("issuers: url", [one.url for one in every])
     _apart_on_each_cluster(every)
     return Issuers(every)
 
@@ -118,53 +106,7 @@ def is_protected(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A mapping of the file, with its place for errors."""
-
-    where: str
-    content: object
-
-    def mapping(self) -> Mapping[str, Any]:
-        if not isinstance(self.content, dict):
-            raise ValueError(f"{self.where}: expected a mapping, found {_kind(self.content)}")
-        return self.content
-
-    def allow(self, *keys: str) -> None:
-        unknown = sorted(str(key) for key in self.mapping() if key not in keys)
-        if unknown:
-            raise ValueError(f"{self.where}: unknown field {unknown[0]}; expected {', '.join(keys)}")
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self.mapping().get(key, default)
-        if not isinstance(value, str) or (default is None and not value):
-            raise ValueError(f"{self.where}.{key}: expected text, found {_kind(value)}")
-        return value
-
-    def texts(self, key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
-        value = self.mapping().get(key, list(default))
-        if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-            raise ValueError(f"{self.where}.{key}: expected a list of texts, found {_kind(value)}")
-        return tuple(value)
-
-    def child(self, key: str) -> _Place | None:
-        value = self.mapping().get(key)
-        return None if value is None else _Place(f"{self.where}.{key}", value)
-
-    def needed(self, key: str) -> _Place:
-        found = self.child(key)
-        if found is None:
-            raise ValueError(f"{self.where}.{key} is missing")
-        return found
-
-    def items(self, key: str) -> list[_Place]:
-        value = self.mapping().get(key, [])
-        if not isinstance(value, list):
-            raise ValueError(f"{self.where}.{key}: expected a list, found {_kind(value)}")
-        return [_Place(f"{self.where}.{key}[{number}]", one) for number, one in enumerate(value)]
-
-
-def _issuer(place: _Place, folder: Path) -> Issuer:
+def _issuer(place: Place, folder: Path) -> Issuer:
     place.allow("name", "title", "url", "certificateAuthorityFile", "audiences", "client", "clusters")
     name = place.text("name")
     if not NAME.fullmatch(name):
@@ -182,11 +124,11 @@ def _issuer(place: _Place, folder: Path) -> Issuer:
     )
     if client is None and not issuer.audiences:
         raise ValueError(f"{place.where}: expected client (people sign in), audiences (scripts send tokens), or both")
-    _each_once(f"{place.where}.clusters: name", [rules.cluster for rules in issuer.clusters])
+    each_once(f"{place.where}.clusters: name", [rules.cluster for rules in issuer.clusters])
     return issuer
 
 
-def _url(place: _Place) -> str:
+def _url(place: Place) -> str:
     url = place.text("url")
     parts = urlsplit(url)
     if not is_protected(url) or not parts.hostname or parts.query or parts.fragment or parts.username:
@@ -194,7 +136,7 @@ def _url(place: _Place) -> str:
     return url
 
 
-def _client(place: _Place | None, folder: Path) -> Client | None:
+def _client(place: Place | None, folder: Path) -> Client | None:
     if place is None:
         return None
     place.allow("id", "secretFile", "scopes")
@@ -211,7 +153,7 @@ def _client(place: _Place | None, folder: Path) -> Client | None:
     return Client(place.text("id"), secret, scopes)
 
 
-def _rules(place: _Place) -> ClusterRules:
+def _rules(place: Place) -> ClusterRules:
     place.allow("name", "claimMappings", "claimValidationRules")
     mappings = place.needed("claimMappings")
     mappings.allow("username", "groups")
@@ -224,28 +166,22 @@ def _rules(place: _Place) -> ClusterRules:
     )
 
 
-def _prefixed(place: _Place) -> Prefixed:
+def _prefixed(place: Place) -> Prefixed:
     _without_expressions(place, "claim", "prefix")
     if "prefix" not in place.mapping():
         raise ValueError(f'{place.where}.prefix is missing: give the API server\'s, or "" where it has none')
     return Prefixed(place.text("claim"), place.text("prefix", ""))
 
 
-def _required(place: _Place) -> tuple[str, str]:
+def _required(place: Place) -> tuple[str, str]:
     _without_expressions(place, "claim", "requiredValue")
     return place.text("claim"), place.text("requiredValue", "")
 
 
-def _without_expressions(place: _Place, *keys: str) -> None:
+def _without_expressions(place: Place, *keys: str) -> None:
     if "expression" in place.mapping():
         raise ValueError(f"{place.where}.expression: expressions are not supported; expected {' and '.join(keys)}")
     place.allow(*keys)
-
-
-def _each_once(what: str, values: Sequence[str]) -> None:
-    twice = sorted({value for value in values if values.count(value) > 1})
-    if twice:
-        raise ValueError(f"{what} {twice[0]!r} stands there twice")
 
 
 def _apart_on_each_cluster(every: Sequence[Issuer]) -> None:
@@ -266,7 +202,3 @@ def _may_clash(one: ClusterRules, other: ClusterRules) -> bool:
     names = one.username.prefix.startswith(other.username.prefix)
     groups = bool(one.groups and other.groups and one.groups.prefix.startswith(other.groups.prefix))
     return names or groups
-
-
-def _kind(value: object) -> str:
-    return "nothing" if value is None else "empty text" if value == "" else f"a {type(value).__name__}"

@@ -11,6 +11,7 @@ from django.utils.functional import SimpleLazyObject
 
 from approvals import services
 from approvals.access import Caller
+from approvals.proxies import Said
 from approvals.services.sessions import SIGN_IN
 
 
@@ -35,7 +36,9 @@ class _Known:
         self.caller: Caller | None = None
         user = get_user(http)
         if isinstance(user, User):
-            self.caller = services.caller_of(user=user, sign_in_id=http.session.get(SIGN_IN))
+            said = getattr(http, "proxied", None)
+            word = said if isinstance(said, Said) else None
+            self.caller = services.caller_of(user=user, sign_in_id=http.session.get(SIGN_IN), said=word)
         if self.caller:
             self.user = self.caller.user
         elif isinstance(user, User):

@@ -6,13 +6,14 @@ import ipaddress
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from approvals.encryption.keys import parse_keys
-from approvals.limits.addresses import Proxies
+from approvals.networks import Proxies
 from approvals.oidc.issuers import parse_issuers
+from approvals.proxies import parse_identity_proxies
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +230,12 @@ SETTINGS = (
         parse_issuers,
     ),
     Setting(
+        "IDENTITY_PROXIES_FILE",
+        "",
+        "YAML file of the proxies in front that say by headers who somebody is, and on which clusters each counts",
+        parse_identity_proxies,
+    ),
+    Setting(
         "RENEW_MINUTES", "10", "minutes after which an issuer is asked anew who somebody is, and in which groups", int
     ),
     Setting("SLACK_SIGNING_SECRET", "", "of the Slack app whose buttons decide"),
@@ -266,7 +273,32 @@ def read(environ: dict[str, str] | None = None) -> dict[str, Any]:
         except ValueError as exc:
             raise ValueError(f"{PREFIX}{setting.name}: {exc}") from exc
     check_metrics(values)
+    check_names_apart(values)
     return values
+
+
+def check_names_apart(values: Mapping[str, Any]) -> None:
+    """Raises ValueError where a proxy could name another one's people on a cluster, or an issuer's, or they its own."""
+    proxied = [(proxy.name, names) for proxy in values["IDENTITY_PROXIES_FILE"] for names in proxy.clusters]
+    others = [
+        (issuer.name, rules.cluster, rules.username.prefix, rules.groups.prefix if rules.groups else None)
+        for issuer in values["OIDC_FILE"]
+        for rules in issuer.clusters
+    ]
+    for number, (who, names) in enumerate(proxied):
+        here = (names.cluster, names.username_prefix, names.groups_prefix)
+        for other, *there in others + [(it, *astuple(its)) for it, its in proxied[:number]]:
+            if here[0] == there[0] and (_may_clash(here[1], there[1]) or _may_clash(here[2], there[2])):
+                raise ValueError(
+                    f"{PREFIX}IDENTITY_PROXIES_FILE: {who} and {other} count on cluster {names.cluster}, and the prefix"
+                    " of one begins with that of the other: either could name the other's people. Give them prefixes"
+                    " that differ from the first letter that they do not share, such as a: and b:"
+                )
+
+
+def _may_clash(one: str | None, other: str | None) -> bool:
+    """None: it names nobody."""
+    return one is not None and other is not None and (one.startswith(other) or other.startswith(one))
 
 
 def check_metrics(values: Mapping[str, Any]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
+from approvals import proxies
 from approvals.limits import addresses, crowding
 
 # Beside X-Forwarded-Proto, which Django reads (settings.SECURE_PROXY_SSL_HEADER): nothing of ours reads these.
@@ -22,6 +24,7 @@ class Forwarding:
 
     def __call__(self, http: HttpRequest) -> HttpResponseBase:
         is_secure = addresses.is_secure(http)
+        _take_identity(http)
         # Probes and scrapes come from few addresses, as they should.
         if http.path_info not in MACHINES:
             crowding.note(http)
@@ -32,3 +35,10 @@ class Forwarding:
         if addresses.peer_of(http) not in addresses.trusted():
             http.META.pop(addresses.FOR, None)
         return self._get_response(http)
+
+
+def _take_identity(http: HttpRequest) -> None:
+    """`http.proxied`: who a proxy says that this is (Said, Unusable or None). Nobody else reads it from the headers."""
+    known: proxies.IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
+    http.proxied = proxies.said_in(http.META, addresses.peer_of(http), known)  # type: ignore[attr-defined] # requests carry such facts
+    proxies.drop(http.META, known)

@@ -19,7 +19,7 @@ if _is_our_folder:
     # Before prometheus_client is imported: it looks once.
     os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="pratique-metrics-")
 
-from approvals import logs  # noqa: E402 - see above
+from approvals import logs, proxies  # noqa: E402 - see above
 from approvals.logs.gunicorn import Logger  # noqa: E402 - see above
 from approvals.probes import PROBES, Listener, open_socket  # noqa: E402 - see above
 from approvals.project import configuration  # noqa: E402 - see above
@@ -50,6 +50,10 @@ sendfile = False
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
+# A header with underscores is another one's twin once it has reached Python.
+header_map = "drop"
+permit_obsolete_folding = False
+strip_header_spaces = False
 accesslog = None
 # It would be one more door.
 control_socket_disable = True
@@ -58,9 +62,15 @@ _probes: list[socket.socket] = []
 _metrics: list[socket.socket] = []
 
 
+def pre_request(worker: Any, req: Any) -> None:
+    """Called with the headers one by one, before those of one name become one: two groups are not one with a comma."""
+    req.headers = proxies.joined(req.headers, _settings["IDENTITY_PROXIES_FILE"])
+
+
 def on_starting(server: Any) -> None:
     """Open the sockets of probes and metrics before there are workers: each of them answers on both."""
     _check_binds(server)
+    _check_headers(server)
     if (address := _settings["PROBE_ADDRESS"]) is not None:
         try:
             _probes.append(open_socket(*address))
@@ -93,6 +103,15 @@ def _check_binds(server: Any) -> None:
             f"bound to the Unix socket {sockets[0]}, whose clients have no address: limits would count all as one. Have"
             " the proxy in front send X-Forwarded-For, and add the word unix to PRATIQUE_TRUSTED_PROXIES",
         )
+
+
+def _check_headers(server: Any) -> None:
+    """GUNICORN_CMD_ARGS may have changed it; then anybody could write what only proxies should."""
+    loose = [name for name in ("permit_obsolete_folding", "strip_header_spaces") if getattr(server.cfg, name)]
+    if server.cfg.header_map == "dangerous":
+        loose.append("header_map")
+    if loose:
+        _refuse(server, f"{', '.join(loose)} would let clients write headers that look like those of proxies: unset it")
 
 
 def _refuse(server: Any, words: str) -> None:

@@ -188,6 +188,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "approvals.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
+        "approvals.api.authentication.ProxyAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated", "approvals.api.scopes.InScope"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],

@@ -48,7 +48,7 @@ def words_of(
         return ""
     named = "; ".join(map(str, missing[:MAX_NAMED]))
     more = f"; and {len(missing) - MAX_NAMED} more" if missing[MAX_NAMED:] else ""
-    as_itself = any(not one.verb.startswith("impersonate") for one in missing)
+    as_itself = not set(missing).isdisjoint(_questions(own_rules(process)))
     by_roles = f"bind the role pratique-{process} (deploy/rbac.yaml), and " if as_itself else ""
     account = f" --account {'/'.join(one_account)}" if one_account else ""
     command = f"pratique-manage rights --cluster {cluster}{account} | kubectl apply -f -"

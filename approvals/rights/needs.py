@@ -68,8 +68,10 @@ class Registered:
     """Who and what Pratique knows of one cluster.
 
     `people` and `groups` are who signs in, `readers` who asked for an open request that reads `sources` (Secrets and
-    ConfigMaps that sources name), `installers` are accounts as (namespace, name), `watched` the (group, plural) of what
-    bundles have brought. Names of ServiceAccounts stand among `people` and `readers` with their full user names.
+    ConfigMaps that sources name), `for_accounts` those of them that are read for a ServiceAccount, `installers` are
+    accounts as (namespace, name), `watched` the (group, plural) of what bundles have brought. Names of ServiceAccounts
+    stand among `people` and `readers` with their full user names. What is `unproved` is only named by somebody's wish:
+    nothing is given for it.
     """
 
     people: frozenset[str] = frozenset()
@@ -77,23 +79,40 @@ class Registered:
     readers: frozenset[str] = frozenset()
     installers: frozenset[Account] = frozenset()
     sources: frozenset[ObjectRef] = frozenset()
+    for_accounts: frozenset[ObjectRef] = frozenset()
     watched: frozenset[tuple[str, str]] = frozenset()
+    unproved_installers: frozenset[Account] = frozenset()
+    unproved_sources: frozenset[ObjectRef] = frozenset()
+
+    @property
+    def unproved(self) -> tuple[str, ...]:
+        """What only a wish names, in words."""
+        return _named(self.unproved_installers - self.installers, self.unproved_sources - self.sources)
+
+    @property
+    def beyond(self) -> tuple[Account, ...]:
+        """Accounts that sign in and install nothing. One account for all processes could be them, with all that
+        installers are asked to do: the halves of constrained impersonation are not bound to each other."""
+        return tuple(sorted(_accounts(self.people) - self.installers))
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """Who is never acted as: `system:` names and groups carry rights that nobody grants by RBAC (S01)."""
         names = (*self.people, *self.groups)
-        return tuple(sorted(name for name in names if name.startswith(_SYSTEM) and _account_of(name) is None))
+        return tuple(sorted(name for name in names if name.startswith(_SYSTEM) and account_of(name) is None))
 
     def without(self, namespaces: Collection[str], *, kept: Collection[str]) -> tuple[Registered, tuple[str, ...]]:
         """This without installers and sources of these namespaces, but for those that are `kept`; and what that was."""
         out = frozenset(namespaces) - frozenset(kept)
         installers = frozenset(one for one in self.installers if one[0] in out)
         sources = frozenset(one for one in self.sources if one.namespace in out)
-        names = [f"{namespace}/{name}" for namespace, name in installers]
-        names += [f"{one.kind} {one.namespace}/{one.name}" for one in sources]
-        rest = replace(self, installers=self.installers - installers, sources=self.sources - sources)
-        return rest, tuple(sorted(names))
+        rest = replace(
+            self,
+            installers=self.installers - installers,
+            sources=self.sources - sources,
+            for_accounts=self.for_accounts - sources,
+        )
+        return rest, _named(installers, sources)
 
 
 @dataclass
@@ -165,9 +184,8 @@ def _add_web(rules: _Rules, known: Registered, form: Form, *, is_named: bool) ->
 
 
 def _add_worker(rules: _Rules, known: Registered, form: Form) -> None:
-    """What bundles need, as their installers; and to read what sources name, as somebody who asked."""
-    readers = _accounts(known.readers) if known.sources else set()
-    rules.add_accounts(form, known.installers | readers)
+    """What bundles need, as their installers; and to read what sources name, as a person or for an account."""
+    rules.add_accounts(form, known.installers)
     if known.installers and form is Form.CONSTRAINED:
         rules.add("*", ["*"], _on("serviceaccount", REQUESTS_OF_INSTALLERS))
     if not known.sources:
@@ -176,6 +194,9 @@ def _add_worker(rules: _Rules, known: Registered, form: Form) -> None:
     if form is Form.CONSTRAINED:
         for (namespace, plural), names in sorted(_by_place(known.sources).items()):
             rules.add_named("", plural, _on("user-info", ["get"]), names, namespace=namespace)
+    # Not as the account that asked: with the verbs of installers that would be all that the account may.
+    for (namespace, plural), names in sorted(_by_place(known.for_accounts & known.sources).items()):
+        rules.add_named("", plural, ["get"], names, namespace=namespace)
 
 
 def _add_watch(rules: _Rules, known: Registered, form: Form) -> None:
@@ -205,10 +226,15 @@ def _plain(names: Iterable[str]) -> set[str]:
 
 
 def _accounts(names: Iterable[str]) -> set[Account]:
-    return {account for name in names if (account := _account_of(name))}
+    return {account for name in names if (account := account_of(name))}
 
 
-def _account_of(username: str) -> Account | None:
+def _named(installers: Iterable[Account], sources: Iterable[ObjectRef]) -> tuple[str, ...]:
+    names = [f"{namespace}/{name}" for namespace, name in installers]
+    return tuple(sorted([*names, *(f"{one.kind} {one.namespace}/{one.name}" for one in sources)]))
+
+
+def account_of(username: str) -> Account | None:
     if not username.startswith(_ACCOUNT):
         return None
     namespace, _, name = username.removeprefix(_ACCOUNT).partition(":")

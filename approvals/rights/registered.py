@@ -2,59 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from approvals.gate.planning import installers_on
+from django.db.models import Q
+
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, InventoryItem, KubernetesIdentity, Request
-from approvals.rights.needs import Registered
+from approvals.rights.needs import Account, Registered, account_of
 from approvals.steps.sources import read_by
 from provisioner.cluster.api import Cluster as Api
 from provisioner.values import ObjectRef
 
+Spec = Mapping[str, Any]
+
 
 def registered(cluster: Cluster, api: Api) -> Registered:
-    """Everybody and everything that rights are named after; `api` says how kinds are called there."""
+    """Everybody and everything that rights are named after; `api` says how kinds are called there.
+
+    Whoever may write a wish can name any account and any Secret in it. So only those are here whose requesters passed
+    the check on them, or that a request was prepared or applied with: those rights had been given before.
+    """
     people, groups = set[str](), set[str]()
     identities = KubernetesIdentity.objects.filter(cluster=cluster, user__is_active=True)
     for username, their in identities.values_list("username", "groups"):
         people.add(username)
         groups.update(their)
-    readers = set[str]()
-    for request in _open(cluster):
-        is_read = bool(request.purpose == Request.Purpose.DEPLOY and read_by(request.spec))
-        for person in request.requesters if is_read else []:
+    requests = list(_proved(cluster))
+    readers, for_accounts = set[str](), set[ObjectRef]()
+    for request in requests:
+        read = _read_for(request)
+        for person in request.requesters if read else []:
             readers.add(str(person["username"]))
             groups.update(map(str, person["groups"]))
+        if read and account_of(str(request.requesters[0]["username"])):
+            for_accounts.update(read)
+    specs = [*(request.spec for request in requests), *_running(cluster)]
+    installers, sources = _installers(specs), _sources(specs)
+    wished = list(_wished(cluster))
     return Registered(
         people=frozenset(people),
         groups=frozenset(groups),
         readers=frozenset(readers),
-        installers=frozenset(one for one in _installers(cluster) if all(one)),
-        sources=frozenset(_sources(cluster)),
+        installers=installers,
+        sources=sources,
+        for_accounts=frozenset(for_accounts),
         watched=frozenset(_watched(cluster, api)),
+        unproved_installers=_installers(wished) - installers,
+        unproved_sources=_sources(wished) - sources,
     )
 
 
-def _open(cluster: Cluster) -> Iterator[Request]:
+def _open(cluster: Cluster) -> Any:
     rows = Request.objects.filter(deployment__cluster=cluster, state__in=OPEN)
-    yield from rows.only("spec", "requesters", "purpose")
+    return rows.only("spec", "requesters", "purpose")
 
 
-def _installers(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Of the wishes, of requests that are open, and of what runs: what was installed is watched as its installer."""
-    yield from installers_on(cluster)
-    present = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
-    running = present.filter(active_revision__isnull=False).values_list("active_revision__request__spec", flat=True)
-    for spec in (*running, *(request.spec for request in _open(cluster))):
-        yield str(spec.get("installNamespace") or ""), str(spec.get("serviceAccountName") or "")
+def _proved(cluster: Cluster) -> Iterator[Request]:
+    """The open requests whose requesters passed the check on what they name, and those that were prepared."""
+    yield from _open(cluster).filter(Q(is_installer_proved=True) | ~Q(service_account_uid=""))
 
 
-def _sources(cluster: Cluster) -> Iterator[ObjectRef]:
-    """What the wishes and the open requests name."""
-    present = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True).values_list("spec", flat=True)
-    for spec in (*present, *(request.spec for request in _open(cluster))):
-        yield from read_by(spec)
+def _read_for(request: Request) -> list[ObjectRef]:
+    is_fetched = request.purpose == Request.Purpose.DEPLOY and bool(request.requesters)
+    return read_by(request.spec) if is_fetched else []
+
+
+def _present(cluster: Cluster) -> Any:
+    return BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
+
+
+def _running(cluster: Cluster) -> Iterator[Spec]:
+    """What was installed is watched, and put back, as its installer."""
+    rows = _present(cluster).filter(active_revision__isnull=False)
+    yield from rows.values_list("active_revision__request__spec", flat=True)
+
+
+def _wished(cluster: Cluster) -> Iterator[Spec]:
+    yield from _present(cluster).values_list("spec", flat=True)
+    yield from (request.spec for request in _open(cluster))
+
+
+def _installers(specs: Iterable[Spec]) -> frozenset[Account]:
+    found = ((str(it.get("installNamespace") or ""), str(it.get("serviceAccountName") or "")) for it in specs)
+    return frozenset(one for one in found if all(one))
+
+
+def _sources(specs: Iterable[Spec]) -> frozenset[ObjectRef]:
+    return frozenset(ref for spec in specs for ref in read_by(spec))
 
 
 def _watched(cluster: Cluster, api: Api) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ from approvals.services.issuers import (
     sign_in_with_issuer,
 )
 from approvals.services.policies import save_policy, standing_of
+from approvals.services.proxied import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
 from approvals.services.sessions import (
@@ -48,6 +49,7 @@ __all__ = [
     "ask_again",
     "caller_of",
     "caller_of_id_token",
+    "caller_of_proxy",
     "change_deployment",
     "create_api_token",
     "create_deployment",
@@ -77,6 +79,7 @@ __all__ = [
     "save_policy",
     "sharing_identity",
     "sign_in",
+    "sign_in_by_proxy",
     "sign_in_with_issuer",
     "sign_in_with_password",
     "sign_out",

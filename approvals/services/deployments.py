@@ -11,7 +11,16 @@ from django.utils import timezone
 
 from approvals import access
 from approvals.access import Caller
-from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound, Revoked, TooMany
+from approvals.errors import (
+    Changed,
+    CouldNotAsk,
+    InvalidInput,
+    MissingOwnRight,
+    NotAllowed,
+    NotFound,
+    Revoked,
+    TooMany,
+)
 from approvals.ledger import authors, pivots, quotas
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, Writer
 from approvals.lifecycle import AT_WORK, OPEN
@@ -31,6 +40,8 @@ API_VERSION = "core.rukpak.io/v1alpha2"
 KIND = "BundleDeployment"
 # How often a write is tried again that met another one of the same object.
 WRITE_AGAIN = 4
+# The API server's words for whoever may not act as somebody: `… cannot impersonate resource "users" …`.
+IMPERSONATION = re.compile(r'\bcannot impersonate\S* resource "')
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
 
 
@@ -52,7 +63,9 @@ def create_deployment(
         "spec": dict(spec),
     }
     with authors.writing(cluster=cluster, name=name):
-        made = _write(lambda: access.kubernetes().create(cluster, obj, as_person=writer.identity))
+        made = _write(
+            cluster, lambda: access.kubernetes().create(cluster, obj, as_person=writer.identity), writer.identity
+        )
         return pivots.see(cluster=cluster, obj=made, writer=writer)
 
 
@@ -133,12 +146,13 @@ def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, pol
 
 def _delete(deployment: BundleDeployment, asker: Writer) -> BundleDeployment:
     ref = _ref(deployment)
-    before = _write(lambda: access.kubernetes().get(deployment.cluster, ref))
+    cluster, uid, identity = deployment.cluster, deployment.uid, asker.identity
+    before = _write(cluster, lambda: access.kubernetes().get(cluster, ref))
     generation = _generation(before) if before else 0
-    _write(lambda: access.kubernetes().delete(deployment.cluster, ref, uid=deployment.uid, as_person=asker.identity))
-    live = _write(lambda: access.kubernetes().get(deployment.cluster, ref))
+    _write(cluster, lambda: access.kubernetes().delete(cluster, ref, uid=uid, as_person=identity), identity)
+    live = _write(cluster, lambda: access.kubernetes().get(cluster, ref))
     if live is None:
-        pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
+        pivots.forget(cluster=cluster, uid=uid)
         return deployment
     writer = asker if _generation(live) == generation + 1 else None
     return pivots.see(cluster=deployment.cluster, obj=live, writer=writer, asker=asker)
@@ -197,23 +211,30 @@ def _change(deployment: BundleDeployment, change: Callable[[Live], Live], identi
 
 
 def _replace(deployment: BundleDeployment, obj: Live, identity: Identity) -> Live:
-    written: Live = _write(lambda: access.kubernetes().replace(deployment.cluster, obj, as_person=identity))
+    cluster = deployment.cluster
+    written: Live = _write(cluster, lambda: access.kubernetes().replace(cluster, obj, as_person=identity), identity)
     return written
 
 
 def _live(deployment: BundleDeployment) -> Live:
     """As the service, which may read every BundleDeployment: only writes need the right to act as people (S31)."""
-    live = _write(lambda: access.kubernetes().get(deployment.cluster, _ref(deployment)))
+    cluster = deployment.cluster
+    live = _write(cluster, lambda: access.kubernetes().get(cluster, _ref(deployment)))
     if live is None or live["metadata"]["uid"] != deployment.uid:
         raise NotFound(f"BundleDeployment {deployment.name} is no longer in cluster {deployment.cluster.name}")
     return dict(live)
 
 
-def _write(call: Callable[[], Any]) -> Any:
-    """Kubernetes' refusals as our own errors, with its words: they answer the person who wrote, as that person."""
+def _write(cluster: Cluster, call: Callable[[], Any], identity: Identity | None = None) -> Any:
+    """Kubernetes' refusals as our own errors, with its words: they answer the person who wrote, as that person.
+
+    Raises MissingOwnRight where it did not even let us act as them.
+    """
     try:
         return call()
     except Forbidden as exc:
+        if identity and IMPERSONATION.search(exc.in_full):
+            raise _missing_right(cluster, identity) from exc
         raise NotAllowed(exc.in_full) from exc
     except AlreadyExists as exc:
         raise Changed(exc.in_full) from exc
@@ -223,3 +244,13 @@ def _write(call: Callable[[], Any]) -> Any:
         raise InvalidInput(exc.in_full) from exc
     except PratiqueError as exc:
         raise CouldNotAsk(exc.in_full) from exc
+
+
+def _missing_right(cluster: Cluster, identity: Identity) -> MissingOwnRight:
+    command = f"pratique-manage rights --cluster {cluster.name} | kubectl apply -f -"
+    return MissingOwnRight(
+        f"Pratique may not act as {identity.username} on cluster {cluster.name}, so nothing was written: an operator"
+        f" has to give it that right. To print and apply it: {command}",
+        cluster=cluster.name,
+        command=command,
+    )

@@ -16,7 +16,9 @@ from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import NotFound
 from approvals.models import ApiToken, IssuerGrant, SignIn
+from approvals.proxies import Said
 from approvals.services.issuers import leave_issuer, renew_grant
+from approvals.services.proxied import is_still_said, sign_out_url_of
 
 # Where a session keeps the key of its row.
 SIGN_IN = "sign_in"
@@ -24,16 +26,20 @@ SIGN_IN = "sign_in"
 NOTED_EVERY = timedelta(minutes=1)
 
 
-def caller_of(*, user: User, sign_in_id: int | None) -> Caller | None:
-    """Who is asking with the session of this row; None where the session has ended.
+def caller_of(*, user: User, sign_in_id: int | None, said: Said | None = None) -> Caller | None:
+    """Who is asking with the session of this row; None where the session has ended. `said` is a proxy's word of now.
 
-    It ends by its limits, with what it has proved, and where local accounts are switched off and it is one's.
+    It ends by its limits, with what it has proved, where local accounts are switched off and it is one's, and where a
+    proxy began it that now names nobody, or somebody else.
     """
     row = _row_of(user, sign_in_id)
     if row is None:
         return None
     row.user = user
     now = timezone.now()
+    if not is_still_said(row, said):
+        SignIn.objects.filter(pk=row.pk).delete()
+        return None
     caller = access.of_sign_in(row)
     if _is_over(row, now) or not (caller.proofs or _is_local(row)) or _cannot_renew(row, caller, now):
         SignIn.objects.filter(pk=row.pk).delete()
@@ -78,12 +84,14 @@ def end_other_sessions(*, by: Caller) -> int:
 
 
 def sign_out(*, sign_in_id: int | None) -> str:
-    """End the session; where an issuer began it, the address at which one signs out there, too ("": none)."""
+    """End the session; the address at which one signs out of the issuer or proxy that began it, "" where none is."""
     row = SignIn.objects.select_related("grant").filter(pk=sign_in_id or 0).first()
     if row is None:
         return ""
     SignIn.objects.filter(pk=row.pk).delete()
-    return leave_issuer(row.grant) if row.grant else ""
+    if row.grant:
+        return leave_issuer(row.grant)
+    return sign_out_url_of(row)
 
 
 def forget_ended(now: datetime) -> None:

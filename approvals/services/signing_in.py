@@ -20,7 +20,7 @@ from approvals import access, audit, instruments, limits
 from approvals.access import Caller, Permission
 from approvals.audit import Actor
 from approvals.errors import NotAllowed
-from approvals.models import Cluster, IssuerGrant, KubernetesIdentity, Proof, SignIn
+from approvals.models import Cluster, KubernetesIdentity, Proof, SignIn
 from provisioner.errors import PratiqueError
 from provisioner.values import AccessRequest, Identity
 
@@ -245,9 +245,11 @@ def begin(
     if before is None:
         return row
     rows = Proof.objects.filter(sign_in=before.holder_id, sign_in__user=user).exclude(identity=but)
-    # What an issuer said is carried over with what it is asked anew by, and ended by.
-    row.grant = IssuerGrant.objects.filter(signin__pk=before.holder_id or 0, signin__user=user).first()
-    row.save(update_fields=["grant"])
+    # What an issuer or a proxy said is carried over with what it is asked anew by, and ended by.
+    old = SignIn.objects.select_related("grant").filter(pk=before.holder_id or 0, user=user).first()
+    if old:
+        row.grant, row.proxy, row.proxy_subject = old.grant, old.proxy, old.proxy_subject
+        row.save(update_fields=["grant", "proxy", "proxy_subject"])
     _copy(rows.filter(proved_at__gte=now - access.groups_limit()), row)
     SignIn.objects.filter(pk=before.holder_id or 0).delete()
     return row

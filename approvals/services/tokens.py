@@ -2,7 +2,7 @@
 
 A token proves what the session that made it had proved, and that ages: after PRATIQUE_GROUPS_HOURS it is proved anew
 with a token of its cluster, or it does nothing. Where an issuer is behind it, that is asked without a word from the
-token's owner (services.issuers). Behind a password there is nothing to prove anew, so it ends then.
+token's owner (services.issuers). Behind a password or a proxy there is nothing to prove anew, so it ends then.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def _create(by: Caller, name: str, days: int, scopes: list[str], proofs: list[Ca
     now = timezone.now()
     password_at = min((proof.proved_at for proof in proofs if proof.is_mapped), default=None)
     grant = _grant(by, proofs)
-    cannot_renew = [proof.proved_at for proof in proofs if proof.issuer and not (grant and grant.refresh_token)]
+    is_renewed = bool(grant and grant.refresh_token)
+    cannot_renew = [it.proved_at for it in proofs if it.is_of_proxy or (it.is_of_issuer and not is_renewed)]
     token = ApiToken.objects.create(
         user=by.user,
         name=name,
@@ -127,7 +128,7 @@ def _create(by: Caller, name: str, days: int, scopes: list[str], proofs: list[Ca
 
 def _grant(by: Caller, proofs: list[CallersProof]) -> IssuerGrant | None:
     """What an issuer gave this session, where the token stands on it."""
-    if not any(proof.issuer for proof in proofs):
+    if not any(proof.is_of_issuer for proof in proofs):
         return None
     return IssuerGrant.objects.filter(signin__pk=by.holder_id or 0).first()
 

@@ -17,10 +17,9 @@ from approvals.audit import MACHINE
 from approvals.errors import Awaiting, Awaits
 from approvals.gate import Reason, planning, reader
 from approvals.gate.facts import value_of
-from approvals.gate.remedies import Kind, reason
+from approvals.gate.remedies import Kind, missing_right, reason
 from approvals.gate.rights import askers_of
 from approvals.gate.surroundings import unmet_words
-from approvals.gate.wish import missing_right
 from approvals.ledger import pivots
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
@@ -44,6 +43,7 @@ from provisioner.review.record import to_record
 from provisioner.values import Content, GroupKind, JsonObject, ObjectRef, Report, Severity
 
 DEFAULT_FORMAT = "plain"
+ACCOUNT = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,8 @@ def run(request: Request, worker: str) -> None:
         _check_health_part(request)
     api = connect(request.deployment.cluster)
     facts = reader.preparing(request, api, read_for(request))
+    if gate.are_requesters_proved(facts):
+        _note_proved(request)
     gate.require(request, facts)
     account = value_of(facts.account)
     assert account is not None  # the answer was yes
@@ -83,6 +85,13 @@ def run(request: Request, worker: str) -> None:
     except DataError as exc:
         # The database's own words may quote what it was given, so that they are not passed on.
         raise InvalidManifest(UNKEEPABLE) from exc
+
+
+def _note_proved(request: Request) -> None:
+    """Keep that everybody who asked was let: until then nobody gives us a right to what the spec names (S31)."""
+    if not request.is_installer_proved:
+        Request.objects.filter(pk=request.pk).update(is_installer_proved=True)
+        request.is_installer_proved = True
 
 
 def _check_health_part(request: Request) -> None:
@@ -152,16 +161,19 @@ def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
     """Reads as the person who asked, so that the service needs no right of its own to anybody's Secrets (S08).
 
     Kubernetes has said that they may get it (gate.reader.preparing), so it is mostly acting as them that is refused.
+    For an account it is read by a right to this very object: the right to act as the account, with what installers may
+    be asked to do, would be all that the account may (S31).
     """
 
     def read(ref: ObjectRef) -> JsonObject:
         person = askers_of(request)[0].identity
+        is_account = person.username.startswith(ACCOUNT)
         try:
-            found = api.acting_as(person).get(ref)
+            found = (api if is_account else api.acting_as(person)).get(ref)
         except Forbidden as exc:
-            words = f"{ref} cannot be read as {person.username}, who may get it"
-            if "impersonate" in exc.in_full:
-                raise MissingRight(missing_right(request, words)) from exc
+            words = f"{ref} cannot be read {'for' if is_account else 'as'} {person.username}, who may get it"
+            if is_account or "impersonate" in exc.in_full:
+                raise MissingRight(missing_right(request.deployment.cluster.name, words)) from exc
             raise Forbidden(f"{words}: {exc}") from exc
         if found is None:
             raise SourceUnavailable(f"{ref} does not exist; spec.sources names it")

@@ -18,6 +18,7 @@ from approvals import access, services
 from approvals.errors import NotAllowed, NotFound, Refused
 from approvals.limits import PASSWORD, Attempt, client_address
 from approvals.models import Cluster, SignIn
+from approvals.proxies import Said, Unusable
 from approvals.services import Browser, Proved
 from approvals.services.sessions import SIGN_IN
 from approvals.web.doors import only_by_form
@@ -49,13 +50,15 @@ class PasswordForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 def sign_in(http: HttpRequest) -> HttpResponse:
-    """With a Kubernetes token of one cluster, or with a local account. Either way a new session begins."""
+    """With a Kubernetes token of one cluster, a proxy's word, or a local account. Each time a new session begins."""
     if http.method == "GET":
         return _form(http, _token_form(http), PasswordForm())
     if http.POST.get("with") == "token":
         return _with_token(http, TokenForm(http.POST))
     if http.POST.get("with") == "confirmation":
         return _confirmed(http)
+    if http.POST.get("with") == "proxy":
+        return _with_proxy(http)
     return _with_password(http, PasswordForm(http.POST))
 
 
@@ -136,6 +139,27 @@ def _taken_waiting(http: HttpRequest) -> Proved:
     return Proved(cluster, Identity(kept["username"], tuple(kept["groups"]), kept["uid"]), at)
 
 
+def _with_proxy(http: HttpRequest) -> HttpResponse:
+    """By the form, which no other site can send: a link signs nobody in."""
+    said = proxied(http)
+    try:
+        if not isinstance(said, Said):
+            raise NotAllowed("no proxy in front of Pratique says who you are: sign in there first")
+        row = services.sign_in_by_proxy(said=said, browser=browser_of(http), before=caller_of(http))
+    except Refused as refusal:
+        form = _token_form(http)
+        form.cleaned_data = {}
+        form.add_error(None, str(refusal))
+        return with_retry(_form(http, form, PasswordForm(), status=refusal.status), refusal)
+    return enter(http, row, _target(http))
+
+
+def proxied(http: HttpRequest) -> Said | Unusable | None:
+    """Who a proxy says that this is, as project.forwarding has found it."""
+    found: Said | Unusable | None = getattr(http, "proxied", None)
+    return found
+
+
 def _with_password(http: HttpRequest, form: PasswordForm) -> HttpResponse:
     if not form.is_valid():
         return _form(http, _token_form(http), form, status=422)
@@ -206,6 +230,7 @@ def _form(http: HttpRequest, token: TokenForm, password: PasswordForm, *, status
         "next": http.POST.get("next") or http.GET.get("next", ""),
         "too_old": [proof for proof in caller.proofs if not proof.is_fresh(now, limit)] if caller else [],
         "hours": settings.PRATIQUE["GROUPS_HOURS"],
+        "proxied": proxied(http),
         "issuers": [issuer for issuer in settings.PRATIQUE["OIDC_FILE"] if issuer.client],
     }
     return page(http, "sign_in.html", facts, status=status)

@@ -13,12 +13,13 @@ import yaml
 from approvals import services
 from approvals.access.port import connect
 from approvals.models import AuditEntry, Request
+from approvals.rights import registered
 from approvals.steps import prepare
 from provisioner.errors import Forbidden
 from provisioner.values import Identity, ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
-from tests.journeys.station import Station, group
+from tests.journeys.station import SERVICE, Station, group
 from tests.services.registry import CREDENTIALS, Registry
 
 USER, PASSWORD = CREDENTIALS
@@ -194,3 +195,40 @@ def test_S08_a_config_map_is_not_read_for_who_may_not_get_it(station: Station) -
     request = wished(station, "peek", {"kind": "configMap", "configMap": {"name": "bundle"}})
     assert (request.state, request.problem_code) == ("failed", "forbidden")
     assert "does not let rita get" in request.problem
+
+
+def test_S31_a_secret_is_read_for_an_account_without_being_it(station: Station, registry_with_auth: Registry) -> None:
+    """A robot asked. Being it, with what the worker asks for as installers, would be all that the robot may."""
+    docker_config(station, registry_with_auth.host)
+    robot = Identity.of_service_account(station.namespace, "robot")
+    let_account(station, "robot", "impersonate", "serviceaccounts", "installer")
+    let_account(station, "robot", "get", "secrets", "pull")
+    station.until_may(robot, "get", "secrets", name="pull")
+    deployment = station.wish("robots", locked_image(registry_with_auth, "robots"))
+    asked = {"username": robot.username, "groups": [*robot.groups], "uid": "", "via": "rest"}
+    deployment.requests.update(requesters=[asked])
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("preparing", "missing-right"), request.problem
+    assert f"Secret {station.namespace}/pull cannot be read for {robot.username}, who may get it" in request.problem
+    known = registered(station.cluster, connect(station.cluster))
+    assert known.for_accounts == {ObjectRef("", "v1", "Secret", station.namespace, "pull")}
+    meta = {"name": "worker-gets-pull", "namespace": station.namespace}
+    bind(station, meta, "get", "secrets", "pull", {"apiGroup": RBAC, "kind": "User", "name": SERVICE.username})
+    station.until_may(SERVICE, "get", "secrets", name="pull")
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
+    station.work()
+    assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
+
+
+def let_account(station: Station, name: str, verb: str, resource: str, of: str) -> None:
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": station.namespace}
+    bind(station, {"name": f"{name}-{verb}-{of}", "namespace": station.namespace}, verb, resource, of, subject)
+
+
+def bind(station: Station, meta: dict[str, str], verb: str, resource: str, of: str, subject: dict[str, str]) -> None:
+    about = {"apiVersion": f"{RBAC}/v1", "metadata": meta}
+    rule = {"apiGroups": [""], "resources": [resource], "resourceNames": [of], "verbs": [verb]}
+    reference = {"apiGroup": RBAC, "kind": "Role", "name": meta["name"]}
+    station.api.create({**about, "kind": "Role", "rules": [rule]})
+    station.api.create({**about, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})

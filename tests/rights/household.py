@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -28,6 +29,8 @@ NAME = "here"
 NAMESPACE = "pratique"
 SHOP = "harbour-system"
 INSTALLER = "installer"
+# A version of the lighthouse with another rhythm, which the demo has not.
+LATER = "1.1.0"
 TOKEN_SECONDS = 3600
 WAIT_SECONDS = 180.0
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -130,6 +133,7 @@ class Household:
 
     def __init__(self, folder: Path, control_plane: ControlPlane, environment: dict[str, str]):
         self.folder, self.control_plane = folder, control_plane
+        self.sources = folder / "sources"
         self.machine = Machine(folder, environment)
         self.api = Api.connect(control_plane.kubeconfig("admin"), timeout_seconds=20)
         self.bundles_port, self.port, self.probe_port = free_port(), free_port(), free_port()
@@ -139,7 +143,12 @@ class Household:
     def begin(self) -> None:
         """Make accounts, tokens and database, register the cluster without credentials, start every process."""
         prepare(self.api)
-        pack(ROOT / "deploy/demo/bundles", self.folder / "bundles")
+        shutil.copytree(ROOT / "deploy/demo/bundles", self.sources)
+        later = self.sources / "lighthouse" / LATER
+        shutil.copytree(self.sources / "lighthouse/1.0.0", later)
+        settings = later / "manifests/02_settings.yaml"
+        settings.write_text(settings.read_text().replace("3 s on, 7 s off", "1 s on, 1 s off"))
+        pack(self.sources, self.folder / "bundles")
         served = ("--bind", "127.0.0.1", "--directory", self.folder / "bundles")
         self.machine.start("-m", "http.server", self.bundles_port, *served)
         self.machine.run("manage.py", "migrate", "--verbosity", "0")
@@ -225,7 +234,7 @@ class Household:
         file = f"{name}-{version}.tar.gz"
         return {
             "url": f"http://127.0.0.1:{self.bundles_port}/{file}",
-            "checksum": checksums(ROOT / "deploy/demo/bundles")[file],
+            "checksum": checksums(self.sources)[file],
         }
 
     def person(self, name: str) -> Person:
@@ -260,6 +269,12 @@ class Person:
 
     def wish(self, name: str, spec: dict[str, Any]) -> requests.Response:
         return self.ask("POST", "deployments", {"cluster": NAME, "name": name, "spec": spec, "labels": {}})
+
+    def change(self, name: str, spec: dict[str, Any]) -> requests.Response:
+        """Replace the spec, as of the deployment that this person sees now."""
+        path = f"deployments/{self.deployment(name)['uid']}"
+        body = {"spec": spec, "generation": self.deployment(name)["generation"]}
+        return self.ask("PUT", path, body)
 
     def deployment(self, name: str) -> Any:
         return next(one for one in self.get("deployments")["results"] if one["name"] == name)

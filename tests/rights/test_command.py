@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from approvals.access.port import connect
-from approvals.models import Cluster, KubernetesIdentity, Request
+from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Request, Revision
 from approvals.rights import Form, choose_form, registered
 from approvals.rights.form import _known
 from tests.approvals.core import world
@@ -50,6 +50,14 @@ def identify(cluster: Cluster, name: str, groups: list[str]) -> User:
     return user
 
 
+def wished(cluster: Cluster, namespace: str = "harbour", account: str = "crane", **about: Any) -> Request:
+    """A wish for `namespace`/`account` whose requesters passed the check; `about` are columns of its request."""
+    spec = {"installNamespace": namespace, "serviceAccountName": account, "sources": SOURCES}
+    deployment = world.wish(cluster, world.seen("quay", spec))
+    Request.objects.filter(deployment=deployment).update(**{"is_installer_proved": True, **about})
+    return deployment.requests.get()
+
+
 def rights(*words: str) -> tuple[list[Any], str]:
     """The objects that are printed, and what is said beside them."""
     out, err = StringIO(), StringIO()
@@ -75,9 +83,7 @@ def test_the_form_is_the_one_that_the_cluster_serves_and_it_says_why(cluster: Cl
 
 
 def test_roles_name_what_is_registered_and_what_will_be(cluster: Cluster) -> None:
-    world.wish(
-        cluster, world.seen("quay", {"installNamespace": "harbour", "serviceAccountName": "crane", "sources": SOURCES})
-    )
+    wished(cluster)
     objects, _ = rights("--installer", "later/robot", "--user", "zoe", "--group", "guests", "--named")
     by_place = {
         one["metadata"].get("namespace", ""): one
@@ -97,6 +103,7 @@ def test_S31_a_wish_alone_gives_no_right_to_the_control_planes_accounts_and_secr
     git = {"repository": "https://x", "auth": {"secret": {"name": "root", "namespace": "pratique"}}}
     spec = {"installNamespace": "kube-system", "serviceAccountName": "namespace-controller"}
     world.wish(cluster, world.seen("quay", {**spec, "sources": [{"kind": "git", "git": git}]}))
+    Request.objects.update(is_installer_proved=True)
     objects, said = rights("--named")
     assert names_in(objects, "serviceaccounts") == []
     assert names_in(objects, "secrets") == []
@@ -106,10 +113,93 @@ def test_S31_a_wish_alone_gives_no_right_to_the_control_planes_accounts_and_secr
     assert "left out: Secret pratique/root." in said
 
 
-def test_whoever_asked_for_an_open_request_is_named_with_the_groups_of_then(cluster: Cluster) -> None:
-    world.wish(
-        cluster, world.seen("quay", {"installNamespace": "harbour", "serviceAccountName": "crane", "sources": SOURCES})
+# In the legacy form whoever may read a Secret is named, and not the Secret.
+NAMED = {Form.CONSTRAINED: ["crane", "kim", "night", "bundle", "key"], Form.LEGACY: ["crane", "kim", "night"]}
+UNPROVED = "ConfigMap harbour/bundle, Secret keys/key, harbour/crane."
+
+
+def asked_by(*names: str) -> list[dict[str, Any]]:
+    return [{"username": name, "groups": ["night"], "uid": "", "via": "browser"} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("about", "is_named"),
+    [
+        pytest.param({"is_installer_proved": False}, False, id="nobody was asked yet"),
+        pytest.param({"is_installer_proved": True}, True, id="its requesters passed"),
+        pytest.param({"is_installer_proved": True, "state": "failed"}, False, id="they passed, and it failed since"),
+        pytest.param({"is_installer_proved": False, "state": "failed"}, False, id="they did not pass"),
+        pytest.param({"is_installer_proved": False, "state": "denied"}, False, id="denied"),
+        pytest.param({"is_installer_proved": False, "service_account_uid": "u-1"}, True, id="prepared before"),
+    ],
+)
+def test_S31_what_somebody_merely_wrote_in_a_wish_gives_no_right(
+    cluster: Cluster, about: dict[str, Any], is_named: bool
+) -> None:
+    """An administrator pipes what is printed into kubectl."""
+    more = {"subject_digest": "sha256:x"} if about.get("state") == "denied" else {}
+    wished(cluster, requesters=asked_by("kim"), is_requester_known=True, **about, **more)
+    for form in Form:
+        objects, said = rights("--form", form, "--named")
+        found = {name for names in map(sum_of, objects) for name in names}
+        assert [name in found for name in NAMED[form]] == [is_named] * len(NAMED[form])
+        assert (f"asked for them yet, so they are left out: {UNPROVED}" in said) is not is_named
+    assert ("harbour", "crane") in {*registered(cluster, connect(cluster)).installers} or not is_named
+
+
+def sum_of(obj: Any) -> list[str]:
+    return [name for rule in obj.get("rules", []) for name in rule.get("resourceNames", [])]
+
+
+def test_S31_what_runs_keeps_its_rights_whatever_is_wished_for_since(cluster: Cluster) -> None:
+    request = wished(cluster, is_installer_proved=False)
+    revision = Revision.objects.create(
+        deployment=request.deployment,
+        request=request,
+        number=1,
+        content=world.in_review(request).content,
+        state="active",
+        started_at=timezone.now(),
     )
+    BundleDeployment.objects.update(active_revision=revision)
+    Request.objects.update(state="applied", service_account_uid="")
+    BundleDeployment.objects.update(spec={"installNamespace": "kube", "serviceAccountName": "root", "sources": []})
+    objects, said = rights()
+    assert names_in(objects, "serviceaccounts") == [["crane"]] * 2
+    assert "left out: kube/root." in said
+
+
+def test_S31_the_operator_names_the_account_of_a_wish_whose_requester_nobody_knows(cluster: Cluster) -> None:
+    wished(cluster, is_installer_proved=False)
+    objects, said = rights("--installer", "harbour/crane")
+    assert ["crane"] in names_in(objects, "serviceaccounts")
+    assert "left out: ConfigMap harbour/bundle, Secret keys/key." in said
+
+
+ROBOT = "system:serviceaccount:ci:robot"
+
+
+@pytest.mark.parametrize("form", Form)
+def test_S31_the_worker_reads_for_an_account_and_cannot_be_it(cluster: Cluster, form: Form) -> None:
+    """With the verbs that installers need, being the account would be all that the account may."""
+    wished(cluster, requesters=asked_by(ROBOT), is_requester_known=True)
+    objects, _ = rights("--form", form, "--process", "worker")
+    assert names_in(objects, "serviceaccounts") == [["crane"]]
+    rules = [rule for one in objects for rule in one.get("rules", []) if rule["resources"] == ["secrets"]]
+    assert {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["key"]} in rules
+
+
+def test_S31_one_account_for_all_processes_says_which_halves_it_joins(cluster: Cluster) -> None:
+    identify(cluster, ROBOT, [])
+    wished(cluster)
+    _, said = rights("--account", "ops/pratique")
+    assert "one account for all processes may also do, as ci/robot, what it may do as installing accounts" in said
+    assert "one account for all" not in rights()[1]
+    assert "one account for all" not in rights("--account", "ops/pratique", "--installer", "ci/robot")[1]
+
+
+def test_whoever_asked_for_an_open_request_is_named_with_the_groups_of_then(cluster: Cluster) -> None:
+    wished(cluster)
     asked = [{"username": "kim", "groups": ["night"], "uid": "", "via": "browser"}]
     Request.objects.update(requesters=asked)
     known = registered(cluster, connect(cluster))
@@ -126,9 +216,7 @@ def test_one_account_for_all_processes_is_the_operators_choice(cluster: Cluster)
 
 
 def test_what_is_printed_is_the_same_each_time(cluster: Cluster) -> None:
-    world.wish(
-        cluster, world.seen("quay", {"installNamespace": "harbour", "serviceAccountName": "crane", "sources": SOURCES})
-    )
+    wished(cluster)
     texts = set()
     for _ in range(3):
         out = StringIO()

@@ -11,7 +11,7 @@ from approvals.rights.missing import own_rules
 from approvals.rights.needs import REQUESTS_OF_INSTALLERS, SEEN_AS_INSTALLERS, WRITES_OF_PEOPLE
 from provisioner.values import ObjectRef
 from tests.rights.conftest import Noted
-from tests.rights.household import INSTALLER, NAME, SHOP, Call, Household, basic_auth, calls
+from tests.rights.household import INSTALLER, LATER, NAME, SHOP, Call, Household, Person, basic_auth, calls
 
 INSTALLING = f"system:serviceaccount:{SHOP}:{INSTALLER}"
 # Everybody may ask what they may do and who they are.
@@ -22,11 +22,13 @@ WATCHED = {
     for plural in ("configmaps", "deployments", "serviceaccounts", "services")
 }
 LIGHTHOUSE = ObjectRef("apps", "v1", "Deployment", SHOP, "lighthouse")
+SETTINGS = ObjectRef("", "v1", "ConfigMap", SHOP, "lighthouse")
 WISH = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "lighthouse")
 
 
 def test_S31_the_whole_journey_with_an_account_for_each_process(household: Household, noted: Noted) -> None:
     rita, alice = household.person("rita"), household.person("alice")
+    _check_web_is_missing_its_right(rita)
     _check_told(household, noted.form)
     household.grant()
     printed = household.grant("--installer", f"{SHOP}/installer")
@@ -59,6 +61,7 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
         "the kinds of the bundle are watched",
     )
 
+    _check_put_back(household, rita, alice, spec)
     uid = rita.deployment("lighthouse")["uid"]
     live = household.api.get(LIGHTHOUSE)
     assert live is not None
@@ -69,7 +72,7 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
 
     assert rita.ask("POST", f"deployments/{uid}/pause", {"is_paused": False, "reason": ""}).status_code == 200
     assert rita.ask("DELETE", f"deployments/{uid}").status_code == 202
-    alice.approve(alice.until("lighthouse", 2, ["in_review"]))
+    alice.approve(alice.until("lighthouse", 3, ["in_review"]))
     household.until(lambda: household.api.get(LIGHTHOUSE) is None, "the objects are gone")
     household.until(lambda: household.api.get(WISH) is None, "the wish is gone")
 
@@ -78,6 +81,41 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
     gone = household.kubectl("delete", kinds, "-A", "-l", "app.kubernetes.io/managed-by=pratique-rights")
     assert gone.count(" deleted") == 2 * printed_roles(printed)
     _check_calls(calls(noted.folder))
+
+
+def _check_web_is_missing_its_right(rita: Person) -> None:
+    """Nothing was printed yet: web may act as nobody, and says which command gives it that."""
+    answer = rita.wish("lighthouse", {"installNamespace": SHOP, "serviceAccountName": "installer", "sources": []})
+    assert (answer.status_code, answer.json()["code"]) == (503, "missing-right"), answer.text
+    assert f"Pratique may not act as rita on cluster {NAME}" in answer.json()["detail"]
+    assert f"pratique-manage rights --cluster {NAME} | kubectl apply -f -" in answer.json()["detail"]
+
+
+def _check_put_back(household: Household, rita: Person, alice: Person, spec: dict[str, Any]) -> None:
+    """The next version is applied, is never healthy, and what ran before it is put back, with the same accounts."""
+    source = {"kind": "http", "http": {**household.archive("lighthouse", LATER), "auth": {"secret": {"name": "pull"}}}}
+    never = {"path": "metadata.labels.shape", "value": "ship"}
+    failing = {
+        **spec,
+        "sources": [source],
+        "onFailure": "RestorePrevious",
+        "progressDeadlineMinutes": 1,
+        "healthChecks": [{"apiVersion": "apps/v1", "kind": "Deployment", "fieldValue": never}],
+    }
+    assert _rhythm(household) == "3 s on, 7 s off"
+    answer = rita.change("lighthouse", failing)
+    assert answer.status_code == 200, answer.text
+    household.grant()
+    alice.approve(alice.until("lighthouse", 2, ["in_review"]))
+    household.until(lambda: _rhythm(household) == "1 s on, 1 s off", "the later version is written")
+    assert alice.until("lighthouse", 2, ["restoring", "failed"])["problem_code"] == "progress-deadline-exceeded"
+    request = alice.until("lighthouse", 2, ["failed"])
+    assert request["problem"].endswith("revision 1 was put back"), request["problem"]
+    assert _rhythm(household) == "3 s on, 7 s off"
+
+
+def _rhythm(household: Household) -> str:
+    return str((household.api.get(SETTINGS) or {"data": {"rhythm": ""}})["data"]["rhythm"])
 
 
 def printed_roles(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,26 @@ def test_S31_the_worker_acts_as_no_person_where_sources_name_nothing() -> None:
         assert "ci" not in rules_of(known, form, Process.WORKER)
 
 
+def test_S31_no_process_joins_the_halves_of_two_others() -> None:
+    """Whom a process may be, and which requests it may make then, are rights apart: each pair of them counts.
+
+    So no account that only signs in or asks stands beside the verbs that installers need.
+    """
+    known = replace(KNOWN, readers=frozenset({ROBOT}), for_accounts=KNOWN.sources)
+    for process in Process:
+        rules = [(role.namespace, rule) for role in roles(known, Form.CONSTRAINED, [process]) for rule in role.rules]
+        being = {(place, name) for place, rule in rules if rule.verbs == BEING for name in rule.names}
+        wide = [
+            rule for _, rule in rules if any(verb.startswith("impersonate-on:serviceaccount") for verb in rule.verbs)
+        ]
+        if any(rule.resources != ("bundledeployments",) for rule in wide):
+            assert being <= known.installers
+    worker = rules_of(known, Form.CONSTRAINED, Process.WORKER)
+    assert Rule("", ("secrets",), ("get",), ("pull",)) in worker["shop"]
+    assert Rule("", ("configmaps",), ("get",), ("c",)) in worker["quay"]
+    assert known.beyond == (("ci", "robot"),)
+
+
 def test_S31_the_watch_sees_what_bundles_brought_as_its_installers() -> None:
     found = rules_of(KNOWN, Form.CONSTRAINED, Process.WATCH)
     assert found[""] == (
@@ -169,3 +190,5 @@ def test_the_words_name_what_is_missing_and_the_command() -> None:
     of_one = words_of("prod", Process.WORKER, missing, ("pratique", "all"))
     assert "pratique-manage rights --cluster prod --account pratique/all | kubectl apply -f -" in of_one
     assert words_of("prod", Process.WEB, []) == ""
+    of_source = AccessRequest("get", resource="secrets", namespace="shop", name="pull")
+    assert "bind the role" not in words_of("prod", Process.WORKER, [of_source]), "no shipped role has it"

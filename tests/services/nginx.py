@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,11 @@ PLACES = "/usr/sbin:/usr/local/sbin"
 class Nginx:
     """In front of what listens on `upstream`; `port` is where it is reached.
 
-    `proxies` are networks to write into nginx-proxies.conf, beside what is shipped in it.
+    `proxies` are networks to write into nginx-proxies.conf, beside what is shipped in it, `edits` what an operator
+    replaces in the shipped file, by what stands there.
     """
 
-    def __init__(self, upstream: int, *proxies: str) -> None:
+    def __init__(self, upstream: int, *proxies: str, edits: Mapping[str, str] | None = None) -> None:
         # Its workers are somebody else where we are root, and may not enter pytest's folders.
         self._folder = tempfile.TemporaryDirectory(prefix="pratique-nginx-")
         folder = Path(self._folder.name)
@@ -37,6 +39,7 @@ class Nginx:
             "/tmp/nginx": f"{folder}/nginx",
             "worker_rlimit_nofile 16384;": "",
             "/etc/nginx/pratique/": f"{folder}/pratique/",
+            **(edits or {}),
         }
         for shipped, here in changes.items():
             assert shipped in text, f"{shipped} is no longer in {SHIPPED.name}"

@@ -56,6 +56,11 @@ class Site:
         """The status of a page; 0 where it does not answer."""
         return status_of(self.port, path, seconds)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of its processes, to run a command as they are."""
+        return {**os.environ, **self._env}
+
     def stop(self) -> None:
         self.server.stop()
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from approvals.access.port import connect
+from approvals.gate.planning import reserved_namespaces
 from approvals.management.names import cluster_named
 from approvals.models import Cluster
 from approvals.rights import (
@@ -28,7 +29,6 @@ from approvals.rights import (
 from approvals.rights.needs import Account
 from provisioner.cluster.api import Cluster as Api
 from provisioner.errors import PratiqueError
-from provisioner.rbac import CONTROL_PLANE
 from provisioner.review.text import visible
 
 NOTHING = "# Nobody is registered that a process would have to act as.\n"
@@ -76,7 +76,8 @@ class Command(BaseCommand):
             groups=known.groups | set(options["group"]),
             installers=known.installers | set(options["installer"]),
         )
-        known, planted = known.without(_reserved(), kept={namespace for namespace, _ in options["installer"]})
+        kept = {namespace for namespace, _ in options["installer"]}
+        known, planted = known.without(reserved_namespaces(), kept=kept)
         made = roles(known, chosen.form, _processes(options), is_named=options["named"])
         objects = manifests(made, _accounts(options))
         words = f"the {chosen.form} form, because {chosen.why}"
@@ -88,6 +89,18 @@ class Command(BaseCommand):
             self.stderr.write(
                 f"{cluster.name}: whoever may write a wish can name these, so they are left out: "
                 f"{visible(', '.join(planted))}. If you want them, name an account there by --installer NAMESPACE/NAME"
+            )
+        if known.unproved:
+            self.stderr.write(
+                f"{cluster.name}: nobody who may use these has asked for them yet, so they are left out: "
+                f"{visible(', '.join(known.unproved))}. If you want an account among them, name it by --installer"
+                " NAMESPACE/NAME; a Secret is read only for somebody who signed in here and may get it"
+            )
+        if options["account"] and known.beyond:
+            names = ", ".join("/".join(one) for one in known.beyond)
+            self.stderr.write(
+                f"{cluster.name}: one account for all processes may also do, as {visible(names)}, what it may do as"
+                " installing accounts. Give each process an account of its own, or have no strong account sign in"
             )
         self.stdout.write(f"# Rights of Pratique on cluster {cluster.name}: {words}.\n", ending="")
         text = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=120, explicit_start=True)
@@ -112,11 +125,6 @@ class Command(BaseCommand):
 def _processes(options: dict[str, Any]) -> tuple[Process, ...]:
     chosen = options["process"]
     return tuple(process for process in Process if not chosen or process in chosen)
-
-
-def _reserved() -> set[str]:
-    """Namespaces whose accounts and Secrets are worth the whole cluster: no wish alone gives a right to them."""
-    return {CONTROL_PLANE, settings.PRATIQUE["NAMESPACE"]}
 
 
 def _accounts(options: dict[str, Any]) -> dict[Process, Account]:

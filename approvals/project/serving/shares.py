@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from approvals.limits.addresses import Proxies, counted_as
+from approvals.limits.addresses import counted_as
+from approvals.networks import Proxies
 
 CONNECTIONS_OF_ONE_CLIENT = 100
 # Of all unfinished requests of one worker.

@@ -14,7 +14,7 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from approvals.limits import crowding
-from approvals.limits.addresses import Proxies
+from approvals.networks import Proxies
 from approvals.probes.checks import PROBES
 from approvals.project.forwarding import Forwarding
 from tests.approvals.core.conftest import World

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from approvals.limits.addresses import Proxies
+from approvals.networks import Proxies
 from approvals.project.serving import worker
 from approvals.project.serving.shares import CONNECTIONS_OF_ONE_CLIENT, MAX_GATHERED, Shares
 from tests.approvals.security.test_slow_clients import HEAD, PROMPT

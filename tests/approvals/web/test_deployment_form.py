@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 
 from approvals.models import BundleDeployment
+from provisioner.errors import Forbidden
 from provisioner.values import Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
@@ -314,3 +315,53 @@ def test_who_asks_for_deletion_says_what_becomes_of_the_objects(
     assert answer.status_code == status
     assert here.kubernetes.objects["barge"]["spec"].get("deletionPolicy") == written
     assert bool(BundleDeployment.objects.get().deletion_requested_at) is (status == 302)
+
+
+# The API server's own words, of 1.36: the legacy verb, and either half of constrained impersonation.
+NOT_AS_ADA = {
+    "legacy": 'users "ada" is forbidden: User "system:serviceaccount:pratique:web" cannot impersonate resource "users"'
+    ' in API group "" at the cluster scope',
+    "constrained": 'users.authentication.k8s.io "ada" is forbidden: User "system:serviceaccount:pratique:web" cannot'
+    ' impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope',
+    "the other half": 'bundledeployments.core.rukpak.io is forbidden: User "system:serviceaccount:pratique:web" cannot'
+    ' impersonate-on:user-info:create resource "bundledeployments" in API group "core.rukpak.io" at the cluster scope',
+}
+
+
+@pytest.mark.parametrize("server_words", NOT_AS_ADA.values(), ids=NOT_AS_ADA)
+@pytest.mark.parametrize("door", ["page", "REST"])
+def test_S31_where_we_may_not_act_as_the_person_the_operators_command_is_named(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch, server_words: str, door: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise Forbidden("creating BundleDeployment barge is refused", server_words=server_words)
+
+    monkeypatch.setattr(here.kubernetes, "create", refuse)
+    client = browse(here.ada)
+    if door == "page":
+        answer = client.post("/deployments/new", DEPLOYMENT)
+        said = text_of(answer)
+    else:
+        wish = {"cluster": "prod", "name": "barge", "spec": world.spec(), "labels": {}}
+        answer = client.post("/api/v1/deployments", wish, content_type="application/json")
+        assert answer.json()["code"] == "missing-right"
+        said = answer.json()["detail"]
+    assert answer.status_code == 503
+    assert "Pratique may not act as ada on cluster prod, so nothing was written" in said
+    assert "pratique-manage rights --cluster prod | kubectl apply -f -" in said
+    assert "system:serviceaccount" not in said
+
+
+def test_a_person_who_may_not_write_reads_the_servers_own_words(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = 'bundledeployments.core.rukpak.io is forbidden: User "ada" cannot create resource "bundledeployments"'
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Forbidden("creating BundleDeployment barge is refused", server_words=words)
+
+    monkeypatch.setattr(here.kubernetes, "create", refuse)
+    answer = browse(here.ada).post("/deployments/new", DEPLOYMENT)
+    assert answer.status_code == 403
+    assert "cannot create resource" in text_of(answer)
+    assert "pratique-manage" not in text_of(answer)

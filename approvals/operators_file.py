@@ -1,0 +1,90 @@
+"""A YAML file of the operator's, read so that each error names its place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MAX_FILE_BYTES = 1_000_000
+
+
+def yaml_of(path: str) -> object:
+    """What the file at `path` holds. Raises ValueError."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as exc:
+        raise ValueError(f"{path} cannot be read: {exc.strerror or exc}") from exc
+    if len(text) > MAX_FILE_BYTES:
+        raise ValueError(f"{path} has {len(text)} bytes; expected at most {MAX_FILE_BYTES}")
+    try:
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        raise ValueError(f"{path} is not YAML: {exc}") from exc
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A mapping of the file, with its place for errors."""
+
+    where: str
+    content: object
+
+    def mapping(self) -> Mapping[str, Any]:
+        if not isinstance(self.content, dict):
+            raise ValueError(f"{self.where}: expected a mapping, found {kind_of(self.content)}")
+        return self.content
+
+    def allow(self, *keys: str) -> None:
+        unknown = sorted(str(key) for key in self.mapping() if key not in keys)
+        if unknown:
+            raise ValueError(f"{self.where}: unknown field {unknown[0]}; expected {', '.join(keys)}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.mapping().get(key, default)
+        if not isinstance(value, str) or (default is None and not value):
+            raise ValueError(f"{self.where}.{key}: expected text, found {kind_of(value)}")
+        return value
+
+    def texts(self, key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+        value = self.mapping().get(key, list(default))
+        if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+            raise ValueError(f"{self.where}.{key}: expected a list of texts, found {kind_of(value)}")
+        return tuple(value)
+
+    def flag(self, key: str) -> bool:
+        """False where nothing is said."""
+        value = self.mapping().get(key, False)
+        if not isinstance(value, bool):
+            raise ValueError(f"{self.where}.{key}: expected true or false, found {kind_of(value)}")
+        return value
+
+    def child(self, key: str) -> Place | None:
+        value = self.mapping().get(key)
+        return None if value is None else Place(f"{self.where}.{key}", value)
+
+    def needed(self, key: str) -> Place:
+        found = self.child(key)
+        if found is None:
+            raise ValueError(f"{self.where}.{key} is missing")
+        return found
+
+    def items(self, key: str) -> list[Place]:
+        value = self.mapping().get(key, [])
+        if not isinstance(value, list):
+            raise ValueError(f"{self.where}.{key}: expected a list, found {kind_of(value)}")
+        return [Place(f"{self.where}.{key}[{number}]", one) for number, one in enumerate(value)]
+
+
+def each_once(what: str, values: Sequence[str]) -> None:
+    twice = sorted({value for value in values if values.count(value) > 1})
+    if twice:
+        raise ValueError(f"{what} {twice[0]!r} stands there twice")
+
+
+def kind_of(value: object) -> str:
+    return "nothing" if value is None else "empty text" if value == "" else f"a {type(value).__name__}"

@@ -1,0 +1,24 @@
+"""People whom a proxy in front has signed in: which proxies the operator trusts for which cluster, and what one says.
+
+`declared` reads the operator's file, `headers` takes the proxy's word out of a request, `names` says whom it means on a
+cluster. All of it is pure but for the file.
+"""
+
+from approvals.proxies.declared import ClusterNames, Headers, IdentityProxies, IdentityProxy, parse_identity_proxies
+from approvals.proxies.headers import Said, Unusable, drop, joined, said_in
+from approvals.proxies.names import NameRefused, identity_on
+
+__all__ = [
+    "ClusterNames",
+    "Headers",
+    "IdentityProxies",
+    "IdentityProxy",
+    "NameRefused",
+    "Said",
+    "Unusable",
+    "drop",
+    "identity_on",
+    "joined",
+    "parse_identity_proxies",
+    "said_in",
+]

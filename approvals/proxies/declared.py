@@ -1,0 +1,242 @@
+"""The operator's file of proxies that sign people in (PRATIQUE_IDENTITY_PROXIES_FILE): off without one.
+
+A list of its own beside PRATIQUE_TRUSTED_PROXIES: whoever is named there may say where a request came from, which costs
+little if it is wrong. Whoever is named here may say who somebody is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from urllib.parse import urlsplit
+
+from approvals.networks import UNIX, Network, Proxies
+from approvals.operators_file import Place, each_once, yaml_of
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+# Without underscores, which are the same as dashes once a request has reached Python (PEP 3333).
+HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}[A-Za-z0-9]", re.ASCII)
+# What clients or other proxies write for other purposes.
+TAKEN = frozenset(
+    (
+        "accept",
+        "authorization",
+        "connection",
+        "cookie",
+        "expect",
+        "forwarded",
+        "from",
+        "host",
+        "origin",
+        "referer",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "via",
+        "x-csrftoken",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-port",
+        "x-forwarded-proto",
+        "x-forwarded-ssl",
+        "x-real-ip",
+        "x-requested-with",
+    )
+)
+TAKEN_BEGINNINGS = ("accept-", "content-", "hx-", "if-", "sec-")
+# As the API server's own flags have them by custom: --requestheader-username-headers, --requestheader-group-headers.
+USER, GROUPS = "X-Remote-User", "X-Remote-Group"
+# Wider networks hold machines of others: nobody has so many proxies.
+WIDEST = {4: 8, 6: 32}
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """Names of headers; `uid` is "" where the proxy sends none. With a separator one groups header holds several."""
+
+    user: str = USER
+    groups: str = GROUPS
+    uid: str = ""
+    separator: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.user, self.groups, self.uid) if name)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNames:
+    """What one cluster puts before a proxy's names; `groups_prefix` is None where its groups do not count there."""
+
+    cluster: str
+    username_prefix: str
+    groups_prefix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityProxy:
+    """`peers` are the other ends of connections, never what X-Forwarded-For says. `name` is kept with its people."""
+
+    name: str
+    title: str
+    peers: Proxies
+    clusters: tuple[ClusterNames, ...]
+    headers: Headers = field(default_factory=Headers)
+    sign_out_url: str = ""
+    is_for_api: bool = False
+
+    def names_on(self, cluster: str) -> ClusterNames | None:
+        return next((names for names in self.clusters if names.cluster == cluster), None)
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityProxies:
+    every: tuple[IdentityProxy, ...] = ()
+
+    def __iter__(self) -> Iterator[IdentityProxy]:
+        return iter(self.every)
+
+    def named(self, name: str) -> IdentityProxy | None:
+        return next((proxy for proxy in self.every if proxy.name == name), None)
+
+    def at(self, peer: str) -> IdentityProxy | None:
+        """Whose connection this is; `peer` is an address, or empty for a Unix socket. Networks are apart."""
+        return next((proxy for proxy in self.every if peer in proxy.peers), None)
+
+
+def parse_identity_proxies(path: str) -> IdentityProxies:
+    """The proxies of the file at `path`, none of "". Raises ValueError that names the place in the file."""
+    return read_identity_proxies(yaml_of(path)) if path else IdentityProxies()
+
+
+def read_identity_proxies(content: object) -> IdentityProxies:
+    top = Place("file", content)
+    top.allow("proxies")
+    every = tuple(_proxy(one) for one in top.items("proxies"))
+    each_once("proxies: name", [one.name for one in every])
+    for one, other in combinations(every, 2):
+        _check_apart(one, other)
+    return IdentityProxies(every)
+
+
+def _proxy(place: Place) -> IdentityProxy:
+    place.allow("name", "title", "networks", "headers", "signOutUrl", "api", "clusters")
+    name = place.text("name")
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{place.where}.name: {name!r}; expected a-z, 0-9 and -")
+    clusters = tuple(_names(one) for one in place.items("clusters"))
+    if not clusters:
+        raise ValueError(f"{place.where}.clusters is empty: name the clusters that the proxy's people are somebody on")
+    each_once(f"{place.where}.clusters: name", [names.cluster for names in clusters])
+    return IdentityProxy(
+        name=name,
+        title=place.text("title", name),
+        peers=_peers(place),
+        clusters=clusters,
+        headers=_headers(place.child("headers")),
+        sign_out_url=_sign_out_url(place),
+        is_for_api=place.flag("api"),
+    )
+
+
+def _peers(place: Place) -> Proxies:
+    words = place.texts("networks")
+    if not words:
+        raise ValueError(
+            f"{place.where}.networks is empty: name the addresses that the proxy connects from (CIDR), or {UNIX}."
+            " Without them everybody could say who they are"
+        )
+    try:
+        peers = Proxies.read(",".join(words))
+    except ValueError as exc:
+        raise ValueError(f"{place.where}.networks: {exc}") from exc
+    for network in peers.networks:
+        _check_narrow(place, network)
+    return peers
+
+
+def _check_narrow(place: Place, network: Network) -> None:
+    widest = WIDEST[network.version]
+    if network.prefixlen < widest:
+        raise ValueError(
+            f"{place.where}.networks: {network} holds far more than a proxy: whoever connects from there could say that"
+            f" they are anybody. Name the proxy's own addresses; at most a /{widest} is taken"
+        )
+
+
+def _headers(place: Place | None) -> Headers:
+    if place is None:
+        return Headers()
+    place.allow("user", "groups", "uid", "groupSeparator")
+    found = Headers(
+        user=place.text("user", USER),
+        groups=place.text("groups", GROUPS),
+        uid=place.text("uid", ""),
+        separator=place.text("groupSeparator", ""),
+    )
+    for name in (found.user, found.groups, *([found.uid] if found.uid else [])):
+        _check_header(place, name)
+    each_once(f"{place.where}: header", [name.lower() for name in found.names])
+    if found.separator not in ("", ",", ";", "|"):
+        raise ValueError(f"{place.where}.groupSeparator: {found.separator!r}; expected one of , ; | or nothing")
+    _check_email(place, found)
+    return found
+
+
+def _check_header(place: Place, name: str) -> None:
+    if not HEADER.fullmatch(name):
+        raise ValueError(
+            f"{place.where}: {name!r} is no header that can be told from others: expected letters, digits and -, and no"
+            " underscore"
+        )
+    if name.lower() in TAKEN or name.lower().startswith(TAKEN_BEGINNINGS):
+        raise ValueError(f"{place.where}: {name} says something else in a request; expected such as {USER}")
+
+
+def _check_email(place: Place, found: Headers) -> None:
+    """An address is given to somebody else one day, and says nothing of who verified it."""
+    if found.uid.lower().endswith("email"):
+        raise ValueError(f"{place.where}.uid: {found.uid} is an e-mail address, which is nobody's for good")
+    if found.user.lower().endswith("email") and not found.uid:
+        raise ValueError(
+            f"{place.where}.user: {found.user} is an e-mail address, which is nobody's for good: name a header that"
+            " holds the person's identifier as uid, or another one as user"
+        )
+
+
+def _names(place: Place) -> ClusterNames:
+    place.allow("name", "username", "groups")
+    groups = place.child("groups")
+    return ClusterNames(place.text("name"), _prefix(place.needed("username")), _prefix(groups) if groups else None)
+
+
+def _prefix(place: Place) -> str:
+    place.allow("prefix")
+    if "prefix" not in place.mapping():
+        raise ValueError(f'{place.where}.prefix is missing: give the API server\'s, or "" where it has none')
+    return place.text("prefix", "")
+
+
+def _sign_out_url(place: Place) -> str:
+    url = place.text("signOutUrl", "")
+    parts = urlsplit(url)
+    is_path = url.startswith("/") and not url.startswith(("//", "/\\"))
+    if url and not is_path and not (parts.scheme == "https" and parts.hostname and not parts.username):
+        raise ValueError(f"{place.where}.signOutUrl: {url!r}; expected https://host/path, or a path of this site")
+    return url
+
+
+def _check_apart(one: IdentityProxy, other: IdentityProxy) -> None:
+    """A connection is one proxy's: else it would say itself which it is."""
+    shared = one.peers.is_unix and other.peers.is_unix
+    if shared or _overlap(one.peers.networks, other.peers.networks):
+        raise ValueError(
+            f"proxies {one.name} and {other.name} connect from the same networks: name them as one, or apart"
+        )
+
+
+def _overlap(some: Sequence[Network], others: Sequence[Network]) -> bool:
+    return any(one.version == other.version and one.overlaps(other) for one in some for other in others)

@@ -1,0 +1,113 @@
+"""Which account a proxy's word enters, and whom it proves on which cluster."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from approvals import access
+from approvals.access import Caller
+from approvals.errors import NotAllowed
+from approvals.models import Cluster, KubernetesIdentity
+from approvals.proxies import NameRefused, Said, identity_on
+from approvals.services import signing_in
+from approvals.services.signing_in import Proved
+
+PROXY = KubernetesIdentity.Authenticator.PROXY
+# What is said with each request is written at most this often, while it stays the same.
+NOTED_EVERY = timedelta(minutes=1)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whom a proxy's word proves, and why nobody on other clusters: that is for the operator."""
+
+    proved: tuple[Proved, ...]
+    refused: tuple[str, ...]
+
+
+def standing_of(said: Said) -> Standing:
+    """Whom the word means on each registered cluster where the proxy counts."""
+    proved, refused = [], []
+    names = {one.cluster: one for one in said.proxy.clusters}
+    for cluster in Cluster.objects.filter(name__in=names).order_by("name"):
+        try:
+            identity = identity_on(names[cluster.name], said)
+        except NameRefused as exc:
+            refused.append(f"{cluster.name}: {exc}")
+        else:
+            proved.append(Proved(cluster, identity, timezone.now(), PROXY, said.proxy.name, said.subject))
+    return Standing(tuple(proved), tuple(refused))
+
+
+def proved_by(said: Said) -> tuple[Proved, ...]:
+    """The same; raises NotAllowed where the person is nobody anywhere."""
+    standing = standing_of(said)
+    if standing.refused:
+        facts = {"proxy": said.proxy.name, "reasons": list(standing.refused)}
+        logger.warning("a proxy's word makes nobody on a cluster", extra=facts)
+    if not standing.proved:
+        raise NotAllowed(
+            f"{said.proxy.title} signed you in, and you are nobody on any cluster here: the operator's file says whose"
+            " people count, and the log says why you do not"
+        )
+    return standing.proved
+
+
+def caller_of_proxy(said: Said) -> Caller:
+    """Who a call without a session comes from, for this call. Raises NotAllowed."""
+    proved = proved_by(said)
+    try:
+        return _caller_of(said, proved)
+    except IntegrityError:
+        # As when somebody signs in: the same new person came twice at the same time.
+        return _caller_of(said, proved)
+
+
+@transaction.atomic
+def _caller_of(said: Said, proved: Iterable[Proved]) -> Caller:
+    user = account_of(said)
+    rows = keep(user, proved)
+    return access.of_proxy(user, [(row, list(one.identity.groups), one.at) for row, one in rows])
+
+
+def account_of(said: Said) -> User:
+    """The account of this person of the proxy's, which is made if need be; in a transaction."""
+    known = KubernetesIdentity.objects.filter(authenticator=PROXY, issuer=said.proxy.name, subject=said.subject)
+    row = known.select_related("user").order_by("pk").first()
+    if row:
+        return row.user
+    mark = (PROXY, said.proxy.name, said.subject)
+    return User.objects.create_user(signing_in.free_name(f"{said.user}@{said.proxy.name}", *mark))
+
+
+def keep(user: User, proved: Iterable[Proved]) -> list[tuple[KubernetesIdentity, Proved]]:
+    """The person's rows, as far as they are this account's; in a transaction. Raises NotAllowed (S01).
+
+    On a cluster where the account is linked to somebody else, that stays who it is.
+    """
+    linked = set(user.kubernetes_identities.exclude(authenticator=PROXY).values_list("cluster_id", flat=True))
+    signing_in.check_enterable(user)
+    rows = [(_keep_one(one, user), one) for one in proved if one.cluster.pk not in linked]
+    return [(row, one) for row, one in rows if row.user_id == user.pk]
+
+
+def _keep_one(one: Proved, user: User) -> KubernetesIdentity:
+    known = KubernetesIdentity.objects.select_related("user").filter(**signing_in.key_of(one)).first()
+    if known and is_noted(known, one):
+        return known
+    return signing_in.keep(one, user)
+
+
+def is_noted(row: KubernetesIdentity, one: Proved) -> bool:
+    """Whether the row says all of this already, and since a moment ago."""
+    said = (row.username, row.groups) == (one.identity.username, list(one.identity.groups))
+    return said and one.at - row.groups_seen_at < NOTED_EVERY

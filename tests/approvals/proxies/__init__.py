@@ -1,0 +1,1 @@
+"""People whom a proxy in front has signed in."""

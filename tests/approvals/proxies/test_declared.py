@@ -1,0 +1,142 @@
+"""The operator's file of identity proxies: what it says, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals.project import configuration
+from approvals.proxies import parse_identity_proxies
+from approvals.proxies.declared import Headers
+from tests.services.site import ROOT
+
+CLUSTER = {"name": "production", "username": {"prefix": "sso:"}, "groups": {"prefix": "sso:"}}
+EXAMPLE: dict[str, Any] = {"name": "sso", "networks": ["10.20.0.4/32", "unix"], "clusters": [CLUSTER]}
+ISSUER = {
+    "name": "example",
+    "url": "https://sso.example.com",
+    "audiences": ["pratique"],
+    "clusters": [{"name": "production", "claimMappings": {"username": {"claim": "sub", "prefix": "sso:x:"}}}],
+}
+
+
+def write(folder: Path, *proxies: Any) -> str:
+    path = folder / "proxies.yaml"
+    path.write_text(yaml.safe_dump({"proxies": [*proxies]}))
+    return str(path)
+
+
+def test_without_a_file_nobody_is_believed() -> None:
+    assert tuple(parse_identity_proxies("")) == ()
+    assert parse_identity_proxies("").at("127.0.0.1") is None
+
+
+def test_a_proxy_counts_at_its_addresses_and_on_its_clusters(tmp_path: Path) -> None:
+    proxies = parse_identity_proxies(write(tmp_path, EXAMPLE))
+    proxy = proxies.named("sso")
+    assert proxy
+    assert proxy.headers == Headers("X-Remote-User", "X-Remote-Group", "", "")
+    assert (proxy.title, proxy.sign_out_url, proxy.is_for_api) == ("sso", "", False)
+    assert [proxies.at(peer) == proxy for peer in ("10.20.0.4", "::ffff:10.20.0.4", "", "10.20.0.5", "unknown")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert (proxy.names_on("production") is None, proxy.names_on("staging") is None) == (False, True)
+
+
+def changed(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in {**EXAMPLE, **fields}.items() if value is not None}
+
+
+REFUSED = {
+    "no networks": (changed(networks=None), "networks is empty"),
+    "empty networks": (changed(networks=[]), "networks is empty"),
+    "everybody": (changed(networks=["0.0.0.0/0"]), "0.0.0.0/0 holds far more than a proxy"),
+    "everybody in IPv6": (changed(networks=["::/0"]), "::/0 holds far more than a proxy"),
+    "everybody in halves": (changed(networks=["0.0.0.0/1", "128.0.0.0/1"]), "holds far more than a proxy"),
+    "all of IPv4 as IPv6": (changed(networks=["::/16"]), "holds far more than a proxy"),
+    "a host name": (changed(networks=["nginx"]), "networks: 'nginx'"),
+    "bits of a host": (changed(networks=["10.0.0.5/8"]), "has host bits set"),
+    "no clusters": (changed(clusters=[]), "clusters is empty"),
+    "a cluster twice": (changed(clusters=[CLUSTER, CLUSTER]), "'production' stands there twice"),
+    "no prefix": (changed(clusters=[{**CLUSTER, "username": {}}]), "username.prefix is missing"),
+    "an underscore": (changed(headers={"user": "X_Remote_User"}), "no underscore"),
+    "a header of others": (changed(headers={"user": "Authorization"}), "says something else"),
+    "the client's address": (changed(headers={"groups": "X-Forwarded-For"}), "says something else"),
+    "one header for two": (changed(headers={"groups": "x-remote-user"}), "stands there twice"),
+    "people by e-mail": (changed(headers={"user": "X-Forwarded-Email"}), "nobody's for good"),
+    "keys of e-mail": (changed(headers={"user": "X-User", "uid": "X-Auth-Request-Email"}), "nobody's for good"),
+    "letters between groups": (changed(headers={"groupSeparator": "a"}), "expected one of"),
+    "a script to sign out": (changed(signOutUrl="javascript:alert(1)"), "expected https"),
+    "another host to sign out": (changed(signOutUrl="//evil.example/"), "expected https"),
+    "no switch": (changed(api="yes please"), "expected true or false"),
+    "an unknown field": (changed(cidr="10.0.0.0/8"), "unknown field cidr"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), REFUSED.values(), ids=REFUSED)
+def test_S01_an_unsafe_file_is_refused_by_its_place(tmp_path: Path, content: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_identity_proxies(write(tmp_path, content))
+
+
+@pytest.mark.parametrize(("one", "other"), [("10.20.0.0/16", "10.20.3.0/24"), ("unix", "unix")])
+def test_S01_a_connection_is_of_one_proxy(tmp_path: Path, one: str, other: str) -> None:
+    """Else it would choose by its headers which it is."""
+    others = {**CLUSTER, "username": {"prefix": "b:"}, "groups": {"prefix": "b:"}}
+    both = changed(networks=[one]), changed(name="b", networks=[other], clusters=[others])
+    with pytest.raises(ValueError, match="connect from the same networks"):
+        parse_identity_proxies(write(tmp_path, *both))
+
+
+def prefixed(username: str, groups: str) -> dict[str, Any]:
+    of_cluster = {"name": "production", "username": {"prefix": username}, "groups": {"prefix": groups}}
+    return changed(name="other", networks=["10.30.0.0/24"], clusters=[of_cluster])
+
+
+@pytest.mark.parametrize(
+    ("other", "is_refused"),
+    [
+        (prefixed("sso:b:", "b:"), True),
+        (prefixed("", "b:"), True),
+        (prefixed("b:", "sso:"), True),
+        (prefixed("b:", "b:"), False),
+    ],
+    ids=["longer name", "no prefix", "same groups", "apart"],
+)
+def test_S01_no_proxy_names_anothers_people(tmp_path: Path, other: Any, is_refused: bool) -> None:
+    environ = {"PRATIQUE_IDENTITY_PROXIES_FILE": write(tmp_path, EXAMPLE, other)}
+    if is_refused:
+        with pytest.raises(ValueError, match="either could name the other's people"):
+            configuration.read(environ)
+    else:
+        assert len(configuration.read(environ)["IDENTITY_PROXIES_FILE"].every) == 2
+
+
+def test_S01_no_proxy_names_an_issuers_people(tmp_path: Path) -> None:
+    issuers = tmp_path / "issuers.yaml"
+    issuers.write_text(yaml.safe_dump({"issuers": [ISSUER]}))
+    environ = {"PRATIQUE_IDENTITY_PROXIES_FILE": write(tmp_path, EXAMPLE), "PRATIQUE_OIDC_FILE": str(issuers)}
+    with pytest.raises(ValueError, match="sso and example count on cluster production"):
+        configuration.read(environ)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(changed(networks=["0.0.0.0/0"]), "0.0.0.0/0 holds far more than a proxy"), (EXAMPLE, "")],
+    ids=["unsafe", "safe"],
+)
+def test_S01_manage_py_check_refuses_an_unsafe_file(tmp_path: Path, content: Any, words: str) -> None:
+    command = [sys.executable, ROOT / "manage.py", "check"]
+    environment = {**os.environ, "PRATIQUE_IDENTITY_PROXIES_FILE": write(tmp_path, content)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode == 0, words in done.stderr + done.stdout) == (not words, True), done.stderr
