@@ -91,7 +91,7 @@ def test_S25_a_browser_is_led_to_proving_again_and_back(
     answer = client.get(path)
     assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={path}")
     told = client.get(answer["Location"]).content.decode()
-    assert "Sign in again, and you come back" in told
+    assert "Sign in again to go back to the page" in told
     assert f'name="next" value="{path}"' in told
     if who == "token":
         again = client.post("/sign-in", {"with": "token", "cluster": "prod", "token": "carla", "next": path})

@@ -9,10 +9,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
 from approvals import access, audit, services
 from approvals.audit import Actor
-from approvals.models import AuditEntry, SignIn
+from approvals.models import AuditEntry, Cluster, KubernetesIdentity, SignIn
 from approvals.selectors.audit import AuditReader, audit_entries
 from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
@@ -150,6 +151,22 @@ def test_S01_a_cluster_to_which_an_account_is_linked_learns_nothing_of_its_sign_
     by_both = access.of_sign_in(SignIn.objects.filter(proofs__identity__cluster__name="second").latest("pk"))
     services.unlink_identity(by=by_both, identity_id=identity.pk)
     assert "identity proved" not in shown_to(two("second"))
+
+
+def test_S01_an_account_with_an_identity_that_the_session_did_not_prove_is_left_to_operators(
+    here: World, two: Callable[[str], Client]
+) -> None:
+    """As earlier versions left them, which wrote no entry of the link."""
+    client = two("prod")
+    KubernetesIdentity.objects.create(
+        user=SignIn.objects.get().user,
+        cluster=Cluster.objects.get(name="second"),
+        authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW,
+        username="carol",
+        uid="of-second",
+        groups_seen_at=timezone.now(),
+    )
+    assert "identity proved" not in shown_to(client)
 
 
 def test_S01_a_token_makes_nobody_an_operator(here: World, two: Callable[[str], Client]) -> None:
