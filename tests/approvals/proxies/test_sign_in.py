@@ -396,3 +396,11 @@ def test_S01_nothing_behind_the_outermost_middleware_reads_the_headers(proxy: Id
     Forwarding(lambda passed: kept.update(passed.META) or HttpResponse())(request)
     assert "HTTP_X_REMOTE_USER" not in kept
     assert (request.proxied is None) is (peer == STRANGER)  # type: ignore[attr-defined]
+
+
+def test_S01_an_account_that_becomes_the_operators_is_entered_no_more_at_once(rest: Client) -> None:
+    assert rest.get("/api/v1/clusters", **word()).status_code == 200
+    user = User.objects.get(kubernetes_identities__authenticator="proxy")
+    user.set_password("a long password")
+    user.save()
+    assert rest.get("/api/v1/clusters", **word()).status_code == 401
