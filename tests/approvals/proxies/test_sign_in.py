@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 import time_machine
 from django.contrib.auth.models import User
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from approvals import access
 from approvals.models import ApiToken, AuditEntry, ChatAccount, KubernetesIdentity, Proof, SignIn
 from approvals.networks import Proxies
+from approvals.project.forwarding import Forwarding
 from approvals.proxies import ClusterNames, IdentityProxies, IdentityProxy
 from provisioner.values import Identity
 from tests.approvals.core import world
@@ -385,3 +387,20 @@ def test_S01_who_comes_again_is_the_same_person(proxy: IdentityProxy, here: Worl
     signed_in()
     assert User.objects.filter(kubernetes_identities__authenticator="proxy").distinct().count() == 1
     assert here.cluster.identities.filter(authenticator="proxy").count() == 1
+
+
+@pytest.mark.parametrize("peer", [PEER, STRANGER])
+def test_S01_nothing_behind_the_outermost_middleware_reads_the_headers(proxy: IdentityProxy, peer: str) -> None:
+    kept: dict[str, Any] = {}
+    request = RequestFactory().get("/", **word(peer=peer))
+    Forwarding(lambda passed: kept.update(passed.META) or HttpResponse())(request)
+    assert "HTTP_X_REMOTE_USER" not in kept
+    assert (request.proxied is None) is (peer == STRANGER)  # type: ignore[attr-defined]
+
+
+def test_S01_an_account_that_becomes_the_operators_is_entered_no_more_at_once(rest: Client) -> None:
+    assert rest.get("/api/v1/clusters", **word()).status_code == 200
+    user = User.objects.get(kubernetes_identities__authenticator="proxy")
+    user.set_password("a long password")
+    user.save()
+    assert rest.get("/api/v1/clusters", **word()).status_code == 401
