@@ -19,7 +19,7 @@ def keep_append_only(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0031_issuers")]
+    dependencies = [("approvals", "0035_remedy")]
     operations = [
         migrations.RunPython(migrations.RunPython.noop, keep_append_only),
         migrations.RemoveConstraint(model_name="review", name="one_review_per_reviewer_and_round"),
