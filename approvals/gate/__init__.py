@@ -7,7 +7,17 @@ from approvals.gate.judge import are_requesters_proved, judge
 from approvals.gate.planned import Approved, without_lifted
 from approvals.gate.policies import reviewed_report
 from approvals.gate.reader import Back
-from approvals.gate.refusals import NoLongerWished, Refusal, Stale, Waiting, keep, refusal_of, require, require_again
+from approvals.gate.refusals import (
+    GroupsTooOld,
+    NoLongerWished,
+    Refusal,
+    Stale,
+    Waiting,
+    keep,
+    refusal_of,
+    require,
+    require_again,
+)
 from approvals.gate.wish import live_deployment
 
 __all__ = [
@@ -15,6 +25,7 @@ __all__ = [
     "Approved",
     "Back",
     "GateFacts",
+    "GroupsTooOld",
     "Next",
     "NoLongerWished",
     "Question",

@@ -63,7 +63,7 @@ def deciding(request: Request) -> GateFacts:
     reach = partial(connect, request.deployment.cluster)
     return replace(
         facts,
-        **_reviewed(request, report),
+        **_reviewed(request, report, is_vouching=rights.needs_vouching(request)),
         grants=_record(lambda: policies.grants_of(request, report)),
         too_old=_too_old(request),
         unreviewed=deletions.by_report(request, reach),
@@ -87,7 +87,8 @@ def approved(
         **_requesters(request, reads),
         subject=_record(lambda: replace(subject, plan_digest=loaded.plan.digest)),
         approved=_record(lambda: _approved_subjects(request)),
-        **_people(request, policies.reviewed_report(request)),
+        **_reviewed(request, policies.reviewed_report(request), is_vouching=rights.needs_vouching(request)),
+        unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
     )
     return facts, loaded
@@ -197,13 +198,14 @@ def _record(read: Callable[[], Any]) -> Known[Any]:
 
 
 def _people(request: Request, report: Report) -> dict[str, Any]:
-    """Everybody whose word counts, and the operator's about deletions."""
-    return {**_reviewed(request, report), "unreviewed": deletions.by_records(request)}
+    """Everybody whose word counts for what has begun, and the operator's about deletions."""
+    reviewed = _reviewed(request, report, is_vouching=not request.is_requester_known)
+    return {**reviewed, "unreviewed": deletions.by_records(request)}
 
 
-def _reviewed(request: Request, report: Report) -> dict[str, Any]:
+def _reviewed(request: Request, report: Report, *, is_vouching: bool) -> dict[str, Any]:
     """What reviewers said, with what they may do now, and every guard on what they left."""
-    reviews = _record(lambda: rights.reviews_of(request))
+    reviews = _record(lambda: rights.reviews_of(request, is_vouching=is_vouching))
     guards = _record(lambda: policies.guards_of(request, report, accepted(reviews.value)))
     return {"reviews": reviews, "guards": guards}
 

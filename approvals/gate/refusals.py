@@ -58,6 +58,12 @@ class NotGiven(Refusal, Forbidden):
     """Who asked may not have this done."""
 
 
+class GroupsTooOld(NotGiven):
+    """Nothing is read as somebody whose groups were proved too long ago."""
+
+    code = "groups-too-old"
+
+
 class NotUsable(Refusal, BadSource):
     """The spec names what is not there."""
 
@@ -67,6 +73,7 @@ _ENDS: dict[str, type[Refusal]] = {
     DigestMismatch.code: OtherBytes,
     PreconditionFailed.code: NotTheOne,
     Forbidden.code: NotGiven,
+    GroupsTooOld.code: GroupsTooOld,
     BadSource.code: NotUsable,
 }
 

@@ -15,11 +15,13 @@ from approvals.models import Policy, Request, Review
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 
-def reviews_of(request: Request) -> tuple[ReviewFacts, ...]:
-    """The reviews of the present subject, each with what its giver may do now."""
+def reviews_of(request: Request, *, is_vouching: bool) -> tuple[ReviewFacts, ...]:
+    """The reviews of the present subject, each with what its giver may do now.
+
+    `is_vouching`: the right to use the ServiceAccount is asked as well (needs_vouching).
+    """
     given = request.reviews.counted().filter(round=request.round, subject_digest=request.subject_digest)
     rows = list(given.select_related("user").prefetch_related("policy__author", "policy__editor").order_by("pk"))
-    is_vouching = bool(rows) and needs_vouching(request)
     return tuple(
         _of_policy(row, row.policy, request, is_vouching) if row.policy else _of_person(row, request, is_vouching)
         for row in rows

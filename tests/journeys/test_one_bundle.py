@@ -213,12 +213,30 @@ def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Regis
 def test_promise_3_a_right_that_was_taken_away_stops_the_apply(station: Station, registry: Registry) -> None:
     deployment = station.wish("revoked", bundles.image(registry, "revoked", bundles.app("revoked", "1")))
     station.work()
+    pause = {"by": acting(station.people["rita"]), "deployment": deployment, "reason": "", "via": "browser"}
+    services.pause_deployment(**pause, is_paused=True)
+    assert station.approve(deployment).state == "approved"
+    station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
+    services.pause_deployment(**pause, is_paused=False)
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert "not every approval counts any more" in request.problem
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "revoked")) is None
+
+
+def test_promise_3_a_right_that_was_taken_away_before_the_verdict_stops_that(
+    station: Station, registry: Registry
+) -> None:
+    deployment = station.wish("unheard", bundles.image(registry, "unheard", bundles.app("unheard", "1")))
+    station.work()
     request = station.agree(deployment)
     station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
     station.work()
     request.refresh_from_db()
-    assert (request.state, request.problem_code) == ("approved", "waiting")
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "revoked")) is None
+    assert (request.state, request.problem_code) == ("in_review", "approval-lost")
+    assert not request.verdicts.exists()
+    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "unheard")) is None
 
 
 def test_S07_an_account_that_does_not_exist_is_an_error_and_not_made(station: Station, registry: Registry) -> None:

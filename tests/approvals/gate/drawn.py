@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -51,6 +51,7 @@ ABOUT = About(
 WISH = Wish(True, False, False, "", "options", "Correct")
 ACCOUNT = Account("harbour", "installer", "account", "account")
 PLAN = PlanFacts((), True, False)
+NO_SOURCES = Known(Sources(), NOW, How.RECORDS)
 CONFIG = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
 
 
@@ -99,6 +100,13 @@ def all_well(question: Question) -> GateFacts:
         running=known(Running(3, True, False)),
         revoked=known(""),
     )
+
+
+def as_of(found: GateFacts, at: datetime) -> GateFacts:
+    """The same, learned at another time."""
+    known_ones = {each.name: getattr(found, each.name) for each in fields(found)}
+    later = {name: replace(fact, at=at) for name, fact in known_ones.items() if isinstance(fact, Known)}
+    return replace(found, **later)
 
 
 Worse = Callable[[GateFacts], GateFacts]
@@ -209,7 +217,7 @@ questions = st.sampled_from(list(Question))
 
 
 @st.composite
-def facts(draw: st.DrawFn, question: st.SearchStrategy[Question] = questions) -> GateFacts:
+def any_facts(draw: st.DrawFn, question: st.SearchStrategy[Question] = questions) -> GateFacts:
     """Any facts at all: some worse than well, people and policies at random, some unknown, some old."""
     found = all_well(draw(question))
     found = replace(

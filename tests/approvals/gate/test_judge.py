@@ -22,7 +22,7 @@ from tests.approvals.gate.drawn import (
     REFUSED,
     WORSE,
     all_well,
-    facts,
+    any_facts,
     known,
     policy,
     questions,
@@ -55,7 +55,7 @@ def test_each_single_thing_that_is_worse_makes_it_a_no(question: Question, name:
     assert is_said_well(answer)
 
 
-@given(facts())
+@given(any_facts())
 def test_promise_4_no_facts_with_an_unknown_give_a_yes(found: GateFacts) -> None:
     answer = judge(found, NOW)
     if any(isinstance(fact, Unknown) for _, fact in found.needed()):
@@ -93,7 +93,7 @@ def test_more_reasons_against_never_turn_a_no_into_a_yes(question: Question, dat
         was_no = was_no or not answer.may
 
 
-@given(facts(), st.sampled_from([review(9, decision="Deny"), review(9, decides=unknown())]))
+@given(any_facts(), st.sampled_from([review(9, decision="Deny"), review(9, decides=unknown())]))
 def test_one_more_word_against_never_turns_a_no_into_a_yes(found: GateFacts, against: object) -> None:
     before = judge(found, NOW)
     if isinstance(found.reviews, Known):
@@ -103,14 +103,14 @@ def test_one_more_word_against_never_turns_a_no_into_a_yes(found: GateFacts, aga
     assert before.may or not judge(found, NOW).may
 
 
-@given(facts())
+@given(any_facts())
 def test_every_no_has_words_a_code_and_a_remedy(found: GateFacts) -> None:
     answer = judge(found, NOW)
     assert answer.may == (not answer.reasons)
     assert is_said_well(answer)
 
 
-@given(facts(), st.randoms(use_true_random=False))
+@given(any_facts(), st.randoms(use_true_random=False))
 def test_the_order_in_which_people_and_policies_spoke_does_not_matter(found: GateFacts, dice: random.Random) -> None:
     shuffled = found
     for name in ("reviews", "guards", "grants", "requesters"):

@@ -12,18 +12,20 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from approvals import policy, services
+from approvals import gate, policy, services
+from approvals.gate.planning import plan_options
+from approvals.gate.remedies import HELD_BACK
+from approvals.gate.rights import askers_of
 from approvals.ledger import pivots
 from approvals.ledger.pivots import Writer
 from approvals.models import AuditEntry, BundleDeployment, KubernetesIdentity, Request, Review
 from approvals.policy import Ballot
 from approvals.project import configuration
-from approvals.steps import deploy, evaluate, requesters
-from approvals.steps.inventory import plan_options
 from provisioner.errors import Forbidden
 from provisioner.values import AccessAnswer, Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World, here
+from tests.approvals.core.gate import check_requesters, check_vouched
 from tests.approvals.core.test_policies import allow, look, save
 from tests.approvals.core.world import acting, enter
 
@@ -98,7 +100,7 @@ def test_S25_who_asked_is_known_by_the_latest_proof_of_that_very_person(
     by_token(here.rita)
     request = ask(here, here.rita)
     by_token(here.rita, **changes)
-    (asker,) = requesters.askers_of(request)
+    (asker,) = askers_of(request)
     assert (asker.identity.username, asker.is_current) == ("rita", is_current)
 
 
@@ -109,7 +111,7 @@ def test_S33_who_asked_and_is_nobody_any_more_is_known_by_what_is_too_old(here: 
         User.objects.filter(pk=here.rita.pk).update(is_active=False)
     else:
         here.rita.kubernetes_identities.all().delete()
-    assert not requesters.askers_of(request)[0].is_current
+    assert not askers_of(request)[0].is_current
 
 
 def test_who_was_renamed_at_the_issuer_is_asked_for_by_the_name_of_now(here: World) -> None:
@@ -118,7 +120,7 @@ def test_who_was_renamed_at_the_issuer_is_asked_for_by_the_name_of_now(here: Wor
     writer = Writer(Identity("rita"), "browser", None, timezone.now(), identity["issuer"], "s-1")
     pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
     here.rita.kubernetes_identities.update(username="rita-married")
-    assert requesters.askers_of(Request.objects.get())[0].identity.username == "rita-married"
+    assert askers_of(Request.objects.get())[0].identity.username == "rita-married"
 
 
 @pytest.mark.parametrize(("hours", "is_current"), [(1, True), (13, False), (None, False)])
@@ -126,7 +128,7 @@ def test_whom_no_account_stands_for_is_known_by_the_writing(here: World, hours: 
     proved_at = None if hours is None else timezone.now() - timedelta(hours=hours)
     writer = Writer(Identity("stamped", ("requesters",)), "kubectl", None, proved_at)
     pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
-    (asker,) = requesters.askers_of(Request.objects.get())
+    (asker,) = askers_of(Request.objects.get())
     assert (asker.identity.groups, asker.is_current) == (("requesters",), is_current)
 
 
@@ -135,21 +137,21 @@ def test_S07_who_asked_is_asked_for_in_the_groups_of_now_and_a_no_stops_it(here:
     request = ask(here, here.rita)
     by_token(here.rita, groups=["leavers"])
     asked = groups_asked(here)
-    requesters.check_requesters(request)
+    check_requesters(request)
     assert set(asked) == {("leavers",)}
     here.kubernetes.allowed.discard(("rita", "impersonate", "*"))
     with pytest.raises(Forbidden, match="does not let rita impersonate"):
-        requesters.check_requesters(request)
+        check_requesters(request)
 
 
 def test_S07_by_groups_that_are_too_old_a_no_still_stops_it(here: World) -> None:
     by_token(here.rita)
     request = ask(here, here.rita)
     by_token(here.rita, hours=13)
-    requesters.check_requesters(request)
+    check_requesters(request)
     here.kubernetes.allowed.discard(("rita", "impersonate", "*"))
     with pytest.raises(Forbidden, match="does not let rita impersonate"):
-        requesters.check_requesters(request)
+        check_requesters(request)
 
 
 def test_S09_nothing_of_others_is_tried_for_who_is_known_by_what_is_too_old(here: World) -> None:
@@ -235,7 +237,7 @@ def aged(here: World) -> Request:
 def test_S07_a_reviewer_who_may_not_use_the_account_is_not_enough(here: World, aged: Request) -> None:
     approve(aged, here.ada)
     found = look(aged)
-    assert (found.state, found.problem_code) == ("in_review", evaluate.HELD_BACK)
+    assert (found.state, found.problem_code) == ("in_review", HELD_BACK)
     assert (
         "what is known of rita, who asked, is too old to count: rita has to sign in again, or one approver must be"
         in found.problem
@@ -250,7 +252,7 @@ def test_S07_a_reviewer_who_may_use_the_account_vouches(here: World, aged: Reque
     approve(aged, here.ada)
     found = look(aged)
     assert found.state == "approved"
-    deploy._check_vouched(found)
+    check_vouched(found)
 
 
 @pytest.mark.parametrize("may_use_account", [True, False])
@@ -272,12 +274,12 @@ def test_S07_it_is_asked_again_at_the_gate(here: World, aged: Request) -> None:
     allow(here, each)
     here.kubernetes.allow(f"pratique:policy:{each.pk}", "impersonate")
     found = look(aged)
-    deploy._check_vouched(found)
+    check_vouched(found)
     here.kubernetes.allowed.discard((f"pratique:policy:{each.pk}", "impersonate", "*"))
-    with pytest.raises(deploy.Waiting, match="asked again before applying: what is known of rita"):
-        deploy._check_vouched(found)
+    with pytest.raises(gate.Waiting, match="asked again before applying: what is known of rita"):
+        check_vouched(found)
     by_token(here.rita)
-    deploy._check_vouched(found)
+    check_vouched(found)
 
 
 def test_S07_groups_that_grow_old_after_the_approval_make_it_wait_at_the_gate(here: World) -> None:
@@ -287,8 +289,8 @@ def test_S07_groups_that_grow_old_after_the_approval_make_it_wait_at_the_gate(he
     found = look(request)
     assert found.state == "approved"
     by_token(here.rita, hours=13)
-    with pytest.raises(deploy.Waiting, match="rita has to sign in again"):
-        deploy._check_vouched(found)
+    with pytest.raises(gate.Waiting, match="rita has to sign in again"):
+        check_vouched(found)
 
 
 @pytest.mark.parametrize(
@@ -325,19 +327,19 @@ def private(here: World) -> Request:
 
 def test_S08_secrets_are_read_for_nobody_who_is_known_by_what_is_too_old(here: World) -> None:
     request = private(here)
-    requesters.check_requesters(request)
+    check_requesters(request)
     by_token(here.rita, hours=13)
     words = r"Secret harbour/pull, .*rita.* more than 12 hours ago: nothing of it is read. rita has to sign in again"
-    with pytest.raises(requesters.GroupsTooOld, match=words):
-        requesters.check_requesters(request)
+    with pytest.raises(gate.GroupsTooOld, match=words):
+        check_requesters(request)
 
 
 def test_S08_the_operators_word_is_not_for_what_people_ask_for(here: World, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"prod/{NAME}"]}
     request = private(here)
     by_token(here.rita, hours=13)
-    with pytest.raises(requesters.GroupsTooOld):
-        requesters.check_requesters(request)
+    with pytest.raises(gate.GroupsTooOld):
+        check_requesters(request)
 
 
 @pytest.mark.parametrize(
@@ -349,32 +351,32 @@ def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployme
     here: World, settings: Any, listed: list[str], is_read: bool
 ) -> None:
     request = unattended(applied(private(here)))
-    requesters.check_requesters(request)
+    check_requesters(request)
     by_token(here.rita, hours=13)
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": listed}
     if is_read:
-        requesters.check_requesters(request)
+        check_requesters(request)
         here.kubernetes.allowed.discard(("rita", "get", "pull"))
         with pytest.raises(Forbidden, match="does not let rita get"):
-            requesters.check_requesters(request)
+            check_requesters(request)
     else:
         words = f"nobody asked for this just now; .* an operator lists prod/{NAME} in PRATIQUE_UNATTENDED_READS"
-        with pytest.raises(requesters.GroupsTooOld, match=words):
-            requesters.check_requesters(request)
+        with pytest.raises(gate.GroupsTooOld, match=words):
+            check_requesters(request)
 
 
 def test_S08_at_the_gate_the_operators_word_counts_as_it_stands_now(here: World, settings: Any) -> None:
     request = world.in_review(unattended(applied(private(here))))
     by_token(here.rita, hours=13)
-    with pytest.raises(requesters.GroupsTooOld):
-        requesters.check_requesters(request)
+    with pytest.raises(gate.GroupsTooOld):
+        check_requesters(request)
 
 
 def test_S08_what_was_read_while_the_groups_counted_is_not_read_again(here: World) -> None:
     """The gate then asks a reviewer to vouch for the account; the Secret itself is not needed any more."""
     request = world.in_review(private(here))
     by_token(here.rita, hours=13)
-    requesters.check_requesters(request)
+    check_requesters(request)
 
 
 @pytest.mark.parametrize("text", [NAME, "prod/", "/x", "prod/*", "prod/x/y", "prod/X", "prod x/y"])
