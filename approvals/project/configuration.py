@@ -139,7 +139,7 @@ SETTINGS = (
         "whether people sign in with a password of an account here, as whom `pratique-manage map_identity` says",
         switch,
     ),
-    Setting("CLAIM_SECONDS", "60", "seconds after which a dead worker's claim lapses", int),
+    Setting("CLAIM_SECONDS", "10", "seconds after which a dead worker's claim lapses", int),
     Setting(
         "STEP_MINUTES",
         "15",

@@ -151,6 +151,16 @@ def _take_step(request: Request, worker: str) -> None:
 def _try_step(request: Request, worker: str) -> str:
     """Take the step and settle what it raises; how it ended, as a label."""
     try:
+        return _tried(request, worker)
+    except claims.LostClaim:
+        # The row is another worker's: nothing is written down about it here.
+        logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
+        instruments.lost_claims.labels("request").inc()
+        return "lost_claim"
+
+
+def _tried(request: Request, worker: str) -> str:
+    try:
         with _room_for(request):
             STEPS[request.state](request, worker)
         if request.worker_deaths:
@@ -158,10 +168,7 @@ def _try_step(request: Request, worker: str) -> str:
     except MemoryError:
         raise  # a death, not a bug of ours (working)
     except claims.LostClaim:
-        # The row is another worker's: nothing is written down about it here.
-        logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
-        instruments.lost_claims.labels("request").inc()
-        return "lost_claim"
+        raise
     except TryLater as exc:
         _try_later(request, exc)
         return "waiting"
@@ -205,6 +212,7 @@ def _expire(request_id: int) -> None:
 def _try_later(request: Request, error: TryLater) -> None:
     """Nothing is lost: the sweeper wakes the request again when its time has come."""
     row = locked(request.pk)
+    claims.check_same_holder(row, request)
     row.attempts += 1
     is_soon = row.state == State.APPROVED or isinstance(error, Full)
     longest = LONGEST_APPROVED_SECONDS if is_soon else LONGEST_WAIT_SECONDS
@@ -218,6 +226,7 @@ def _fail(request: Request, error: PratiqueError) -> None:
     row = locked(request.pk)
     if row.state != request.state:
         return
+    claims.check_same_holder(row, request)
     facts = {"code": error.code, "why": str(error)}
     if row.state in (State.PREPARING, State.STALE):
         move(

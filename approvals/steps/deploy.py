@@ -17,7 +17,7 @@ from django.utils import timezone
 from approvals import access, audit, policy, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.ledger import claims, optionals, pivots
+from approvals.ledger import claims, optionals, pivots, strays
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.digests import options_digest, subject_digest
 from approvals.ledger.moves import both_locked, locked, move
@@ -306,7 +306,7 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
     revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
     reviewed = reviewed_report(request)
     outcomes = pipeline.deploy(
-        api.acting_as(installer_of(request.spec)),
+        api.acting_as(installer_of(request.spec)).guarded(claims.sure_sending(worker)),
         content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
@@ -348,7 +348,7 @@ def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> N
     with ThreadPoolExecutor(max_workers=2) as beside:
         account, live = beside.submit(check_account, request, api), beside.submit(_live_deployment, request, api)
         if not claims.renew(request.pk, worker):
-            raise LostClaim("the claim has passed to another worker")
+            raise LostClaim
         try:
             check_decision(request, reviewed)
         except PratiqueError:
@@ -369,6 +369,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
     deployment, row = both_locked(request)
     if row.state != State.APPLYING:
         return
+    claims.check_same_holder(row, request)
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
         _end_as_failed(row, deployment, words, {"code": "apply-failed", "failed": len(failed)})
@@ -392,6 +393,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     """End an apply that cannot go on: what was written stays recorded, and what is wished for by now comes next."""
     deployment, row = both_locked(request)
     if row.state == State.APPLYING:
+        claims.check_same_holder(row, request)
         _end_as_failed(row, deployment, str(error), {"code": error.code, "why": str(error)})
 
 
@@ -416,6 +418,7 @@ def close(request: Request, state: str, message: str) -> None:
     revision = request.revision
     revision.state, revision.message, revision.finished_at = state, message, timezone.now()
     revision.save(update_fields=["state", "message", "finished_at"])
+    strays.look_soon(revision.deployment_id)
     audit.record(
         verb="revision.recorded",
         actor=MACHINE,

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
 from approvals.ledger.claims import LostClaim
+from approvals.ledger.held import claim_seconds
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
 from provisioner.review.record import ref_record
@@ -41,7 +41,7 @@ class Notes:
         self._hold = hold
         self._step = step
         self._waiting: dict[str, tuple[Done, datetime]] = {}
-        self._written_at = time.monotonic()
+        self._written_at = self._checked_at = time.monotonic()
 
     def keep(self, outcomes: Iterable[Done]) -> list[Done]:
         """Do what `outcomes` does, keeping each, also where it ends by raising; what failed or was not tried.
@@ -65,10 +65,15 @@ class Notes:
             self.write()
 
     def pulse(self, check: Callable[[], None]) -> None:
-        """For every few seconds of a wait: where the claim was held on to long ago, do so again, and then `check`."""
+        """For every few seconds of a wait: hold on to the claim where that was long ago; as rarely as it lapses, check.
+
+        A check asks the cluster for everybody who approved: more often would cost more than the wait.
+        """
         if self._age() >= _pulse_seconds():
             self.write()
+        if time.monotonic() - self._checked_at >= claim_seconds():
             check()
+            self._checked_at = time.monotonic()
 
     def _age(self) -> float:
         return time.monotonic() - self._written_at
@@ -77,7 +82,7 @@ class Notes:
     def write(self) -> None:
         """Write down what is waiting and hold on to the claim, or raise LostClaim and do neither."""
         if not self._hold():
-            raise LostClaim("the claim has passed to another worker")
+            raise LostClaim
         if self._waiting:
             self._note_progress()
             first = self._first_place()
@@ -122,4 +127,4 @@ class Notes:
 
 
 def _pulse_seconds() -> float:
-    return float(settings.PRATIQUE["CLAIM_SECONDS"]) / PULSES
+    return claim_seconds() / PULSES

@@ -18,7 +18,7 @@ from django.db import transaction
 from approvals import audit, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.ledger import claims, optionals, pivots
+from approvals.ledger import claims, optionals, pivots, strays
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
@@ -49,7 +49,7 @@ KEPT = frozenset(
     }
 )
 
-_STATEFUL_SET = GroupKind("apps", "StatefulSet")
+STATEFUL_SET = GroupKind("apps", "StatefulSet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     """It cannot be put back: both failures are kept, and what is wished for by now comes next."""
     deployment, row = both_locked(request)
     if row.state == State.RESTORING:
+        claims.check_same_holder(row, request)
         _end(row, deployment, f"what ran before could not be put back: {error}", {"code": error.code})
 
 
@@ -94,7 +95,7 @@ def without_what_is_kept(plan: Plan, adopted: Collection[ObjectIdentity]) -> Pla
 
 def _takes_data_along(planned: PlannedAction) -> bool:
     """Also of a StatefulSet whose claims go with it: of one that nobody could look at, that is not known."""
-    if planned.ref.group_kind == _STATEFUL_SET:
+    if planned.ref.group_kind == STATEFUL_SET:
         return planned.before is None or takes_claims_along(planned.before)
     return planned.ref.group_kind in KEPT
 
@@ -143,7 +144,7 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
     """What failed of it, if anything."""
     notes = Notes(request, partial(claims.renew, request.pk, worker), Outcome.Step.RESTORE)
     outcomes = pipeline.deploy(
-        api.acting_as(installer_of(target.revision.request.spec)),
+        api.acting_as(installer_of(target.revision.request.spec)).guarded(claims.sure_sending(worker)),
         target.content,
         plan,
         inventory=DatabaseInventory(
@@ -164,7 +165,7 @@ def _check(request: Request, target: Target, api: Api, worker: str) -> None:
     approval stands. What waits for people to change that ends where they wish for something else instead.
     """
     if not claims.renew(request.pk, worker):
-        raise LostClaim("the claim has passed to another worker")
+        raise LostClaim
     target.revision.refresh_from_db(fields=["revoked_at", "revoked_by", "revoked_reason"])
     _check_not_revoked(target.revision)
     check_account(target.revision.request, api)
@@ -213,6 +214,7 @@ def _finish(request: Request, target: Target, failed: list[Done]) -> None:
     deployment, row = both_locked(request)
     if row.state != State.RESTORING:
         return
+    claims.check_same_holder(row, request)
     number = target.revision.number
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
@@ -227,6 +229,7 @@ def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str
     problem, code = f"{row.revision.message}; {words}", _code_of(row)
     move(row, Event.FAIL, actor=MACHINE, facts={**facts, "why": problem}, problem=problem, problem_code=code)
     Revision.objects.filter(request=row).update(message=problem)
+    strays.look_soon(deployment.pk)
     pivots.follow_up(deployment)
 
 
