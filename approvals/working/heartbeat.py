@@ -32,8 +32,10 @@ class Heartbeat:
         threading.Thread(target=self._run, daemon=True, name="heartbeat").start()
 
     def _run(self) -> None:
+        took = 0.0
         while True:
-            time.sleep(TICK_SECONDS)
+            time.sleep(self.pause(took))
+            began = clock()
             try:
                 close_old_connections()
                 self.beat(clock())
@@ -41,6 +43,11 @@ class Heartbeat:
                 logger.warning("the database does not answer", extra={"error": str(exc)})
             except Exception:  # a claim that nobody holds on to would count as a death of what is worked on
                 logger.exception("the heartbeat missed a beat")
+            took = clock() - began
+
+    def pause(self, took: float) -> float:
+        """After a beat that took so long, s: where the database is slow there is no time to lose."""
+        return max(TICK_SECONDS - took, 0.0)
 
     def beat(self, now: float) -> None:
         if HELD.is_stopping:
