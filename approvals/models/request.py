@@ -75,6 +75,9 @@ class Request(Claimed):
     # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
     server_words = models.JSONField(default=list, blank=True)
     attempts = models.PositiveIntegerField(default=0)
+    worked_seconds = models.FloatField(
+        default=0.0, help_text="that applying it, or putting back what ran before, has taken of its deadline"
+    )
     look_again_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()

@@ -170,7 +170,9 @@ SETTINGS = (
         "minutes that an apply may take, where its spec sets no deadline",
         int,
     ),
-    Setting("APPLIES_AT_ONCE", "6", "requests that one worker process applies at a time: fewer than its threads", int),
+    Setting(
+        "APPLIES_AT_ONCE", "6", "requests that one worker process writes for at a time: fewer than its threads", int
+    ),
     Setting(
         "PROGRESS_DEADLINE_MINUTES", "30", "minutes until a revision shall be healthy, where its spec does not say", int
     ),

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from threading import Lock
 
 from django.conf import settings
@@ -21,7 +22,7 @@ from approvals.lifecycle import AT_WORK, Event, State
 from approvals.models import Request
 from approvals.steps import deploy, evaluate, prepare, restore
 from approvals.steps.obstacles import Waiting
-from approvals.working import Step, Work, do
+from approvals.working import Pledge, Step, Work, do, has_begun, pledged, run_aside
 from provisioner.errors import PratiqueError, TryLater, WorkerDied
 from provisioner.review.record import ref_record
 
@@ -68,6 +69,7 @@ ENDED = frozenset({"done", "failed"})
 LONGEST_WAIT_SECONDS = 300
 # What is approved goes on soon after what it waits for has come.
 LONGEST_APPROVED_SECONDS = 30
+ROOM_SECONDS = 0.05
 _applying: set[int] = set()
 _applying_lock = Lock()
 
@@ -134,7 +136,11 @@ class Advance(Work):
 
 def advance(request_id: int) -> None:
     """Claim the request and work on it; returns at once where another worker holds it or nothing is due."""
-    do(Advance(request_id))
+    work = partial(do, Advance(request_id))
+    if not has_begun():
+        work()
+        return
+    run_aside(work)
 
 
 def _take_step(request: Request, worker: str) -> None:
@@ -185,20 +191,37 @@ def _tried(request: Request, worker: str) -> str:
 
 @contextmanager
 def _room_for(request: Request) -> Iterator[None]:
-    """Raise Full where this process applies enough: an apply may wait for minutes, with a thread of its own."""
+    """Raise Full where this process applies enough. One that waits for the cluster is none of those meanwhile."""
     if request.state != State.APPROVED and request.state not in AT_WORK:
         yield
         return
-    most = settings.PRATIQUE["APPLIES_AT_ONCE"]
-    with _applying_lock:
-        if len(_applying) >= most:
-            raise Full(f"{len(_applying)} of {most} are being applied: this one goes on when one of them is done")
-        _applying.add(request.pk)
+    if not _has_room(request.pk):
+        most = settings.PRATIQUE["APPLIES_AT_ONCE"]
+        raise Full(f"{most} of {most} are being applied: this one goes on when one of them is done")
     try:
-        yield
+        with pledged(Pledge(partial(_leave_room, request.pk), partial(_await_room, request.pk))):
+            yield
     finally:
-        with _applying_lock:
-            _applying.discard(request.pk)
+        _leave_room(request.pk)
+
+
+def _has_room(request_id: int) -> bool:
+    with _applying_lock:
+        if len(_applying) >= settings.PRATIQUE["APPLIES_AT_ONCE"]:
+            return False
+        _applying.add(request_id)
+        return True
+
+
+def _leave_room(request_id: int) -> None:
+    with _applying_lock:
+        _applying.discard(request_id)
+
+
+def _await_room(request_id: int) -> None:
+    """What it waited for is ready: it goes on before anything else begins, so it need not wait for long."""
+    while not _has_room(request_id):
+        time.sleep(ROOM_SECONDS)
 
 
 @transaction.atomic(durable=True)

@@ -294,6 +294,7 @@ def _start(request: Request, worker: str) -> Request:
         problem="",
         problem_code="",
         attempts=0,
+        worked_seconds=0.0,
         look_again_at=None,
     )
 
@@ -301,7 +302,8 @@ def _start(request: Request, worker: str) -> Request:
 def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str) -> None:
     """Apply as the installer; what is done is noted while it goes on, and the claim renewed with it.
 
-    The deadline counts the time at work: while somebody pauses it, or the cluster does not answer, it does not run.
+    The deadline counts the time at work, whoever was: while somebody pauses it, or the cluster does not answer, it does
+    not run.
     """
     revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
     reviewed = reviewed_report(request)
@@ -310,8 +312,8 @@ def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str
         content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
-        deadline_seconds=apply_seconds(request.spec),
-        before_phase=partial(_begin_phase, revision, partial(_check_again, request, api, worker, reviewed)),
+        deadline_seconds=apply_seconds(request.spec) - request.worked_seconds,
+        before_phase=partial(_begin_phase, notes, revision, partial(_check_again, request, api, worker, reviewed)),
         before_wait=partial(_say_what_is_waited_for, notes, revision),
         while_waiting=partial(notes.pulse, partial(_check_again, request, api, worker, reviewed)),
         checks=health_checks(request.spec),
@@ -326,7 +328,8 @@ def apply_seconds(spec: Mapping[str, Any]) -> float:
     return float(spec.get("progressDeadlineMinutes") or settings.PRATIQUE["APPLY_MINUTES"]) * 60.0
 
 
-def _begin_phase(revision: Revision, check: Callable[[], None], _: str) -> None:
+def _begin_phase(notes: Notes, revision: Revision, check: Callable[[], None], _: str) -> None:
+    notes.go_on()
     check()
     applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
     applying.exclude(message="").update(message="")
@@ -400,7 +403,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
 def _end_as_failed(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any]) -> None:
     code = facts["code"]
     event = Event.RESTORE if _is_to_restore(row, deployment, code) else Event.FAIL
-    fresh = {"attempts": 0, "look_again_at": None} if event == Event.RESTORE else {}
+    fresh = {"attempts": 0, "worked_seconds": 0.0, "look_again_at": None} if event == Event.RESTORE else {}
     move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, **fresh)
     close(row, Revision.State.FAILED, words)
     if event == Event.FAIL:

@@ -8,7 +8,7 @@ data or other objects, or that was adopted (security.md S16).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -150,14 +150,19 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         inventory=DatabaseInventory(
             request.deployment, target.revision, partial(claims.check_held, request.pk, worker)
         ),
-        deadline_seconds=apply_seconds(target.revision.request.spec),
-        before_phase=lambda _: _check(request, target, api, worker),
+        deadline_seconds=apply_seconds(target.revision.request.spec) - request.worked_seconds,
+        before_phase=partial(_begin_phase, notes, partial(_check, request, target, api, worker)),
         before_wait=lambda _: notes.write(),
         while_waiting=partial(notes.pulse, partial(_check, request, target, api, worker)),
         checks=health_checks(target.revision.request.spec),
         owner=owner_of(target.revision),
     )
     return notes.keep(outcomes)
+
+
+def _begin_phase(notes: Notes, check: Callable[[], None], _: str) -> None:
+    notes.go_on()
+    check()
 
 
 def _check(request: Request, target: Target, api: Api, worker: str) -> None:

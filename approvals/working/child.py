@@ -26,7 +26,7 @@ from django.utils.module_loading import import_string
 from approvals import instruments
 from approvals.ledger import claims
 from approvals.ledger.held import HELD
-from approvals.working import linux
+from approvals.working import aside, linux
 from approvals.working.heartbeat import STOP_SECONDS, TICK_SECONDS, Heartbeat
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ ENDED, RAISED, OUT_OF_MEMORY, STOOD_STILL, NOT_BEGUN, STOPPED = 0, 70, 71, 72, 7
 # Every kind of work by its name: it stands above this room.
 JOBS = "approvals.jobs.JOBS"
 READY = b"ready"
+RESTS = b"rests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
     Heartbeat(on_still=_stand_still, on_stopped=lambda: _end(STOPPED)).start()
     _limit(order.most_mib)
     told.send_bytes(READY)
-    code = _look(work, order.holder) if is_ours else STOPPED
+    with aside.telling(lambda: told.send_bytes(RESTS)):
+        code = _look(work, order.holder) if is_ours else STOPPED
     told.send_bytes(json.dumps(instruments.counted()).encode())
     connections.close_all()
     _end(code)
