@@ -6,6 +6,7 @@ watches over it any more. It gives the claim back then, so that the death is not
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ import signal
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import connection, parent_process
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -69,11 +71,16 @@ def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
     Heartbeat(on_still=_stand_still, on_stopped=lambda: _end(STOPPED)).start()
     _limit(order.most_mib)
     told.send_bytes(READY)
-    with aside.telling(lambda: told.send_bytes(RESTS)):
+    with aside.telling(partial(_say_that_it_rests, told)):
         code = _look(work, order.holder) if is_ours else STOPPED
     told.send_bytes(json.dumps(instruments.counted()).encode())
     connections.close_all()
     _end(code)
+
+
+def _say_that_it_rests(told: Connection[bytes, bytes]) -> None:
+    with contextlib.suppress(OSError):  # the worker is gone, and so is whoever could use the place
+        told.send_bytes(RESTS)
 
 
 def _begun(order: Order) -> tuple[Work, bool]:

@@ -9,6 +9,7 @@ import os
 import signal
 import sqlite3
 import statistics
+import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ from tests.services.postgresql import Postgres
 
 APPLIES = 3
 KILLS = 3
+READY = " ready."
+WARM_SECONDS = 10.0
 # What people are promised (README.md).
 GOES_ON_SECONDS = 15.0
 PATIENCE_SECONDS = 120.0
@@ -79,6 +82,15 @@ def noted(database: str) -> dict[int, datetime]:
     return {key: at(when) for key, when in rows(database, LAST)}
 
 
+def started(machine: Machine) -> subprocess.Popen[bytes]:
+    """A worker that is ready, and so is what it forks processes of their own from."""
+    before = (machine.folder / "log").read_text().count(READY)
+    worker = machine.celery("worker", "--pool", "threads", "--concurrency", 4)
+    until(lambda: (machine.folder / "log").read_text().count(READY) > before, machine)
+    time.sleep(WARM_SECONDS)
+    return worker
+
+
 LAST = "SELECT request_id, max(at) FROM approvals_outcome GROUP BY request_id"
 
 
@@ -93,7 +105,7 @@ def test_figures_of_taking_over(
         urls = [f"{address}/{file}" for file in files]
         workers.run("-m", "tests.program", "tests.journeys.stuck", kubeconfig, namespace, *urls)
     workers.celery("beat", "--schedule", tmp_path / "beat")
-    running = [workers.celery("worker", "--pool", "threads", "--concurrency", 4) for _ in range(2)]
+    running = [started(workers) for _ in range(2)]
     taken: list[float] = []
     for _ in range(KILLS):
         until(lambda: len(holders(database)) == APPLIES and len(noted(database)) > APPLIES, workers)
@@ -106,9 +118,7 @@ def test_figures_of_taking_over(
         until(lambda at=killed_at, of=orphans: all(noted(database)[one] > at for one in of), workers)
         taken += [(noted(database)[one] - killed_at).total_seconds() for one in orphans]
         running.remove(victim)
-        running.append(workers.celery("worker", "--pool", "threads", "--concurrency", 4))
-        # Those that wait are not to blame for the death of their worker; they would be tried apart, one by one.
-        time.sleep(3.0)
+        running.append(started(workers))
     with capsys.disabled():
         print(
             f"\nafter kill -9 of its worker an apply goes on after {statistics.median(taken):.1f} s on"
