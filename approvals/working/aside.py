@@ -20,8 +20,9 @@ from django.db import close_old_connections, connections
 
 logger = logging.getLogger(__name__)
 
-# Each holds what it applies in memory. Who comes after so many keeps the thread of the worker.
-MOST_RESTING = 100
+# Each holds what it applies in memory, and a connection to the database. Who comes after so many keeps the thread of
+# the worker: as many as it has by itself, as shipped.
+MOST_RESTING = 24
 REST_APART_SECONDS = 0.4
 # A thread without work is kept for so long, with its connection to the database.
 IDLE_SECONDS = 60.0
