@@ -1,9 +1,24 @@
 """The app's registration."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.backends.signals import connection_created
+
+# No transaction here waits for anything but the database. Of a process that was stopped in one, the locks go then.
+IDLE_IN_TRANSACTION = "30s"
+
+
+def end_idle_transactions(connection: Any, **_: object) -> None:
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [IDLE_IN_TRANSACTION])
 
 
 class ApprovalsConfig(AppConfig):
     name = "approvals"
     verbose_name = "Pratique"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        connection_created.connect(end_idle_transactions, dispatch_uid="end idle transactions")

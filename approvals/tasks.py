@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from approvals import jobs, services, wake
 from approvals.chat import inbox
-from approvals.ledger import drifts, optionals, pivots, quotas
-from approvals.lifecycle import State
+from approvals.ledger import claims, drifts, optionals, pivots, quotas, strays
+from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
 from approvals.steps.correct import correct
@@ -55,11 +55,21 @@ def forget_ended() -> None:
     services.forget_ended(timezone.now())
 
 
+@shared_task(name="approvals.take_over")
+def take_over() -> None:
+    """Wake whoever goes on with what a dead worker was writing to a cluster: sooner than the sweep comes by."""
+    writing = Request.objects.filter(claims.lapsed(), state__in=[State.APPROVED, *AT_WORK])
+    for pk in writing.values_list("pk", flat=True):
+        wake.request(pk)
+    for pk in BundleDeployment.objects.filter(claims.lapsed()).values_list("pk", flat=True):
+        wake.drift(pk)
+
+
 @shared_task(name="approvals.sweep")
 def sweep() -> None:
     """Find what a lost message or a dead worker left behind, and wake it."""
     now = timezone.now()
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now)
+    free = Q(claimed_until__isnull=True) | claims.lapsed()
     is_time = Q(look_again_at__isnull=True) | Q(look_again_at__lte=now)
     due = Request.objects.filter(free, is_time, state__in=DUE)
     expired = Request.objects.filter(free, state__in=[*DUE, State.IN_REVIEW], expires_at__lte=now)
@@ -70,7 +80,8 @@ def sweep() -> None:
     for pk in longest_ago.values_list("pk", flat=True)[:IN_REVIEW_AT_ONCE]:
         wake.request(pk)
     differing = drifts.due(now).values_list("deployment_id", flat=True)
-    for pk in {*differing, *optionals.due(now).values_list("revision__deployment_id", flat=True)}:
+    lost = strays.due(now).values_list("deployment_id", flat=True)
+    for pk in {*differing, *lost, *optionals.due(now).values_list("revision__deployment_id", flat=True)}:
         wake.drift(pk)
     for pk in inbox.overdue(now):
         act_on_delivery.delay(pk)

@@ -60,6 +60,12 @@ class Unreachable(TryLater):
         self.retry_after_seconds = retry_after_seconds
 
 
+class Withheld(TryLater):
+    """A write was not sent, because who was to send it may do so no longer: it says nothing about the object."""
+
+    code = "withheld"
+
+
 class WorkerDied(PratiqueError):
     """The processes that worked on it died, the last one alone with it: it is not tried again by itself."""
 

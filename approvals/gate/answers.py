@@ -23,6 +23,7 @@ class Question(StrEnum):
     COMPARE = "compare"
     CORRECT = "correct"
     CREATE = "create"
+    TAKE_AWAY = "take away"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -46,6 +47,8 @@ _NEEDS: dict[Question, tuple[str, ...]] = {
     Question.CORRECT: _STANDING,
     # What was left out as optional is a first write.
     Question.CREATE: (*_STANDING, *_PEOPLE),
+    # What a worker created after its successor had dropped it: nobody approved that it exists.
+    Question.TAKE_AWAY: ("running", "cluster_uid", "wish"),
 }
 
 

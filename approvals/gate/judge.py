@@ -26,6 +26,7 @@ _THEN = {
     Question.APPLY: "it is applied",
     Question.GO_ON: "what was begun goes on",
     Question.RESTORE: "what ran before is put back",
+    Question.TAKE_AWAY: "what arrived late is taken away",
 }
 Check = Callable[[GateFacts], Iterator[Reason]]
 
@@ -311,4 +312,5 @@ _CHECKS: dict[Question, tuple[Check, ...]] = {
     Question.COMPARE: (_running,),
     Question.CORRECT: _STANDING,
     Question.CREATE: (*_STANDING, *_PEOPLE),
+    Question.TAKE_AWAY: (_running, _cluster, _pause),
 }

@@ -174,6 +174,18 @@ def subject_of(request: Request, *, content_digest: str) -> Subject:
     )
 
 
+def taking_away(request: Request, api: Api) -> GateFacts:
+    """Whether anything of this deployment may be taken away now that was created late; `request` is its newest."""
+    deployment = request.deployment
+    is_at_work = deployment.requests.filter(state__in=AT_WORK).exists()
+    return replace(
+        _facts(Question.TAKE_AWAY, request),
+        running=_record(lambda: Running(0, True, is_at_work)),
+        cluster_uid=wish.cluster_uid(request, learn(api.uid)),
+        wish=wish.wish_of(deployment, learn(partial(wish.live_deployment, api, deployment))),
+    )
+
+
 def _facts(question: Question, request: Request) -> GateFacts:
     deployment = request.deployment
     about = About(

@@ -2,6 +2,10 @@
 
 A claim that lapsed without being released means that its holder died: whoever takes it over counts that on the row, in
 the same UPDATE. Progress, such as a move of the request, sets the count back to 0 (security.md S26).
+
+Whether a claim has lapsed the database's clock says, so that workers whose clocks differ agree. The name of a holder is
+new for each claim, and is asked for in every transaction that records what the holder does: one that has lost its claim
+records nothing more. What it sends to a cluster no database can hold back; for that there is `sure_sending`.
 """
 
 from __future__ import annotations
@@ -10,19 +14,21 @@ import logging
 import os
 import socket
 import uuid
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError
-from django.db.models import Case, F, Q, QuerySet, When
+from django.db.models import Case, DateTimeField, Expression, ExpressionWrapper, F, Model, Q, QuerySet, When
+from django.db.models.functions import Now
 from django.utils import timezone
 
-from approvals.ledger.held import HELD
+from approvals.ledger.held import HELD, claim_seconds, clock
 from approvals.ledger.locks import for_change
 from approvals.lifecycle import WORKABLE
 from approvals.models import BundleDeployment, Cluster, Request, TaskClaim
-from provisioner.errors import TryLater
+from provisioner.errors import TryLater, Withheld
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +38,13 @@ LOOK_AFTER = "look_after"
 WATCH_CLAIM_SECONDS = 20
 
 
-class LostClaim(TryLater):
+class LostClaim(Withheld):
     """Another worker has taken over what this one was working on: it stops at once, and writes nothing any more."""
 
     code = "lost-claim"
+
+    def __init__(self, message: str = "the claim has passed to another worker"):
+        super().__init__(message)
 
 
 class Busy(TryLater):
@@ -68,6 +77,17 @@ def check_held(request_id: int, worker: str) -> None:
     For what must not be written by a worker that stood still for too long: `renew` before it would say less.
     """
     _check_held(Request.objects.filter(pk=request_id, claimed_by=worker))
+
+
+def check_same_holder(row: Request, request: Request) -> None:
+    """Raise LostClaim where the locked `row` is not held by whom it was when `request` was read under its claim."""
+    if row.claimed_by != request.claimed_by:
+        raise LostClaim
+
+
+def sure_sending(worker: str) -> Callable[[], None]:
+    """What is asked right before each write is sent to a cluster: it raises LostClaim where it must not be."""
+    return partial(_check_sure, worker)
 
 
 def release(request_id: int, worker: str) -> bool:
@@ -106,8 +126,9 @@ def take(rows: QuerySet[Any], worker: str) -> bool:
 
 def adopt(rows: QuerySet[Any], worker: str) -> bool:
     """Go on under a claim that another process took in the name of `worker`; False where it has passed to others."""
-    HELD.note(worker, rows.filter(claimed_by=worker))
-    return is_held(rows, worker)
+    asked_at = clock()
+    HELD.note(worker, rows.filter(claimed_by=worker), asked_at)
+    return rows.filter(claimed_by=worker).update(claimed_until=_lapses_at()) == 1
 
 
 def give_back(rows: QuerySet[Any], worker: str) -> bool:
@@ -116,7 +137,17 @@ def give_back(rows: QuerySet[Any], worker: str) -> bool:
 
 
 def is_held(rows: QuerySet[Any], worker: str) -> bool:
-    return bool(rows.filter(claimed_by=worker, claimed_until__gte=timezone.now()).exists())
+    return bool(rows.filter(held(), claimed_by=worker).exists())
+
+
+def held() -> Q:
+    """Rows that somebody holds at this moment."""
+    return Q(claimed_until__gte=Now())
+
+
+def lapsed() -> Q:
+    """Rows whose holder died, or stands still."""
+    return Q(claimed_until__lt=Now())
 
 
 def deaths_of(rows: QuerySet[Any]) -> int:
@@ -147,9 +178,12 @@ def pardon(deployment_id: int) -> None:
     TaskClaim.objects.filter(suspect, task=LOOK_AFTER, key=deployment_id).update(worker_deaths=0, rests_until=None)
 
 
-def renew_held(own: QuerySet[Any]) -> bool:
-    """Hold on to what this process has, without a word from the step; as `renew`."""
-    return own.update(claimed_until=_until(timezone.now())) == 1
+def renew_held(model: type[Model], workers: Collection[str]) -> Collection[str]:
+    """Hold on to what these holders of this process have, without a word from their steps; who still has its row."""
+    own = model._default_manager.filter(claimed_by__in=workers)
+    if own.update(claimed_until=_lapses_at()) == len(workers):
+        return workers
+    return set(own.values_list("claimed_by", flat=True))
 
 
 def let_go(own: QuerySet[Any]) -> None:
@@ -163,12 +197,12 @@ def hold_off_drift(deployment_id: int) -> None:
     Else nobody takes it before the commit, and then they see the apply; a holder whose claim lapsed has lost it. So an
     apply and a correction of one deployment exclude each other, and those of several go on side by side.
     """
-    row = for_change(BundleDeployment.objects.filter(pk=deployment_id)).get()
-    if row.claimed_until and row.claimed_until >= timezone.now():
+    rows = BundleDeployment.objects.filter(pk=deployment_id)
+    row = for_change(rows).get()
+    if row.claimed_by and rows.filter(held()).exists():
         raise Busy(f"what runs of {row.name} is being corrected at this moment: it goes on right after that")
     if row.claimed_by:
-        lapsed = BundleDeployment.objects.filter(pk=deployment_id)
-        lapsed.update(claimed_by="", claimed_until=None, worker_deaths=F("worker_deaths") + 1)
+        rows.update(claimed_by="", claimed_until=None, worker_deaths=F("worker_deaths") + 1)
 
 
 def check_held_deployment(deployment_id: int, worker: str) -> None:
@@ -197,27 +231,32 @@ def _claim(rows: QuerySet[Any], worker: str, **only: object) -> bool:
     """`only` is what else has to be so of these rows to be claimed, not to be held on to."""
     if HELD.is_stopping:
         return False
-    now = timezone.now()
-    held, rests = Q(claimed_until__gte=now), Q(rests_until__gte=now)
+    rests = Q(rests_until__gte=timezone.now())
     # Who releases a claim clears the name: one that still stands there is a dead worker's.
     deaths = Case(When(claimed_by="", then=F("worker_deaths")), default=F("worker_deaths") + 1)
-    taken = {"claimed_by": worker, "claimed_until": _until(now), "is_woken": False, "worker_deaths": deaths}
-    may = rows.filter(**only)
-    while not may.exclude(held | rests).update(**taken):
-        if may.filter(held).update(is_woken=True) or not may.exclude(rests).exists():
+    taken = {"claimed_by": worker, "claimed_until": _lapses_at(), "is_woken": False, "worker_deaths": deaths}
+    may, asked_at = rows.filter(**only), clock()
+    while not may.exclude(held() | rests).update(**taken):
+        if may.filter(held()).update(is_woken=True) or not may.exclude(rests).exists():
             return False
-    HELD.note(worker, rows.filter(claimed_by=worker))
+        asked_at = clock()
+    HELD.note(worker, rows.filter(claimed_by=worker), asked_at)
     return True
 
 
 def _renew(rows: QuerySet[Any], worker: str) -> bool:
     HELD.sign(worker)
-    return renew_held(rows.filter(claimed_by=worker))
+    return rows.filter(claimed_by=worker).update(claimed_until=_lapses_at()) == 1
 
 
 def _check_held(own: QuerySet[Any]) -> None:
     if not list(for_change(own).values_list("pk")):
-        raise LostClaim("the claim has passed to another worker")
+        raise LostClaim
+
+
+def _check_sure(worker: str) -> None:
+    if not HELD.wait_until_sure(worker):
+        raise LostClaim("the claim may have passed to another worker: nothing more is sent")
 
 
 def _release(rows: QuerySet[Any], worker: str) -> bool:
@@ -231,5 +270,6 @@ def _release(rows: QuerySet[Any], worker: str) -> bool:
     return is_woken
 
 
-def _until(now: datetime) -> datetime:
-    return now + timedelta(seconds=settings.PRATIQUE["CLAIM_SECONDS"])
+def _lapses_at() -> Expression:
+    """By the database's clock, when it does it: never before CLAIM_SECONDS have passed since it was asked to."""
+    return ExpressionWrapper(Now() + timedelta(seconds=claim_seconds()), output_field=DateTimeField())

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('approvals', '0033_identity_proxies'),
+        ('approvals', '0034_strays'),
     ]
 
     operations = [

@@ -10,6 +10,7 @@ from approvals.models.issuer import IssuerGrant
 from approvals.models.optional import OptionalObject
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, Finding, Outcome, Report, Request, Review, Verdict, VoidedRound
+from approvals.models.stray import Stray
 
 __all__ = [
     "ApiToken",
@@ -37,6 +38,7 @@ __all__ = [
     "Revision",
     "SignIn",
     "SpecWrite",
+    "Stray",
     "TaskClaim",
     "Verdict",
     "VoidedRound",

@@ -88,6 +88,9 @@ class Request(Claimed):
         help_text="what in the cluster has to change before another look is worth it",
     )
     attempts = models.PositiveIntegerField(default=0)
+    worked_seconds = models.FloatField(
+        default=0.0, help_text="that applying it, or putting back what ran before, has taken of its deadline"
+    )
     look_again_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()

@@ -157,7 +157,7 @@ SETTINGS = (
         "whether people sign in with a password of an account here, as whom `pratique-manage map_identity` says",
         switch,
     ),
-    Setting("CLAIM_SECONDS", "60", "seconds after which a dead worker's claim lapses", int),
+    Setting("CLAIM_SECONDS", "10", "seconds after which a dead worker's claim lapses", int),
     Setting(
         "STEP_MINUTES",
         "15",
@@ -188,7 +188,9 @@ SETTINGS = (
         "minutes that an apply may take, where its spec sets no deadline",
         int,
     ),
-    Setting("APPLIES_AT_ONCE", "6", "requests that one worker process applies at a time: fewer than its threads", int),
+    Setting(
+        "APPLIES_AT_ONCE", "6", "requests that one worker process writes for at a time: fewer than its threads", int
+    ),
     Setting(
         "PROGRESS_DEADLINE_MINUTES", "30", "minutes until a revision shall be healthy, where its spec does not say", int
     ),

@@ -227,6 +227,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 # A lost message costs at most this long: the rows say what is due.
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "approvals.sweep", "schedule": 5.0, "options": {"expires": 5}},
+    "take over": {"task": "approvals.take_over", "schedule": 2.0, "options": {"expires": 5}},
     "forget": {"task": "approvals.forget_ended", "schedule": 600.0, "options": {"expires": 600}},
 }
 

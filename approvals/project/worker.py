@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Sequence
 
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from approvals import rights
 from approvals.ledger import claims
@@ -35,6 +35,13 @@ def work_apart(**_: object) -> None:
 def let_go_of_claims(**_: object) -> None:
     """Have the heartbeat give back what this worker does not end soon. In a signal handler: no lock may be taken."""
     HELD.is_stopping = True
+
+
+@worker_shutdown.connect
+def let_go_of_the_rest(**_: object) -> None:
+    """The worker's own threads have ended; what still waits for a cluster ends with the process, and is no death."""
+    HELD.is_stopping = True
+    HELD.let_go(claims.let_go)
 
 
 def end_at_once(holders: Sequence[str]) -> None:

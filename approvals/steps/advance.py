@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from threading import Lock
 
 from django.conf import settings
@@ -21,7 +22,7 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State
 from approvals.models import Request
 from approvals.steps import deploy, evaluate, prepare, restore
-from approvals.working import Step, Work, do
+from approvals.working import Pledge, Step, Work, do, has_begun, pledged, run_aside
 from provisioner.errors import PratiqueError, TryLater, WorkerDied
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
 ENDED = frozenset({"done", "failed"})
 # What is approved goes on soon after what it waits for has come.
 LONGEST_APPROVED_SECONDS = 30
+ROOM_SECONDS = 0.05
 _applying: set[int] = set()
 _applying_lock = Lock()
 
@@ -131,7 +133,11 @@ class Advance(Work):
 
 def advance(request_id: int) -> None:
     """Claim the request and work on it; returns at once where another worker holds it or nothing is due."""
-    do(Advance(request_id))
+    work = partial(do, Advance(request_id))
+    if not has_begun():
+        work()
+        return
+    run_aside(work)
 
 
 def _take_step(request: Request, worker: str) -> None:
@@ -148,6 +154,16 @@ def _take_step(request: Request, worker: str) -> None:
 def _try_step(request: Request, worker: str) -> str:
     """Take the step and settle what it raises; how it ended, as a label."""
     try:
+        return _tried(request, worker)
+    except claims.LostClaim:
+        # The row is another worker's: nothing is written down about it here.
+        logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
+        instruments.lost_claims.labels("request").inc()
+        return "lost_claim"
+
+
+def _tried(request: Request, worker: str) -> str:
+    try:
         with _room_for(request):
             STEPS[request.state](request, worker)
         if request.worker_deaths:
@@ -155,10 +171,7 @@ def _try_step(request: Request, worker: str) -> str:
     except MemoryError:
         raise  # a death, not a bug of ours (working)
     except claims.LostClaim:
-        # The row is another worker's: nothing is written down about it here.
-        logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
-        instruments.lost_claims.labels("request").inc()
-        return "lost_claim"
+        raise
     except TryLater as exc:
         _try_later(request, exc)
         return "waiting"
@@ -175,20 +188,37 @@ def _try_step(request: Request, worker: str) -> str:
 
 @contextmanager
 def _room_for(request: Request) -> Iterator[None]:
-    """Raise Full where this process applies enough: an apply may wait for minutes, with a thread of its own."""
+    """Raise Full where this process applies enough. One that waits for the cluster is none of those meanwhile."""
     if request.state != State.APPROVED and request.state not in AT_WORK:
         yield
         return
-    most = settings.PRATIQUE["APPLIES_AT_ONCE"]
-    with _applying_lock:
-        if len(_applying) >= most:
-            raise Full(f"{len(_applying)} of {most} are being applied: this one goes on when one of them is done")
-        _applying.add(request.pk)
+    if not _has_room(request.pk):
+        most = settings.PRATIQUE["APPLIES_AT_ONCE"]
+        raise Full(f"{most} of {most} are being applied: this one goes on when one of them is done")
     try:
-        yield
+        with pledged(Pledge(partial(_leave_room, request.pk), partial(_await_room, request.pk))):
+            yield
     finally:
-        with _applying_lock:
-            _applying.discard(request.pk)
+        _leave_room(request.pk)
+
+
+def _has_room(request_id: int) -> bool:
+    with _applying_lock:
+        if len(_applying) >= settings.PRATIQUE["APPLIES_AT_ONCE"]:
+            return False
+        _applying.add(request_id)
+        return True
+
+
+def _leave_room(request_id: int) -> None:
+    with _applying_lock:
+        _applying.discard(request_id)
+
+
+def _await_room(request_id: int) -> None:
+    """What it waited for is ready: it goes on before anything else begins, so it need not wait for long."""
+    while not _has_room(request_id):
+        time.sleep(ROOM_SECONDS)
 
 
 @transaction.atomic(durable=True)
@@ -202,6 +232,7 @@ def _expire(request_id: int) -> None:
 def _try_later(request: Request, error: TryLater) -> None:
     """Nothing is lost: the sweeper wakes the request again when its time has come."""
     row = locked(request.pk)
+    claims.check_same_holder(row, request)
     is_soon = row.state == State.APPROVED or isinstance(error, Full)
     longest = LONGEST_APPROVED_SECONDS if is_soon else waiting.LONGEST_SECONDS
     wait = waiting.postpone(row, error, timezone.now(), longest=longest)
@@ -213,6 +244,7 @@ def _fail(request: Request, error: PratiqueError) -> None:
     row = locked(request.pk)
     if row.state != request.state:
         return
+    claims.check_same_holder(row, request)
     facts = {"code": error.code, "why": str(error)}
     if row.state in (State.PREPARING, State.STALE):
         move(

@@ -22,7 +22,7 @@ from approvals.gate.planning import installer_of
 from approvals.ledger import claims, drifts, optionals
 from approvals.ledger.claims import LostClaim
 from approvals.models import BundleDeployment, InventoryItem, Revision
-from approvals.steps import optional
+from approvals.steps import optional, strays
 from approvals.steps.inventory import DatabaseInventory, owner_of, ref_of
 from approvals.steps.leftovers import leftovers_of
 from approvals.working import Recurring, Step, do
@@ -71,6 +71,7 @@ class Correct(Recurring):
     def look(self, worker: str) -> bool:
         is_due = _take_some(self.key, worker)
         optional.take(self.key, worker)
+        strays.take(self.key, worker)
         return is_due
 
     def step(self) -> Step:
@@ -112,7 +113,7 @@ def _take_some(deployment_id: int, worker: str) -> bool:
         return len(items) == AT_ONCE
     try:
         service = connect(deployment.cluster)
-        installer = service.acting_as(installer_of(revision.request.spec))
+        installer = service.acting_as(installer_of(revision.request.spec)).guarded(claims.sure_sending(worker))
         _work(Case(deployment, revision, service, installer, worker, now), items)
     except LostClaim:
         instruments.lost_claims.labels("deployment").inc()
@@ -208,7 +209,7 @@ def _put_all_back(
             continue
         for item, look in pairs:
             if not claims.renew_deployment(case.deployment.pk, case.worker):
-                raise LostClaim("the claim has passed to another worker")
+                raise LostClaim
             try:
                 _put_back(case, item, look, is_scaled)
             except LostClaim:

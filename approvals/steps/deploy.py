@@ -18,7 +18,7 @@ from approvals.audit import MACHINE
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.facts import value_of
 from approvals.gate.planning import installer_of
-from approvals.ledger import claims, optionals, pivots, rounds
+from approvals.ledger import claims, optionals, pivots, rounds, strays
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State
@@ -132,6 +132,7 @@ def _start(request: Request, worker: str) -> Request:
         problem="",
         problem_code="",
         attempts=0,
+        worked_seconds=0.0,
         look_again_at=None,
     )
 
@@ -139,17 +140,18 @@ def _start(request: Request, worker: str) -> Request:
 def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str) -> None:
     """Apply as the installer; what is done is noted while it goes on, and the claim renewed with it.
 
-    The deadline counts the time at work: while somebody pauses it, or the cluster does not answer, it does not run.
+    The deadline counts the time at work, whoever was: while somebody pauses it, or the cluster does not answer, it does
+    not run.
     """
     revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
     reviewed = reviewed_report(request)
     outcomes = pipeline.deploy(
-        api.acting_as(installer_of(request.spec)),
+        api.acting_as(installer_of(request.spec)).guarded(claims.sure_sending(worker)),
         content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
-        deadline_seconds=apply_seconds(request.spec),
-        before_phase=partial(_begin_phase, revision, partial(_check_again, request, api, worker, reviewed)),
+        deadline_seconds=apply_seconds(request.spec) - request.worked_seconds,
+        before_phase=partial(_begin_phase, notes, revision, partial(_check_again, request, api, worker, reviewed)),
         before_wait=partial(_say_what_is_waited_for, notes, revision),
         while_waiting=partial(notes.pulse, partial(_check_again, request, api, worker, reviewed)),
         checks=health_checks(request.spec),
@@ -164,7 +166,8 @@ def apply_seconds(spec: Mapping[str, Any]) -> float:
     return float(spec.get("progressDeadlineMinutes") or settings.PRATIQUE["APPLY_MINUTES"]) * 60.0
 
 
-def _begin_phase(revision: Revision, check: Callable[[], None], _: str) -> None:
+def _begin_phase(notes: Notes, revision: Revision, check: Callable[[], None], _: str) -> None:
+    notes.go_on()
     check()
     applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
     applying.exclude(message="").update(message="")
@@ -181,7 +184,7 @@ def _say_what_is_waited_for(notes: Notes, revision: Revision, refs: Sequence[Obj
 def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> None:
     """Before each phase (S25): still ours to do, the same wish and account, not paused, approved as it would be now."""
     if not claims.renew(request.pk, worker):
-        raise LostClaim("the claim has passed to another worker")
+        raise LostClaim
     gate.require(request, reader.going_on(request, api, reviewed))
 
 
@@ -191,6 +194,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
     deployment, row = both_locked(request)
     if row.state != State.APPLYING:
         return
+    claims.check_same_holder(row, request)
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
         _end_as_failed(row, deployment, words, {"code": "apply-failed", "failed": len(failed)})
@@ -214,13 +218,14 @@ def give_up(request: Request, error: PratiqueError) -> None:
     """End an apply that cannot go on: what was written stays recorded, and what is wished for by now comes next."""
     deployment, row = both_locked(request)
     if row.state == State.APPLYING:
+        claims.check_same_holder(row, request)
         _end_as_failed(row, deployment, str(error), {"code": error.code, "why": str(error)})
 
 
 def _end_as_failed(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any]) -> None:
     code = facts["code"]
     event = Event.RESTORE if _is_to_restore(row, deployment, code) else Event.FAIL
-    fresh = {"attempts": 0, "look_again_at": None} if event == Event.RESTORE else {}
+    fresh = {"attempts": 0, "worked_seconds": 0.0, "look_again_at": None} if event == Event.RESTORE else {}
     move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, **fresh)
     close(row, Revision.State.FAILED, words)
     if event == Event.FAIL:
@@ -238,6 +243,7 @@ def close(request: Request, state: str, message: str) -> None:
     revision = request.revision
     revision.state, revision.message, revision.finished_at = state, message, timezone.now()
     revision.save(update_fields=["state", "message", "finished_at"])
+    strays.look_soon(revision.deployment_id)
     audit.record(
         verb="revision.recorded",
         actor=MACHINE,

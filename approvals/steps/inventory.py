@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Max, Q, QuerySet
 
+from approvals.ledger import strays
 from approvals.ledger.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from provisioner.cluster.inventory import ObjectIdentity
@@ -51,8 +52,11 @@ class DatabaseInventory:
         self._has_read_all = False
 
     def items(self) -> dict[ObjectIdentity, Item]:
+        """What is pending somebody else has begun to write, and may be writing still (ledger.strays)."""
         self._rows, self._has_read_all = _read(self.deployment.inventory.order_by()), True
         found = {identity: row.item for identity, row in self._rows.items()}
+        if not all(item.uid for item in found.values()):
+            strays.expect(self.deployment, self.deployment.inventory.filter(uid=""))
         return {identity: item for identity, item in found.items() if self._only is None or identity in self._only}
 
     def intend(self, ref: ObjectRef, nonce: str) -> None:
@@ -119,6 +123,11 @@ class DatabaseInventory:
         rows = {identity: row for identity, row in found.items() if identity in wanted}
         self._rows.update(rows)
         return rows
+
+    def let_go(self, ref: ObjectRef, nonce: str) -> None:
+        """Its stray is known since the items were read, and looked for once the step has ended."""
+        InventoryItem.objects.filter(deployment=self.deployment, uid="", nonce=nonce, **_identity(ref)).delete()
+        self._rows.pop(ref.identity, None)
 
     @transaction.atomic(durable=True)
     def forget(self, ref: ObjectRef, uid: str) -> None:

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import F, Max
 from django.utils import timezone
 
+from approvals import working
 from approvals.ledger.claims import LostClaim
+from approvals.ledger.held import claim_seconds
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
 from provisioner.review.record import ref_record
@@ -25,6 +26,7 @@ from provisioner.values import OutcomeState
 BATCH = 1000
 # As often as the page asks.
 SECONDS = 2.0
+COUNTED_SECONDS = 1.0
 # How many times a claim is renewed before it would lapse.
 PULSES = 4
 _LATER = ["action", "state", "message", "warnings", "server_words", "about", "at"]
@@ -41,7 +43,7 @@ class Notes:
         self._hold = hold
         self._step = step
         self._waiting: dict[str, tuple[Done, datetime]] = {}
-        self._written_at = time.monotonic()
+        self._written_at = self._checked_at = self._busy_at = self._counted_at = time.monotonic()
 
     def keep(self, outcomes: Iterable[Done]) -> list[Done]:
         """Do what `outcomes` does, keeping each, also where it ends by raising; what failed or was not tried.
@@ -60,15 +62,27 @@ class Notes:
 
     def take(self, outcome: Done) -> None:
         """Keep one more, and write when enough have come or the last writing is long ago."""
+        self.go_on()
         self._waiting[str(outcome.ref)[:OBJECT_LENGTH]] = (outcome, timezone.now())
         if len(self._waiting) >= BATCH or self._age() >= min(SECONDS, _pulse_seconds()):
             self.write()
 
+    def go_on(self) -> None:
+        """Something is done again: what was left while nothing was is taken back before it."""
+        working.go_on()
+        self._busy_at = time.monotonic()
+
     def pulse(self, check: Callable[[], None]) -> None:
-        """For every few seconds of a wait: where the claim was held on to long ago, do so again, and then `check`."""
+        """For every few seconds of a wait: hold on to the claim where that was long ago; as rarely as it lapses, check.
+
+        A check asks the cluster for everybody who approved: more often would cost more than the wait.
+        """
         if self._age() >= _pulse_seconds():
             self.write()
+        working.rest(time.monotonic() - self._busy_at)
+        if time.monotonic() - self._checked_at >= claim_seconds():
             check()
+            self._checked_at = time.monotonic()
 
     def _age(self) -> float:
         return time.monotonic() - self._written_at
@@ -77,7 +91,8 @@ class Notes:
     def write(self) -> None:
         """Write down what is waiting and hold on to the claim, or raise LostClaim and do neither."""
         if not self._hold():
-            raise LostClaim("the claim has passed to another worker")
+            raise LostClaim
+        self._count_time()
         if self._waiting:
             self._note_progress()
             first = self._first_place()
@@ -89,6 +104,13 @@ class Notes:
             )
         self._waiting.clear()
         self._written_at = time.monotonic()
+
+    def _count_time(self) -> None:
+        """In the row, so that whoever goes on has what is left of the deadline; less than a second is no matter."""
+        spent = time.monotonic() - self._counted_at
+        if spent >= COUNTED_SECONDS and self._step in (Outcome.Step.APPLY, Outcome.Step.RESTORE):
+            self._counted_at += spent
+            Request.objects.filter(pk=self._request.pk).update(worked_seconds=F("worked_seconds") + spent)
 
     def _note_progress(self) -> None:
         """Where a worker died of this step: an object that nobody had come to before is further than that."""
@@ -122,4 +144,4 @@ class Notes:
 
 
 def _pulse_seconds() -> float:
-    return float(settings.PRATIQUE["CLAIM_SECONDS"]) / PULSES
+    return claim_seconds() / PULSES

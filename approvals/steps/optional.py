@@ -52,7 +52,8 @@ class Case:
 
     @property
     def installer(self) -> Api:
-        return self.service.acting_as(installer_of(self.revision.request.spec))
+        account = installer_of(self.revision.request.spec)
+        return self.service.acting_as(account).guarded(claims.sure_sending(self.worker))
 
     def inventory(self, only: Collection[ObjectIdentity]) -> DatabaseInventory:
         deployment = self.revision.request.deployment
@@ -94,7 +95,7 @@ def _create(case: Case, rows: Rows) -> None:
 def _check(case: Case) -> None:
     """Everything that S25 names, reviewers and guards included: this is a first write."""
     if not claims.renew_deployment(case.revision.deployment_id, case.worker):
-        raise LostClaim("the claim has passed to another worker")
+        raise LostClaim
     gate.require(case.revision.request, reader.creating(case.revision, case.service))
 
 

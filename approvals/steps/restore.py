@@ -8,7 +8,7 @@ data or other objects, or that was adopted (security.md S16).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.gate import Back, reader
 from approvals.gate.planning import installer_of, owned, plan_options
-from approvals.ledger import claims, pivots
+from approvals.ledger import claims, pivots, strays
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
@@ -48,7 +48,7 @@ KEPT = frozenset(
     }
 )
 
-_STATEFUL_SET = GroupKind("apps", "StatefulSet")
+STATEFUL_SET = GroupKind("apps", "StatefulSet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     """It cannot be put back: both failures are kept, and what is wished for by now comes next."""
     deployment, row = both_locked(request)
     if row.state == State.RESTORING:
+        claims.check_same_holder(row, request)
         _end(row, deployment, f"what ran before could not be put back: {error}", {"code": error.code})
 
 
@@ -93,7 +94,7 @@ def without_what_is_kept(plan: Plan, adopted: Collection[ObjectIdentity]) -> Pla
 
 def _takes_data_along(planned: PlannedAction) -> bool:
     """Also of a StatefulSet whose claims go with it: of one that nobody could look at, that is not known."""
-    if planned.ref.group_kind == _STATEFUL_SET:
+    if planned.ref.group_kind == STATEFUL_SET:
         return planned.before is None or takes_claims_along(planned.before)
     return planned.ref.group_kind in KEPT
 
@@ -129,14 +130,14 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
     """What failed of it, if anything."""
     notes = Notes(request, partial(claims.renew, request.pk, worker), Outcome.Step.RESTORE)
     outcomes = pipeline.deploy(
-        api.acting_as(installer_of(target.revision.request.spec)),
+        api.acting_as(installer_of(target.revision.request.spec)).guarded(claims.sure_sending(worker)),
         target.content,
         plan,
         inventory=DatabaseInventory(
             request.deployment, target.revision, partial(claims.check_held, request.pk, worker)
         ),
-        deadline_seconds=apply_seconds(target.revision.request.spec),
-        before_phase=lambda _: _check(request, target, api, worker),
+        deadline_seconds=apply_seconds(target.revision.request.spec) - request.worked_seconds,
+        before_phase=partial(_begin_phase, notes, partial(_check, request, target, api, worker)),
         before_wait=lambda _: notes.write(),
         while_waiting=partial(notes.pulse, partial(_check, request, target, api, worker)),
         checks=health_checks(target.revision.request.spec),
@@ -145,12 +146,17 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
     return notes.keep(outcomes)
 
 
+def _begin_phase(notes: Notes, check: Callable[[], None], _: str) -> None:
+    notes.go_on()
+    check()
+
+
 def _check(request: Request, target: Target, api: Api, worker: str) -> None:
     """Before each phase (S25): still ours to do, that revision not revoked (S16), its account, not paused, and the
     approval and every guard stand. What waits for people to change that ends where they wish for something else.
     """
     if not claims.renew(request.pk, worker):
-        raise LostClaim("the claim has passed to another worker")
+        raise LostClaim
     gate.require(request, reader.restoring(request, api, Back(target.revision, target.reviewed)))
 
 
@@ -184,6 +190,7 @@ def _finish(request: Request, target: Target, failed: list[Done]) -> None:
     deployment, row = both_locked(request)
     if row.state != State.RESTORING:
         return
+    claims.check_same_holder(row, request)
     number = target.revision.number
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
@@ -198,6 +205,7 @@ def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str
     problem, code = f"{row.revision.message}; {words}", _code_of(row)
     move(row, Event.FAIL, actor=MACHINE, facts={**facts, "why": problem}, problem=problem, problem_code=code)
     Revision.objects.filter(request=row).update(message=problem)
+    strays.look_soon(deployment.pk)
     pivots.follow_up(deployment)
 
 

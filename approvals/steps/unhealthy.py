@@ -102,6 +102,7 @@ def _begin(revision: Revision, problem: str) -> None:
         problem_code=CODE,
         problem=problem,
         attempts=0,
+        worked_seconds=0.0,
         look_again_at=None,
     )
     revision.message = problem

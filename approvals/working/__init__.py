@@ -4,11 +4,25 @@
 and every look at a row whose worker died, happens in a process of its own (apart.py, child.py), for which it needs a
 place (places.py). A warden watches over these processes: what has just begun goes first, and the largest is ended
 before all of them together use up the memory (shares.py judges, linux.py reads). What dies twice is given up in words
-(security.md S26).
+(security.md S26). What waits for minutes gives the worker's thread back meanwhile (aside.py).
 """
 
-from approvals.working.apart import begin
+from approvals.working.apart import begin, has_begun
+from approvals.working.aside import Pledge, go_on, pledged, rest, run_aside
 from approvals.working.heartbeat import Heartbeat
 from approvals.working.work import Recurring, Step, Work, do
 
-__all__ = ["Heartbeat", "Recurring", "Step", "Work", "begin", "do"]
+__all__ = [
+    "Heartbeat",
+    "Pledge",
+    "Recurring",
+    "Step",
+    "Work",
+    "begin",
+    "do",
+    "go_on",
+    "has_begun",
+    "pledged",
+    "rest",
+    "run_aside",
+]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import multiprocessing
 import signal
 import threading
@@ -23,8 +24,9 @@ from django.db import connections
 
 from approvals import instruments
 from approvals.ledger.held import HELD
-from approvals.working import child, warden
-from approvals.working.child import ENDED, NOT_BEGUN, OUT_OF_MEMORY, RAISED, READY, STOOD_STILL, STOPPED
+from approvals.working import aside, child, warden
+from approvals.working.aside import Pledge
+from approvals.working.child import ENDED, NOT_BEGUN, OUT_OF_MEMORY, RAISED, READY, RESTS, STOOD_STILL, STOPPED
 from approvals.working.places import Places, Visitor
 from approvals.working.warden import WARDEN, Ward
 from provisioner.errors import TryLater
@@ -83,7 +85,9 @@ def run_apart(work: Work, worker: str, step: Step, *, is_suspect: bool) -> End |
     if not places.take(visitor, time.monotonic()):
         return None
     try:
-        return _run(work, worker, visitor.group, is_suspect=is_suspect)
+        # One that waits for the cluster uses up no memory: the next one may be tried.
+        with aside.pledged(Pledge(lambda: places.leave(visitor))):
+            return _run(work, worker, visitor.group, is_suspect=is_suspect)
     finally:
         places.leave(visitor)
 
@@ -159,6 +163,8 @@ def _heard(told: Connection[bytes, bytes], worker: str) -> bool:
     if message == READY:
         # From here on it is the process that holds on to the claim: where it stands still, nobody else may.
         HELD.drop(worker)
+    elif message == RESTS:
+        aside.rest(math.inf)
     else:
         instruments.count(json.loads(message))
     return True

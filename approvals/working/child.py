@@ -6,6 +6,7 @@ watches over it any more. It gives the claim back then, so that the death is not
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ import signal
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import connection, parent_process
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -26,7 +28,7 @@ from django.utils.module_loading import import_string
 from approvals import instruments
 from approvals.ledger import claims
 from approvals.ledger.held import HELD
-from approvals.working import linux
+from approvals.working import aside, linux
 from approvals.working.heartbeat import STOP_SECONDS, TICK_SECONDS, Heartbeat
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ ENDED, RAISED, OUT_OF_MEMORY, STOOD_STILL, NOT_BEGUN, STOPPED = 0, 70, 71, 72, 7
 # Every kind of work by its name: it stands above this room.
 JOBS = "approvals.jobs.JOBS"
 READY = b"ready"
+RESTS = b"rests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,16 @@ def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
     Heartbeat(on_still=_stand_still, on_stopped=lambda: _end(STOPPED)).start()
     _limit(order.most_mib)
     told.send_bytes(READY)
-    code = _look(work, order.holder) if is_ours else STOPPED
+    with aside.telling(partial(_say_that_it_rests, told)):
+        code = _look(work, order.holder) if is_ours else STOPPED
     told.send_bytes(json.dumps(instruments.counted()).encode())
     connections.close_all()
     _end(code)
+
+
+def _say_that_it_rests(told: Connection[bytes, bytes]) -> None:
+    with contextlib.suppress(OSError):  # the worker is gone, and so is whoever could use the place
+        told.send_bytes(RESTS)
 
 
 def _begun(order: Order) -> tuple[Work, bool]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from django.db import DatabaseError, close_old_connections
 
 from approvals.ledger import claims
-from approvals.ledger.held import HELD
+from approvals.ledger.held import HELD, clock
 
 logger = logging.getLogger(__name__)
 
@@ -28,18 +28,26 @@ class Heartbeat:
         self._stop_at: float | None = None
 
     def start(self) -> None:
+        HELD.is_kept = True
         threading.Thread(target=self._run, daemon=True, name="heartbeat").start()
 
     def _run(self) -> None:
+        took = 0.0
         while True:
-            time.sleep(TICK_SECONDS)
+            time.sleep(self.pause(took))
+            began = clock()
             try:
                 close_old_connections()
-                self.beat(time.monotonic())
+                self.beat(clock())
             except DatabaseError as exc:
                 logger.warning("the database does not answer", extra={"error": str(exc)})
             except Exception:  # a claim that nobody holds on to would count as a death of what is worked on
                 logger.exception("the heartbeat missed a beat")
+            took = clock() - began
+
+    def pause(self, took: float) -> float:
+        """After a beat that took so long, s: where the database is slow there is no time to lose."""
+        return max(TICK_SECONDS - took, 0.0)
 
     def beat(self, now: float) -> None:
         if HELD.is_stopping:

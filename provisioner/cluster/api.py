@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import urllib3
@@ -56,10 +57,17 @@ _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,applic
 class Cluster:
     """One API server, met as one identity; views by `acting_as` share connections and discovery. Safe for threads."""
 
-    def __init__(self, transport: Transport, found: Discovery, identity: Identity | None = None):
+    def __init__(
+        self,
+        transport: Transport,
+        found: Discovery,
+        identity: Identity | None = None,
+        before_send: Callable[[], None] | None = None,
+    ):
         self._transport = transport
         self._discovery = found
         self.identity = identity
+        self._before_send = before_send
 
     @classmethod
     def connect(
@@ -125,11 +133,23 @@ class Cluster:
 
     def acting_as(self, identity: Identity) -> Cluster:
         """The same cluster, every call impersonated."""
-        return Cluster(self._transport, self._discovery, identity)
+        return Cluster(self._transport, self._discovery, identity, self._before_send)
+
+    def guarded(self, before_send: Callable[[], None]) -> Cluster:
+        """The same, but `before_send` is called right before the last of each write goes out; by raising it keeps that
+        back, and the API server does nothing. It may be called several times for one write. Dry-runs are no writes.
+        """
+        asked = [one for one in (self._before_send, before_send) if one]
+
+        def ask_all() -> None:
+            for one in asked:
+                one()
+
+        return Cluster(self._transport, self._discovery, self.identity, ask_all)
 
     def afresh(self) -> Cluster:
         """The same over the same connections, with a discovery of its own that has read nothing yet."""
-        return Cluster(self._transport, self._discovery.afresh(), self.identity)
+        return Cluster(self._transport, self._discovery.afresh(), self.identity, self._before_send)
 
     def close(self) -> None:
         """Drop the idle connections. The cluster can still be used."""
@@ -301,7 +321,7 @@ class Cluster:
         resource = self._resource(ref)
         query = _write_query(field_manager, dry_run)
         path = resource.path(ref.namespace)
-        return named(self._send(Call("POST", path, _doing("create", ref), query, obj)).body, resource)
+        return named(self._write(Call("POST", path, _doing("create", ref), query, obj), dry_run).body, resource)
 
     def replace(
         self, obj: JsonObject, *, field_manager: str = "pratique", dry_run: bool = False, subresource: str = ""
@@ -311,7 +331,7 @@ class Cluster:
         resource = self._resource(ref)
         query = _write_query(field_manager, dry_run)
         path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
-        return named(self._send(Call("PUT", path, _doing("replace", ref), query, obj)).body, resource)
+        return named(self._write(Call("PUT", path, _doing("replace", ref), query, obj), dry_run).body, resource)
 
     def apply(
         self,
@@ -337,7 +357,7 @@ class Cluster:
         path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
         call = Call("PATCH", path, _doing("apply", ref, obj), query, obj, APPLY)
         try:
-            answer = self._send(call)
+            answer = self._write(call, dry_run)
         except PreconditionFailed as exc:
             if (obj.get("metadata") or {}).get("resourceVersion") != MUST_NOT_EXIST:
                 raise
@@ -354,7 +374,8 @@ class Cluster:
         """
         ref = ObjectRef.of(part)
         resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
-        self._send(Call("PATCH", _path(resource, ref), _doing("patch", ref, part), query, part, MERGE))
+        call = Call("PATCH", _path(resource, ref), _doing("patch", ref, part), query, part, MERGE)
+        self._write(call, dry_run=False)
 
     def delete(
         self,
@@ -377,7 +398,7 @@ class Cluster:
         if dry_run:
             body["dryRun"] = ["All"]  # with a body the server reads nothing from the query: there it would delete
         try:
-            self._send(Call("DELETE", _path(resource, ref), _doing("delete", ref), {}, body))
+            self._write(Call("DELETE", _path(resource, ref), _doing("delete", ref), {}, body), dry_run)
         except ClusterError as exc:
             if exc.status == 404 and exc.reason == "NotFound":
                 return False
@@ -395,6 +416,12 @@ class Cluster:
         if found is None:
             raise UnknownKind(f"{ref}: the cluster serves no {ref.kind} in {ref.api_version}", status=404)
         return found
+
+    def _write(self, call: Call, dry_run: bool) -> Answer:
+        """The server gives up when we do: a write that nobody waits for any more is not done much later."""
+        timeout = f"{math.ceil(self._transport.timeout_seconds)}s"
+        call = replace(call, query={**call.query, "timeout": timeout})
+        return self._send(call if dry_run else replace(call, before_send=self._before_send))
 
     def _send(self, call: Call) -> Answer:
         try:

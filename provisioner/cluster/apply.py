@@ -33,7 +33,15 @@ from provisioner.cluster.tracking import Owner, nonce_of
 from provisioner.cluster.waits import IDLE, Asked, Patience, Waits, changes, in_phase
 from provisioner.cluster.watch import until_gone
 from provisioner.cluster.write import Job, Writer
-from provisioner.errors import Overtaken, PlanChanged, PratiqueError, PreconditionFailed, UnknownKind, Unreachable
+from provisioner.errors import (
+    Overtaken,
+    PlanChanged,
+    PratiqueError,
+    PreconditionFailed,
+    UnknownKind,
+    Unreachable,
+    Withheld,
+)
 from provisioner.probes import HealthCheck
 from provisioner.values import (
     Action,
@@ -135,6 +143,8 @@ class _Apply:
         terms: Terms,
         pool: ThreadPoolExecutor,
     ):
+        self._is_over = False
+        cluster = cluster.guarded(self._check_going_on)
         self._cluster = cluster
         self._actions = actions
         self._inventory = inventory
@@ -165,8 +175,13 @@ class _Apply:
 
     def stop(self) -> None:
         """What has not begun is not to begin, and nothing is tried again: somebody said no, or knows better (S25)."""
+        self._is_over = True
         self._patience.give_up()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _check_going_on(self) -> None:
+        if self._is_over:
+            raise Withheld("the apply has ended")
 
     def _following(self, wished: list[Phase]) -> str:
         """The phase that begins as soon as the first of these is written, "" where something is waited for before."""
@@ -244,7 +259,7 @@ class _Apply:
         try:
             return self._prepared(manifest, planned, item)
         except PratiqueError as exc:
-            if exc is self._patience.ended_by:
+            if exc is self._patience.ended_by or isinstance(exc, Withheld):
                 raise
             uid, said = item.uid if item else "", exc.server_words
             return Outcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid, server_words=said)
@@ -321,6 +336,8 @@ class _Apply:
             return Outcome(ref, Action.DELETE, OutcomeState.UNCHANGED, f"{ref} was made again by somebody else", uid)
         except UnknownKind:
             return Outcome(ref, Action.DELETE, OutcomeState.DONE, "gone with its kind", uid)
+        except Withheld:
+            raise
         except PratiqueError as exc:
             return Outcome(ref, Action.DELETE, OutcomeState.FAILED, str(exc), uid, server_words=exc.server_words)
         return Outcome(ref, Action.DELETE, OutcomeState.DONE, "", uid)
@@ -350,6 +367,8 @@ class _Apply:
             words.append("gone with its kind")
         except (Unreachable, Overtaken) as exc:
             words, state, said = [str(exc)], OutcomeState.FAILED, exc.server_words
+        except Withheld:
+            raise
         except PratiqueError as exc:
             words.append(f"it still names its owner: {exc}")
             said = exc.server_words
@@ -373,6 +392,8 @@ class _Apply:
                 continue
             if live is None or nonce_of(live) != item.nonce:
                 self._inventory.forget(item.ref, "")
+            else:
+                self._inventory.let_go(item.ref, item.nonce)
 
 
 def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction]:

@@ -36,6 +36,12 @@ class Inventory(Protocol):
     def forget(self, ref: ObjectRef, uid: str) -> None:
         """Record that the object is gone. An item with another uid stays."""
 
+    def let_go(self, ref: ObjectRef, nonce: str) -> None:
+        """Record that a write which nobody had heard of has made the object, although nobody wishes for it any more.
+
+        No plan knows it: to take it away is for whoever keeps the inventory.
+        """
+
 
 class MemoryInventory:
     """An inventory that ends with the process, for the command line and for tests."""
@@ -72,6 +78,9 @@ class MemoryInventory:
             known = self._items.get(ref.identity)
             if known and known.uid == uid:
                 del self._items[ref.identity]
+
+    def let_go(self, ref: ObjectRef, nonce: str) -> None:
+        """It stays in the record, without a uid: it ends with the process."""
 
 
 def uids(items: Iterable[InventoryItem]) -> dict[ObjectIdentity, str]:

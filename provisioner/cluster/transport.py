@@ -27,6 +27,7 @@ from provisioner.values import Identity
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 READS_RIGHTS_SECONDS = 10.0
 _CHUNK_BYTES = 256 * 1024
+_RECORD_BYTES = 16 * 1024
 AUTHENTICATED = "system:authenticated"
 _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 
@@ -37,7 +38,11 @@ MERGE = "application/merge-patch+json"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. `path` is already encoded; `query` values are encoded here."""
+    """One request. `path` is already encoded; `query` values are encoded here.
+
+    `before_send` is called when all but the body is sent, which without a body is nothing that a server acts on: what
+    it raises ends the call, and the server never has it whole.
+    """
 
     method: str
     path: str
@@ -46,6 +51,7 @@ class Call:
     body: object = None
     content_type: str = JSON
     accept: str = JSON
+    before_send: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,10 @@ class Transport:
     @property
     def host(self) -> str:
         return self._host
+
+    @property
+    def timeout_seconds(self) -> float:
+        return self._timeout_seconds
 
     def close(self) -> None:
         self._manager.clear()
@@ -130,15 +140,20 @@ class Transport:
 
     def _open(self, call: Call, identity: Identity | None, *, read_seconds: float) -> urllib3.BaseHTTPResponse:
         headers = {"Accept": call.accept, "User-Agent": "pratique", **self._authorization()}
+        body: bytes | Iterator[bytes] | None = None
         if call.body is not None:
             headers["Content-Type"] = call.content_type
+            body = _encoded(call)
+            if call.before_send:
+                headers["Content-Length"] = str(len(body))
+                body = _guarded(body, call.before_send)
         query = f"?{urlencode(call.query)}" if call.query else ""
         try:
             # `request` would copy everything several times, and be a tenth of what a write costs us.
             response = self._opener()(
                 call.method,
                 f"{self._path}{call.path}{query}",
-                body=None if call.body is None else _encoded(call),
+                body=body,
                 headers=_impersonating(headers, identity) if identity else headers,
                 timeout=urllib3.Timeout(connect=min(self._timeout_seconds, 10.0), read=read_seconds),
                 retries=False,
@@ -222,6 +237,13 @@ def _encoded(call: Call) -> bytes:
         return orjson.dumps(call.body)
     except (orjson.JSONEncodeError, TypeError) as exc:
         raise InvalidObject(f"{call.doing}: cannot be written as JSON") from exc.with_traceback(None)
+
+
+def _guarded(body: bytes, before_send: Callable[[], None]) -> Iterator[bytes]:
+    """`body` in records of TLS, asked about before each: a sender that is stopped in between has not sent the last."""
+    for start in range(0, len(body), _RECORD_BYTES):
+        before_send()
+        yield body[start : start + _RECORD_BYTES]
 
 
 def _read(response: urllib3.BaseHTTPResponse, doing: Doing) -> bytes:

@@ -26,7 +26,7 @@ _POLL_SECONDS = 1.0
 _MAX_POLL_SECONDS = 5.0
 _SETTLED = frozenset({HealthState.CURRENT, HealthState.FAILED})
 # What happens by time alone (a pod stays unschedulable) makes no event: look again this often.
-_LOOK_AGAIN_SECONDS = 5.0
+_LOOK_AGAIN_SECONDS = 1.0
 
 
 def _nothing() -> None:

@@ -41,6 +41,7 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
     Unreachable,
+    Withheld,
 )
 from provisioner.schema.fields import is_same
 from provisioner.values import Action, JsonObject, Manifest, ObjectRef, Outcome, OutcomeState, PlannedAction
@@ -100,13 +101,15 @@ class Writer:
     owner: Owner | None = None
 
     def write(self, job: Job) -> Outcome:
-        """Do what the job plans. Never raises a deliberate error: a failure is an outcome.
+        """Do what the job plans. Of deliberate errors raises only Withheld: a failure is an outcome.
 
         An outcome with a uid says that the object exists and is ours, whether it succeeded or not.
         """
         ref, action = job.manifest.ref, job.planned.action
         try:
             return self._update_tracked(job) if job.uid else self._create(job)
+        except Withheld:
+            raise
         except PratiqueError as exc:
             uid = "" if job.is_adoption else job.uid
             return Outcome(ref, action, OutcomeState.FAILED, str(exc), uid, server_words=exc.server_words)

@@ -82,7 +82,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             headers.setdefault(name.lower(), []).append(value)
         parts = urlsplit(self.path)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        return Call(self.command, parts.path, query, headers, self.rfile.read(length) if length else b"")
+        body = self.rfile.read(length) if length else b""
+        if len(body) < length:  # who sent it broke off, and may not have meant it
+            raise Refusal(400, "BadRequest", "unexpected EOF")
+        return Call(self.command, parts.path, query, headers, body)
 
     def _send(self, answer: Answer) -> None:
         is_text = isinstance(answer.body, str)

@@ -30,6 +30,10 @@ class Kind(StrEnum):
     STORE_CRASHED = "store crashed"
     CLOCK_FORWARD = "clock forward"
     CLOCK_BACK = "clock back"
+    # It stands still (SIGSTOP) until another worker has done all of it, and goes on then: before it hands something to
+    # the network, or with the last bytes of it, when nothing asks any more whether it may.
+    STOPPED = "stopped"
+    STOPPED_SENDING = "stopped sending"
     # Its claim lapses although it lives, and another worker goes on beside it.
     RIVAL = "rival"
     # Two more workers get the same messages, in the other order, again and again until all is settled.
@@ -43,11 +47,21 @@ NAMED: dict[str, tuple[Kind, ...]] = {
     "the API server is stopped and started": (Kind.CLUSTER_CRASHED, Kind.CLUSTER_RESTARTED),
     "the database is cut off": (Kind.DATABASE_CUT,),
     "the clock jumps": (Kind.CLOCK_FORWARD, Kind.CLOCK_BACK),
+    "the worker is stopped beyond its claim": (Kind.STOPPED,),
+    "the worker is stopped when it sends": (Kind.STOPPED_SENDING,),
 }
+STOPS = frozenset({Kind.STOPPED, Kind.STOPPED_SENDING})
 # At so many points of each scenario another worker takes over from one that lives; doubled messages come once.
 RIVALS = 4
 # What only a real control plane is worth the wait for; a worker's death among them, for comparison.
-CLUSTER_HARMS = (Kind.CLUSTER_CRASHED, Kind.STORE_CRASHED, Kind.CLUSTER_RESTARTED, Kind.KILLED_BEFORE)
+CLUSTER_HARMS = (
+    Kind.CLUSTER_CRASHED,
+    Kind.STORE_CRASHED,
+    Kind.CLUSTER_RESTARTED,
+    Kind.KILLED_BEFORE,
+    Kind.STOPPED,
+    Kind.STOPPED_SENDING,
+)
 # How many other workers are at the same request from the beginning.
 ACCOMPANIED = {Kind.RIVAL: 1, Kind.DOUBLED: 2}
 

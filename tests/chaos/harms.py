@@ -11,6 +11,7 @@ import itertools
 import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,15 +21,22 @@ from typing import Any
 
 import psycopg
 import time_machine
+from django.conf import settings
 from django.db import connection
 
+from approvals import apps
+from approvals.ledger import claims
 from approvals.steps import notes
+from approvals.working import Heartbeat
 from provisioner.cluster.api import Cluster
 from provisioner.values import ObjectRef
-from tests.chaos.draw import Harm, Kind
+from tests.chaos.draw import STOPS, Harm, Kind
 from tests.chaos.keeper import Keeper
 
 LOCK_MILLISECONDS = 200
+# Of a worker that is stopped: whoever goes on is done after that.
+STOPPED_CLAIM_SECONDS = 1
+IDLE_IN_TRANSACTION = "1s"
 HANDOVER_SECONDS = 3.0
 BESIDE_SECONDS = 0.1
 WRITTEN = re.compile(r'\s*(?:INSERT INTO|UPDATE|DELETE FROM) "(?:approvals_)?(\w+)"')
@@ -63,8 +71,11 @@ class Hurting:
 
     def install(self) -> None:
         self._numbers = itertools.count(1)
-        self._is_taken = False
+        self._is_taken, self._taking = False, threading.Lock()
         self._unsaved: set[str] = set()
+        self._is_to_stop = False
+        if self.harm.kind in STOPS:
+            self._hold_briefly()
         # Each outcome by itself: batches of a second are as many as the machine is slow.
         notes.SECONDS = 0.0
         for name in ("apply", "create", "replace", "delete"):
@@ -73,13 +84,36 @@ class Hurting:
         connection.commit = self._end(connection.commit, is_commit=True)
         connection.rollback = self._end(connection.rollback, is_commit=False)
 
+    def _hold_briefly(self) -> None:
+        """A claim of a second, that a heartbeat renews as ever, and no lock that outlives it for long."""
+        settings.PRATIQUE = {**settings.PRATIQUE, "CLAIM_SECONDS": STOPPED_CLAIM_SECONDS}
+        apps.IDLE_IN_TRANSACTION = IDLE_IN_TRANSACTION
+        check_sure = claims._check_sure
+
+        def check(worker: str) -> None:
+            check_sure(worker)
+            if self._is_to_stop:
+                self._is_to_stop = False
+                self._stop()
+
+        claims._check_sure = check
+        Heartbeat(on_still=lambda _: None).start()
+
+    def _stop(self) -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _stop_at_next_send(self) -> None:
+        self._is_to_stop = True
+
     def _write(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         def write(*words: Any, **named: Any) -> Any:
             if named.get("dry_run"):
                 return original(*words, **named)
-            if not self._is_taken and not is_own(words[1]):
-                self._is_taken = True
-                self.takes()
+            if not is_own(words[1]):
+                with self._taking:  # whoever writes beside this one, and is stopped there, would stop the taking too
+                    if not self._is_taken:
+                        self.takes()
+                        self._is_taken = True
             return self._event(f"{name} in the cluster", lambda: original(*words, **named))
 
         return write
@@ -109,8 +143,8 @@ class Hurting:
             log.write(f"{name}\n")
         kind = self.harm.kind if number == self.harm.event else Kind.NOTHING
         if kind in self._harms:
-            self._harms[kind]()
             self.happened.touch()
+            self._harms[kind]()
         answer = do()
         if kind is Kind.KILLED_AFTER:
             _die()
@@ -128,6 +162,8 @@ class Hurting:
             Kind.CLOCK_FORWARD: lambda: _jump(hours=10),
             Kind.CLOCK_BACK: lambda: _jump(hours=-10),
             Kind.RIVAL: self._lose_claim,
+            Kind.STOPPED: self._stop,
+            Kind.STOPPED_SENDING: self._stop_at_next_send,
         }
 
     def _cut(self) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import gc
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -25,8 +26,9 @@ from django.db import connections
 
 from approvals import tasks
 from approvals.access import port
+from approvals.ledger import drifts
 from approvals.lifecycle import OPEN
-from approvals.models import BundleDeployment, OptionalObject, Request, TaskClaim
+from approvals.models import BundleDeployment, InventoryItem, OptionalObject, Request, Stray, TaskClaim
 from approvals.project.celery import app
 from provisioner.cluster.api import Cluster as Api
 from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, drawn, drawn_by_class
@@ -43,6 +45,8 @@ from tests.services.process import Options, Server
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240.0
 MAX_TURNS = 12
+# Of the sweep, once a worker that was stopped goes on beside what its successors have done.
+TURNS_AFTERWARDS = 2
 SETTLE_SECONDS = 180.0
 RIVAL_SECONDS = 0.05
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -158,13 +162,15 @@ class Chaos:
 
     def _work(self, case: Case, harm: Harm, log: Path) -> dict[str, Any]:
         """Workers, one after the other as the sweep wakes them, until all is done: the first is hurt, or two are."""
-        is_killed, messages, turns = False, case.messages, 0
+        is_killed, messages, turns, stopped = False, case.messages, 0, 0
         quiet = replace(harm, kind=Kind.NOTHING)
         while messages and turns < MAX_TURNS:
             self._let_go()
             hurt = self._fork(case, quiet if turns else harm, log if not turns else Path(os.devnull), messages)
             beside = [self._fork_beside(case, quiet) for _ in range(ACCOMPANIED.get(harm.kind, 0) if not turns else 0)]
             status = self._waited(hurt)
+            if os.WIFSTOPPED(status):
+                stopped = hurt
             for pid in beside:
                 self._waited(pid)
             turns += 1
@@ -176,7 +182,22 @@ class Chaos:
             messages = [message for message in self._swept(case) if message in case.messages]
             if is_open and case.due not in messages:
                 return {"is_killed": is_killed, "turns": turns, "is_forgotten": True}
+        if stopped:
+            self._go_on(stopped, case, quiet)
         return {"is_killed": is_killed, "turns": turns, "is_forgotten": False}
+
+    def _go_on(self, stopped: int, case: Case, quiet: Harm) -> None:
+        """Let it run to its end, and then whoever the sweep and the watch wake because of what it did."""
+        os.kill(stopped, signal.SIGCONT)
+        assert self._waited(stopped) == 0
+        for _ in range(TURNS_AFTERWARDS):
+            self._let_go()
+            everything = InventoryItem.objects.filter(deployment=case.deployment_id)
+            drifts.mark(everything.values_list("pk", flat=True), LONG_AGO)
+            mine = [*case.messages, (CORRECT, case.deployment_id)]
+            messages = [message for message in self._swept(case) if message in mine]
+            self._let_go()
+            self._waited(self._fork(case, quiet, Path(os.devnull), messages))
 
     def _swept(self, case: Case) -> list[Message]:
         """What the sweep wakes once claims have lapsed and waits are over: real messages, from a queue in memory."""
@@ -187,6 +208,7 @@ class Chaos:
         held.exclude(claimed_until=None).update(claimed_until=LONG_AGO)
         TaskClaim.objects.exclude(claimed_until=None).update(claimed_until=LONG_AGO)
         OptionalObject.objects.exclude(look_at=None).update(look_at=LONG_AGO)
+        Stray.objects.update(look_at=LONG_AGO)
         list(_messages())
         tasks.sweep()
         return list(_messages())
@@ -217,7 +239,7 @@ class Chaos:
     def _waited(self, pid: int) -> int:
         end = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < end:
-            done, status = os.waitpid(pid, os.WNOHANG)
+            done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
             if done:
                 return status
             time.sleep(0.005)
@@ -290,6 +312,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--part", type=int, default=0)
     parser.add_argument("--parts", type=int, default=1)
+    parser.add_argument("--kinds", nargs="*", type=Kind, help="only these; without them all that are drawn")
+    parser.add_argument("--scenarios", nargs="*", type=Scenario, help="only these; without them all that are drawn")
     parser.add_argument("--binaries", type=Path, help="those of a real Kubernetes; without them it is the sandbox")
     options = parser.parse_args()
     with kept(options.folder, options.binaries) as keeper:
@@ -311,9 +335,11 @@ def _run(options: argparse.Namespace, keeper: Keeper) -> None:
 
 def _harms(options: argparse.Namespace, events: dict[Scenario, list[str]]) -> list[Harm]:
     if options.binaries:
-        return drawn_by_class(events, CLUSTER_HARMS, options.runs, options.seed)
+        return drawn_by_class(events, options.kinds or CLUSTER_HARMS, options.runs, options.seed)
     points = {scenario: len(names) for scenario, names in events.items()}
     harms = drawn(points, options.seed, part=options.part, parts=options.parts)
+    kinds, scenarios = options.kinds or list(Kind), options.scenarios or list(Scenario)
+    harms = [harm for harm in harms if harm.kind in kinds and harm.scenario in scenarios]
     return harms[: len(range(options.part, options.runs, options.parts))] if options.runs else harms
 
 

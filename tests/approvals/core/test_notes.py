@@ -115,6 +115,17 @@ def test_who_lost_the_claim_stops_and_writes_nothing(request_at_work: Request) -
     assert written(request_at_work) == []
 
 
+@pytest.mark.parametrize("step", [Outcome.Step.APPLY, Outcome.Step.OPTIONAL])
+def test_the_time_at_work_is_counted_in_the_row_whoever_works(request_at_work: Request, step: str) -> None:
+    for _ in range(2):
+        kept = noting(request_at_work, step)
+        kept._counted_at -= 100.0
+        kept.write()
+        kept.write()
+    request_at_work.refresh_from_db()
+    assert round(request_at_work.worked_seconds) == (200 if step == Outcome.Step.APPLY else 0)
+
+
 def test_hundreds_cost_a_handful_of_queries(request_at_work: Request) -> None:
     with CaptureQueriesContext(
         connection,

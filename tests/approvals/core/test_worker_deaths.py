@@ -334,7 +334,7 @@ def test_S26_a_step_that_runs_out_of_memory_here_is_worked_on_alone(
         (child.RAISED, ""),
         (child.STOPPED, ""),
         (child.OUT_OF_MEMORY, "needed more than 1024 MiB of memory (PRATIQUE_ALONE_MEMORY_MIB)"),
-        (-signal.SIGALRM, "hung, so that its claim lapsed after 60 s (PRATIQUE_CLAIM_SECONDS)"),
+        (-signal.SIGALRM, "hung, so that its claim lapsed after 10 s (PRATIQUE_CLAIM_SECONDS)"),
         (child.STOOD_STILL, "made no progress for 15 minutes (PRATIQUE_STEP_MINUTES)"),
         (-signal.SIGSEGV, "was killed by signal 11 (Segmentation fault)"),
         (2, "ended with exit code 2"),

@@ -144,10 +144,10 @@ _LIVE = _GATE | _STANDING | {Question.GO_ON, Question.RESTORE}
 REFUSED = Refused(CONFIG, "it exists already", "managed by helm", is_foreign=True)
 # What can be worse, and which questions it makes a no of.
 WORSE: dict[str, tuple[Worse, frozenset[Question]]] = {
-    "another cluster": (_set(cluster_uid=known("other")), _ASKERS | _STANDING | {Question.MEET}),
+    "another cluster": (_set(cluster_uid=known("other")), _ASKERS | _STANDING | {Question.MEET, Question.TAKE_AWAY}),
     "another deployment of the name": (_wish(is_the_same=False), _LIVE),
     "it is being deleted": (_wish(is_being_deleted=True), _LIVE),
-    "it is paused": (_wish(is_paused=True, paused_by="by rita: wait"), _LIVE),
+    "it is paused": (_wish(is_paused=True, paused_by="by rita: wait"), _LIVE | {Question.TAKE_AWAY}),
     "another wish": (_wish(options_digest="others"), _GATE | {Question.GO_ON, Question.CREATE}),
     "drift is reported only": (_wish(drift="Report"), frozenset({Question.CORRECT})),
     "no account": (_set(account=known(replace(ACCOUNT, uid=""))), _LIVE | {Question.PREPARE}),
@@ -177,8 +177,14 @@ WORSE: dict[str, tuple[Worse, frozenset[Question]]] = {
     "what it met is gone": (_set(collisions=known(Collisions(("a exists",), True))), frozenset({Question.DECIDE})),
     "rights are missing": (_set(plan=known(replace(PLAN, missing="lacks\nkind: Role"))), frozenset({Question.APPLY})),
     "objects are refused": (_set(plan=known(replace(PLAN, refused=(REFUSED,)))), frozenset({Question.APPLY})),
-    "another revision runs": (_set(running=known(Running(3, False, False))), _STANDING | {Question.COMPARE}),
-    "something is applied": (_set(running=known(Running(3, True, True))), _STANDING | {Question.COMPARE}),
+    "another revision runs": (
+        _set(running=known(Running(3, False, False))),
+        _STANDING | {Question.COMPARE, Question.TAKE_AWAY},
+    ),
+    "something is applied": (
+        _set(running=known(Running(3, True, True))),
+        _STANDING | {Question.COMPARE, Question.TAKE_AWAY},
+    ),
     "the revision is revoked": (_set(revoked=known("revision 1 is revoked")), frozenset({Question.RESTORE})),
     "it expired": (_about(expires_at=NOW), _GATE | {Question.DECIDE}),
 }

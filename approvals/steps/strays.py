@@ -1,0 +1,81 @@
+"""Objects that a worker created after its successor had dropped them: found by their nonce, and taken away again.
+
+A worker that stands still sends nothing once its claim may have lapsed (claims.sure_sending). What it had handed to the
+network before that cannot be held back. Such a write only ever creates, as every other names the state that it was made
+for; and its nonce was recorded before it (S20). What holds data or other objects is not taken away unasked (S16).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.utils import timezone
+
+from approvals import gate, instruments
+from approvals.access.port import connect
+from approvals.gate import reader
+from approvals.gate.planning import installer_of
+from approvals.ledger import claims, strays
+from approvals.ledger.claims import LostClaim
+from approvals.models import Request, Stray
+from approvals.steps.restore import KEPT, STATEFUL_SET
+from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.compare import uid_of, version_of
+from provisioner.cluster.pruning import in_served_version
+from provisioner.cluster.tracking import has_named_owner, nonce_of
+from provisioner.errors import PratiqueError, PreconditionFailed, UnknownKind
+from provisioner.pipeline import FIELD_MANAGER
+from provisioner.review.volumes import takes_claims_along
+from provisioner.values import JsonObject, ObjectRef
+
+logger = logging.getLogger(__name__)
+
+
+def take(deployment_id: int, worker: str) -> None:
+    """Look for what is due of a deployment; the caller holds it, so that nothing is being applied or corrected."""
+    rows = list(strays.due(timezone.now()).filter(deployment=deployment_id).select_related("deployment__cluster"))
+    if not rows:
+        return
+    try:
+        newest = rows[0].deployment.requests.select_related("deployment__cluster").latest("number")
+        service = connect(newest.deployment.cluster)
+        gate.require(newest, reader.taking_away(newest, service))
+        for row in rows:
+            if not strays.is_known(row):
+                _look(row, service, worker)
+    except LostClaim:
+        instruments.lost_claims.labels("deployment").inc()
+        return
+    except PratiqueError as exc:
+        logger.warning("could not look for strays", extra={"deployment_id": deployment_id, "code": exc.code})
+    strays.settle(Stray.objects.filter(pk__in=[row.pk for row in rows]), timezone.now())
+
+
+def _look(row: Stray, service: Api, worker: str) -> None:
+    installer = service.acting_as(installer_of(_request_of(row).spec)).guarded(claims.sure_sending(worker))
+    try:
+        ref = in_served_version(installer, strays.ref_of(row))
+        live = installer.get(ref)
+    except UnknownKind:
+        return
+    if live is None or nonce_of(live) != row.nonce or not has_named_owner(live, FIELD_MANAGER):
+        return
+    if _holds_data(ref, live):
+        strays.keep(row, uid_of(live))
+        logger.error("a stray is kept, because it may hold data", extra={"object": str(ref), "uid": uid_of(live)})
+        return
+    try:
+        installer.delete(ref, uid=uid_of(live), resource_version=version_of(live))
+    except PreconditionFailed:
+        return  # somebody writes it: the next look sees whose it is by then
+    logger.warning("a stray was removed", extra={"object": str(ref), "uid": uid_of(live)})
+    strays.note_removed(row, uid_of(live))
+
+
+def _request_of(row: Stray) -> Request:
+    """By whose spec it was written."""
+    return row.revision.request if row.revision else row.deployment.requests.latest("number")
+
+
+def _holds_data(ref: ObjectRef, live: JsonObject) -> bool:
+    return ref.group_kind in KEPT or (ref.group_kind == STATEFUL_SET and takes_claims_along(live))

@@ -1,0 +1,143 @@
+"""Work that waits for a cluster leaves the worker's thread to others, and takes back what it left before it goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from approvals.steps import advance
+from approvals.working import Pledge, aside, go_on, pledged, rest, run_aside
+
+SECONDS = 10.0
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_what_does_not_rest_is_waited_for_and_raises_here() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        time.sleep(0.05)
+        done.append(threading.current_thread().name)
+        raise ValueError("here")
+
+    with pytest.raises(ValueError, match="here"):
+        run_aside(work)
+    assert done == ["aside"]
+
+
+def test_who_gave_the_order_is_free_as_soon_as_the_work_rests() -> None:
+    ready, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        rest(9.0)
+        assert ready.wait(SECONDS)
+        go_on()
+        done.set()
+
+    run_aside(work)
+    assert not done.is_set()
+    ready.set()
+    assert done.wait(SECONDS)
+    wait_until(lambda: not aside._resting)
+
+
+def test_threads_are_used_again() -> None:
+    seen: set[int] = set()
+    for _ in range(5):
+        run_aside(lambda: seen.add(threading.get_ident()))
+        time.sleep(0.02)
+    assert len(seen) == 1
+
+
+def test_what_work_has_taken_is_left_while_it_rests_and_is_back_before_it_goes_on() -> None:
+    told: list[str] = []
+    resting, ready, done = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        with pledged(Pledge(lambda: told.append("left"), lambda: told.append("back"))):
+            rest(9.0)
+            rest(9.0)
+            resting.set()
+            assert ready.wait(SECONDS)
+            go_on()
+            told.append("works")
+        rest(9.0)
+        done.set()
+
+    run_aside(work)
+    assert resting.wait(SECONDS)
+    assert told == ["left"]
+    ready.set()
+    assert done.wait(SECONDS)
+    assert told == ["left", "back", "works"]
+
+
+def test_what_is_ready_soon_keeps_the_thread() -> None:
+    resting: list[bool] = []
+
+    def work() -> None:
+        for waited in (0.1, 1.9, 2.0):
+            rest(waited)
+            resting.append(bool(aside._resting))
+
+    run_aside(work)
+    wait_until(lambda: len(resting) == 3)
+    assert resting == [False, False, True]
+
+
+def test_outside_of_a_turn_nothing_rests() -> None:
+    told: list[str] = []
+    with pledged(Pledge(lambda: told.append("left"))):
+        rest(9.0)
+        go_on()
+    assert told == []
+
+
+def test_only_so_many_rest_and_the_next_one_keeps_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "MOST_RESTING", 1)
+    ready, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        rest(9.0)
+        assert ready.wait(SECONDS)
+
+    run_aside(work)
+    second = threading.Thread(target=lambda: (run_aside(work), ended.set()))
+    second.start()
+    assert not ended.wait(0.2)
+    ready.set()
+    assert ended.wait(SECONDS)
+
+
+def test_an_apply_that_rests_takes_none_of_the_room_and_waits_for_it_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, settings: pytest.MonkeyPatch
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPLIES_AT_ONCE": 1}  # type: ignore[attr-defined]
+    ready, went_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        assert advance._has_room(1)
+        pledge = Pledge(lambda: advance._leave_room(1), lambda: advance._await_room(1))
+        with pledged(pledge):
+            rest(9.0)
+            assert ready.wait(SECONDS)
+            go_on()
+            went_on.set()
+        advance._leave_room(1)
+
+    run_aside(work)
+    assert advance._has_room(2)
+    ready.set()
+    assert not went_on.wait(0.2), "another one is at work"
+    advance._leave_room(2)
+    assert went_on.wait(SECONDS)
+    wait_until(lambda: not advance._applying)

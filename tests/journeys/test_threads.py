@@ -1,0 +1,49 @@
+"""Applies that wait for what never becomes ready hold no thread of the worker."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.bench.service import archive, served
+from tests.controlplane.endpoint import Endpoint
+from tests.journeys import stuck
+from tests.journeys.machine import Machine
+
+STUCK = 5
+SECONDS = 120.0
+
+
+@pytest.mark.thorough
+def test_five_that_are_never_ready_leave_two_threads_to_a_sixth(
+    machine: Machine, own_sandbox: Endpoint, tmp_path: Path
+) -> None:
+    namespace, kubeconfig = f"stuck-{uuid.uuid4().hex[:8]}", tmp_path / "kubeconfig.stuck"
+    own_sandbox.write(kubeconfig)
+    machine.environment |= {"PRATIQUE_MUTABLE_HTTP": "true", "PRATIQUE_APPLY_MINUTES": "60"}
+    machine.run("manage.py", "migrate", "--verbosity", "0")
+    names = [f"{namespace}-{number}" for number in range(1, STUCK + 2)]
+    files = [archive(stuck.objects(name, namespace), name, tmp_path, tmp_path / "served") for name in names]
+    with served(tmp_path / "served") as address:
+        urls = [f"{address}/{file}" for file in files]
+        keys = machine.run("-m", "tests.program", "tests.journeys.stuck", kubeconfig, namespace, *urls).split()
+    *waiting, last = map(int, keys)
+    # All six are due; the one that can be applied comes last.
+    machine.celery("worker", "--pool", "threads", "--concurrency", 2, "--beat", "--schedule", machine.folder / "beat")
+
+    def states() -> dict[int, str]:
+        return {int(str(key)): str(state) for key, state in machine.rows("SELECT id, state FROM approvals_request")}
+
+    end = time.monotonic() + SECONDS
+    while states() != {**dict.fromkeys(waiting, "applying"), last: "applied"}:
+        assert time.monotonic() < end, (states(), machine.log())
+        time.sleep(0.2)
+    held = machine.rows("SELECT count(*) FROM approvals_request WHERE state = 'applying' AND claimed_by != ''")
+    assert held == [(STUCK,)], "they are waited for all the same"
+    counted = machine.rows("SELECT min(worked_seconds) FROM approvals_request WHERE state = 'applying'")
+    time.sleep(6.0)
+    later = machine.rows("SELECT min(worked_seconds) FROM approvals_request WHERE state = 'applying'")
+    assert float(str(later[0][0])) > float(str(counted[0][0])) + 2.0, "and their time is counted"
