@@ -26,9 +26,11 @@ def subject(name: str) -> dict[str, str]:
 
 
 def let_approve(station: Station, who: str, name: str) -> None:
-    """Bind the approver's role to a user, and wait until the API server goes by it."""
-    bound = binding(f"{station.namespace}-{name}", "pratique-approver", subject(who))
-    station.api.apply(bound, field_manager=SEEDER)
+    """Let a user approve this one deployment, and wait until the API server goes by it; others share the cluster."""
+    rule = {"apiGroups": [GROUP], "resources": ["bundledeployments"], "verbs": ["approve"], "resourceNames": [name]}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]}
+    for one in (role, binding(name, name, subject(who))):
+        station.api.apply(one, field_manager=SEEDER)
     question = AccessRequest("approve", GROUP, "bundledeployments", name=name)
     live.until_may(station.api, Identity(who), question)
 
