@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from approvals import services
 from approvals.errors import Collides
 from approvals.models import BundleDeployment, Policy, Request, Review
+from approvals.steps.mirror import mirror_name
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live
 from tests.approvals.core.world import acting
@@ -53,6 +54,14 @@ def let_use_installer(station: Station, who: str) -> None:
         station.api.apply({"apiVersion": f"{RBAC}/v1", "metadata": about, **one}, field_manager=SEEDER)
     wanted = AccessRequest("impersonate", resource="serviceaccounts", namespace=station.namespace, name="installer")
     live.until_may(station.api, Identity(who), wanted)
+
+
+def mirrored(station: Station, request: Request) -> dict[str, Any]:
+    """The condition `Applied` as kubectl shows it."""
+    station.look_after(request.deployment)
+    mirror = station.api.get(ObjectRef(GROUP, "v1alpha2", "BundleDeploymentRequest", "", mirror_name(request)))
+    assert mirror is not None
+    return next(one for one in mirror["status"]["conditions"] if one["type"] == "Applied")
 
 
 def wished(station: Station, registry: Registry, word: str) -> BundleDeployment:
@@ -128,6 +137,9 @@ def test_S20_a_collision_is_refused_up_front_and_reviewed_anew_once_it_is_gone(
     assert "exists already and does not belong to this deployment" in request.problem
     assert "IfNoController" in request.remedy
     assert services.to_acknowledge(request) == []
+    shown = mirrored(station, request)
+    assert (shown["status"], shown["reason"]) == ("False", "Collides")
+    assert shown["message"] == f"{request.problem}. {request.remedy}"
     with pytest.raises(Collides, match="nobody can approve this"):
         station.agree(deployment)
     station.api.delete(ref)
