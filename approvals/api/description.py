@@ -77,6 +77,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
         errors.DigestMoved,
         errors.NotOpen,
         errors.AlreadyReviewed,
+        errors.Collides,
         errors.Unacknowledged,
         errors.UnknownFinding,
         errors.NotWaivable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from django.conf import settings
 from django.utils import timezone
@@ -83,23 +84,32 @@ def _of_policy(row: Review, policy: Policy, request: Request, is_vouching: bool)
 
 
 def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
+    """A Deny stays, and of an own approval nothing has to be asked."""
     is_approval = row.decision == "Approve"
-    is_own = is_approval and _is_own(row, request)
-    standing = _standing(row, request) if is_approval and not is_own else None
-    is_asked = isinstance(standing, Identity)
-    waives = frozenset(one["fingerprint"] for one in row.waives)
-    return ReviewFacts(
+    facts = ReviewFacts(
         key=row.pk,
         name=row.username,
         decision=row.decision,
         is_policy=False,
         is_in_force=True,
-        is_own=is_own,
+        is_own=is_approval and _is_own(row, request),
         may_write=_is_doubted(row),
-        decides=_decides(standing, request),
-        uses_account=_uses_account(standing, request) if is_asked and is_vouching else None,
-        overrides=_overrides(standing, request) if is_asked and waives else None,
-        waives=waives if is_approval else frozenset(),
+        waives=frozenset(one["fingerprint"] for one in row.waives) if is_approval else frozenset(),
+    )
+    if not is_approval or facts.is_own:
+        return facts
+    identity = _standing(row, request)
+    if isinstance(identity, str):
+        return replace(facts, decides=Known(Right(False, identity), timezone.now(), How.RECORDS))
+    deployment = request.deployment
+    may_approve = access.ask_for(identity, deployment.cluster, access.approval_of(deployment), fresh=True)
+    may_override = access.may_override(identity, deployment, fresh=True) if facts.waives else None
+    may_use_account = access.may_use_account(identity, request) if is_vouching else None
+    return replace(
+        facts,
+        decides=fact_of(may_approve),
+        overrides=fact_of(may_override) if may_override else None,
+        uses_account=fact_of(may_use_account) if may_use_account else None,
     )
 
 
@@ -124,23 +134,6 @@ def _standing(row: Review, request: Request) -> Identity | str:
     if (identity.username, identity.uid) != (row.username, row.uid):
         return f"they are {identity.username} by now, and gave it as {row.username}"
     return "they are a machine, and those do not vote" if access.is_machine(identity) else identity
-
-
-def _decides(standing: Identity | str | None, request: Request) -> Fact[Right] | None:
-    if standing is None or isinstance(standing, str):
-        return None if standing is None else Known(Right(False, standing), timezone.now(), How.RECORDS)
-    deployment = request.deployment
-    return fact_of(access.ask_for(standing, deployment.cluster, access.approval_of(deployment), fresh=True))
-
-
-def _uses_account(standing: Identity | str | None, request: Request) -> Fact[Right]:
-    assert isinstance(standing, Identity)
-    return fact_of(access.may_use_account(standing, request))
-
-
-def _overrides(standing: Identity | str | None, request: Request) -> Fact[Right]:
-    assert isinstance(standing, Identity)
-    return fact_of(access.may_override(standing, request.deployment, fresh=True))
 
 
 def _own_wish(policy: Policy, request: Request) -> str:

@@ -88,7 +88,7 @@ def review(
 
     Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
     answer, TooSerious where the channel does not show the report, SelfApproval, AlreadyReviewed from another account or
-    MAX_REVIEWS times, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
+    MAX_REVIEWS times, Collides, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
     """
     if decision not in DECISIONS:
         raise InvalidInput(f"the decision is {decision!r}; expected Approve or Deny")

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from approvals import services
 from approvals.errors import Collides
 from approvals.models import BundleDeployment, Policy, Request, Review
+from approvals.steps.mirror import mirror_name
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live
 from tests.approvals.core.world import acting
@@ -26,9 +27,11 @@ def subject(name: str) -> dict[str, str]:
 
 
 def let_approve(station: Station, who: str, name: str) -> None:
-    """Bind the approver's role to a user, and wait until the API server goes by it."""
-    bound = binding(f"{station.namespace}-{name}", "pratique-approver", subject(who))
-    station.api.apply(bound, field_manager=SEEDER)
+    """Let a user approve this one deployment, and wait until the API server goes by it; others share the cluster."""
+    rule = {"apiGroups": [GROUP], "resources": ["bundledeployments"], "verbs": ["approve"], "resourceNames": [name]}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]}
+    for one in (role, binding(name, name, subject(who))):
+        station.api.apply(one, field_manager=SEEDER)
     question = AccessRequest("approve", GROUP, "bundledeployments", name=name)
     live.until_may(station.api, Identity(who), question)
 
@@ -51,6 +54,14 @@ def let_use_installer(station: Station, who: str) -> None:
         station.api.apply({"apiVersion": f"{RBAC}/v1", "metadata": about, **one}, field_manager=SEEDER)
     wanted = AccessRequest("impersonate", resource="serviceaccounts", namespace=station.namespace, name="installer")
     live.until_may(station.api, Identity(who), wanted)
+
+
+def mirrored(station: Station, request: Request) -> dict[str, Any]:
+    """The condition `Applied` as kubectl shows it."""
+    station.look_after(request.deployment)
+    mirror = station.api.get(ObjectRef(GROUP, "v1alpha2", "BundleDeploymentRequest", "", mirror_name(request)))
+    assert mirror is not None
+    return next(one for one in mirror["status"]["conditions"] if one["type"] == "Applied")
 
 
 def wished(station: Station, registry: Registry, word: str) -> BundleDeployment:
@@ -126,6 +137,9 @@ def test_S20_a_collision_is_refused_up_front_and_reviewed_anew_once_it_is_gone(
     assert "exists already and does not belong to this deployment" in request.problem
     assert "IfNoController" in request.remedy
     assert services.to_acknowledge(request) == []
+    shown = mirrored(station, request)
+    assert (shown["status"], shown["reason"]) == ("False", "Collides")
+    assert shown["message"] == f"{request.problem}. {request.remedy}"
     with pytest.raises(Collides, match="nobody can approve this"):
         station.agree(deployment)
     station.api.delete(ref)

@@ -66,6 +66,23 @@ def test_S03_deletions_have_to_be_named(here: World, afternoon: dict[str, Any], 
     assert call(here.ada, "post", f"requests/{deleting.uid}/reviews", body).status_code == 201
 
 
+def test_S20_what_is_somebody_elses_is_refused_with_the_remedy(here: World, asked: Request, call: Call) -> None:
+    report = asked.reports.get()
+    met = {"action": "adopt", "ref": {}, "problem": "ConfigMap a exists already", "problemCode": "already-exists"}
+    report.body["plan"]["actions"] = [met]
+    report.save(update_fields=["body"])
+    found = problem_of(call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked)))
+    assert (found["status"], found["code"], found["objects"]) == (409, "collides", 1)
+    assert "IfNoController" in found["detail"]
+    assert not Review.objects.exists()
+
+
+def test_the_problem_of_a_request_comes_with_its_remedy(here: World, asked: Request, call: Call) -> None:
+    Request.objects.update(problem="it is paused", problem_code="waiting", remedy="Somebody resumes it.")
+    shown = json.loads(call(here.ada, "get", f"requests/{asked.uid}").content)
+    assert (shown["problem"], shown["remedy"]) == ("it is paused", "Somebody resumes it.")
+
+
 def test_what_an_approval_has_to_name_comes_with_what_goes_with_it(
     here: World, afternoon: dict[str, Any], call: Call
 ) -> None:

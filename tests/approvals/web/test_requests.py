@@ -212,6 +212,19 @@ def test_a_failed_request_says_what_failed(here: World, afternoon: dict[str, Any
     assert "unreachable" in text
 
 
+def test_a_problem_is_shown_with_who_can_mend_it(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    request = afternoon["deleting"]
+    told = {
+        "problem": "held back by calm",
+        "problem_code": "held-back",
+        "remedy": "Somebody who may override accepts it.",
+    }
+    Request.objects.filter(pk=request.pk).update(**told)
+    page = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    assert "What to do:" in page
+    assert all(words in page for words in told.values())
+
+
 @pytest.mark.parametrize(
     ("state", "problem", "words"),
     [
