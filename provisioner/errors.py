@@ -143,6 +143,10 @@ class SourceUnavailable(BadSource, TryLater):
     """What a source names is not there, or may not be read, at present: it may be pushed or allowed later."""
 
     code = "source-unavailable"
+    remedy = (
+        "Once it is there and may be read, it goes on by itself. Where it is written wrongly, somebody who may update "
+        "the BundleDeployment changes spec.sources, which makes a new request."
+    )
 
 
 class ForbiddenAddress(BadSource):

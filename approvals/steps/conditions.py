@@ -47,7 +47,7 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
     since = latest.changed_at if latest else deployment.seen_at
     is_settled = latest is not None and latest.state == State.APPLIED
     is_back = is_settled and latest is not None and latest.purpose == Request.Purpose.ROLLBACK
-    why = "RolledBack" if is_back else reason(latest.state if latest else State.PREPARING)
+    why = "RolledBack" if is_back else _where(latest)
     if deployment.waiting_since:
         is_settled, why, since = False, "QuotaExceeded", deployment.waiting_since
     applied = f"revision {active.number}" if active else waits_for
@@ -59,6 +59,13 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
         Condition("Healthy", deployment.health == HEALTHY, _health_reason(deployment, active), health, since),
         Condition("Paused", deployment.is_paused, "Paused" if deployment.is_paused else "Running", paused, since),
     ]
+
+
+def _where(latest: Request | None) -> str:
+    """The state of the latest request as a reason; of one that cannot be prepared yet, why."""
+    if latest and latest.state == State.PREPARING and latest.problem_code:
+        return _camel(latest.problem_code)
+    return reason(latest.state if latest else State.PREPARING)
 
 
 def of_drift(deployment: BundleDeployment, drift: DriftSummary) -> Condition:
@@ -86,7 +93,7 @@ def of_request(
         words = f"the approval of round {voided.round} no longer counts: {voided.words}"
         found.append(Condition("Approved", False, _camel(voided.code), words, voided.at))
     if state in (State.IN_REVIEW, State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
-        found.append(Condition("Applied", False, _camel(request.problem_code), _told(request), since))
+        found.append(Condition("Applied", False, _camel(request.problem_code), told(request), since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):
         words = request.problem if state == State.WITHDRAWN else ""
         found.append(Condition(reason(state), True, reason(state), words, since))
@@ -102,7 +109,7 @@ def of_request(
     return found
 
 
-def _told(request: Request) -> str:
+def told(request: Request) -> str:
     """What it waits for, and who can do what about it; what ends with rules to apply ends with them."""
     is_whole = not request.remedy or "\n" in request.problem
     return request.problem if is_whole else f"{request.problem}. {request.remedy}"

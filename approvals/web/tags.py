@@ -105,7 +105,8 @@ def ago(at: datetime | None) -> SafeString:
     if at is None:
         return SafeString("never")
     gap = timezone.now() - at
-    words = "just now" if abs(gap) < timedelta(minutes=1) else _span(gap)
+    soon = "just now" if gap >= timedelta(0) else "within a minute"
+    words = soon if abs(gap) < timedelta(minutes=1) else _span(gap)
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
 
 

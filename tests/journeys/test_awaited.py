@@ -76,6 +76,11 @@ def test_a_missing_account_is_waited_for(any_station: Station, registry: Registr
     request = here.latest(deployment)
     assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
     assert "goes on by itself once it is created" in request.problem
+    here.look_after(deployment)
+    shown = here.get("bd", "late")["status"]["conditions"]
+    (condition,) = (one for one in shown if one["type"] == "UpToDate")
+    assert (condition["status"], condition["reason"]) == ("False", "MissingAccount")
+    assert request.problem in condition["message"]
     begins(awaited, request)
     here.work()
     assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
@@ -151,6 +156,7 @@ def test_a_source_that_is_not_there_is_asked_for_again(any_station: Station, reg
     here.work()
     request = here.latest(deployment)
     assert state(request) == ("preparing", "source-unavailable", "")
+    assert "changes spec.sources" in request.remedy
     assert request.look_again_at
     bundles.image(registry, "early", bundles.app("early", "2"), "2")
     here.work()

@@ -28,6 +28,7 @@ def test_a_severity_that_nobody_knows_is_shown_as_unknown() -> None:
     ("gap", "words"),
     [
         (timedelta(seconds=59), "just now"),
+        (-timedelta(seconds=30), "within a minute"),
         (timedelta(seconds=61), "1 min ago"),
         (timedelta(hours=2, minutes=59), "2 h ago"),
         (timedelta(hours=47, minutes=59), "1 day ago"),
