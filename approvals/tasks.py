@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from celery import shared_task
 from django.db.models import F, Q
@@ -75,9 +75,7 @@ def sweep() -> None:
     expired = Request.objects.filter(free, state__in=[*DUE, State.IN_REVIEW], expires_at__lte=now)
     for pk in (due | expired).values_list("pk", flat=True).distinct():
         wake.request(pk)
-    undecided = Request.objects.filter(free, is_time, state=State.IN_REVIEW)
-    longest_ago = undecided.order_by(F("look_again_at").asc(nulls_first=True), "pk")
-    for pk in longest_ago.values_list("pk", flat=True)[:IN_REVIEW_AT_ONCE]:
+    for pk in _undecided(free, now):
         wake.request(pk)
     differing = drifts.due(now).values_list("deployment_id", flat=True)
     lost = strays.due(now).values_list("deployment_id", flat=True)
@@ -93,3 +91,11 @@ def sweep() -> None:
     )
     for pk in unseen.values_list("pk", flat=True):
         wake.deployment(pk)
+
+
+def _undecided(free: Q, now: datetime) -> list[int]:
+    """A few of those in review that are to be looked at: with a new review at once, else the longest ago first."""
+    is_reviewed = Q(look_again_at__isnull=True, reviews__round=F("round"))
+    due = Request.objects.filter(free, is_reviewed | Q(look_again_at__lte=now), state=State.IN_REVIEW).distinct()
+    longest_ago = due.order_by(F("look_again_at").asc(nulls_first=True), "pk")
+    return list(longest_ago.values_list("pk", flat=True)[:IN_REVIEW_AT_ONCE])

@@ -213,7 +213,7 @@ def _record(request: Request, prepared: Prepared) -> None:
         plan_digest=report.plan.digest,
         subject_digest=digest,
         attempts=0,
-        look_again_at=None,
+        look_again_at=timezone.now(),
         problem=prepared.unmet.words if prepared.unmet else "",
         problem_code=prepared.unmet.code if prepared.unmet else "",
         remedy=prepared.unmet.remedy if prepared.unmet else "",

@@ -135,15 +135,15 @@ def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
         checked(*words)
 
     monkeypatch.setattr(restore, "_check", freeze_at_first)
-    _, request = second_fails(station, registry, monkeypatch, "guarded", **RESTORE)
+    _, request = second_fails(station, registry, monkeypatch, "frosted", **RESTORE)
     assert (request.state, request.problem_code) == ("restoring", "waiting")
     assert "guard freeze: frozen until Monday" in request.problem
-    assert version_of(station, "guarded") == "2"
+    assert version_of(station, "frosted") == "2"
     Policy.objects.update(is_active=False)
     station.work()
     request.refresh_from_db()
     assert request.problem.endswith("revision 1 was put back")
-    assert version_of(station, "guarded") == "1"
+    assert version_of(station, "frosted") == "1"
 
 
 def test_what_takes_a_review_is_not_put_back_without_one(

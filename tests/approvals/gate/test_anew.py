@@ -174,10 +174,12 @@ def test_the_sweep_finds_what_is_due_in_review_and_no_more_than_a_few_at_once(
     for number in range(tasks.IN_REVIEW_AT_ONCE + 5):
         world.wish(here.cluster, world.seen(f"d{number}", world.spec()))
         world.in_review(Request.objects.get(deployment__name=f"d{number}"))
+    Request.objects.exclude(pk=asked.pk).update(look_again_at=world.yesterday())
+    Request.objects.filter(pk=asked.pk).update(look_again_at=timezone.now())
     woken.clear()
     tasks.sweep()
     assert len(woken) == tasks.IN_REVIEW_AT_ONCE
-    assert asked.pk not in woken, "those that nobody looked at come first"
+    assert asked.pk not in woken, "those come first that were looked at longest ago"
 
 
 def test_a_review_whose_message_is_lost_is_found_by_the_next_sweep(
