@@ -331,7 +331,7 @@ def approve(pause):
     evaluate.audit = SimpleNamespace(record=record_then_pause)
     with transaction.atomic():
         evaluate._approve_as(PolicyFacts(policy.pk, 1, "p", True, "approves", "as it says"), locked(request.pk))
-print(meet(approve, lambda: policies._save(Caller(ada, Credential.SHELL), "browser", 1, name="p")))
+print(meet(approve, lambda: policies._save(Caller(ada, Credential.SHELL), "browser", 1, name="p", cluster=cluster)))
 """
 MEETINGS = {"objects": NEW_OBJECTS, "drift": NEW_DRIFT, "a review": NEW_REVIEW}
 
