@@ -25,7 +25,7 @@ from approvals import audit
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Cluster, Content, Request, Revision
 from approvals.services import revisions as marks
-from approvals.services.reviews import Decider
+from approvals.gate.doors import Decider
 from approvals.steps import deploy, observe, restore
 from approvals.steps.restore import Target
 from provisioner.errors import PratiqueError
@@ -74,7 +74,7 @@ def overdue(name):
 def in_review(name):
     return pivots.see(cluster=cluster, obj=seen(name, 1), writer=None).requests.get()
 def target(request):
-    return Target(request.from_revision, None)
+    return Target(request.from_revision, None, None)
 known = settings.DATABASES["default"]
 def connect():
     return psycopg.connect(
@@ -310,7 +310,10 @@ print(meet(note, keep))
 """
 NEW_REVIEW = """
 from types import SimpleNamespace
+from django.db import transaction
 from approvals.access import Caller, Credential
+from approvals.gate.facts import PolicyFacts
+from approvals.ledger.moves import locked
 from approvals.models import Policy
 from approvals.services import policies
 from approvals.steps import evaluate
@@ -326,8 +329,9 @@ def approve(pause):
         original(**named)
         pause()
     evaluate.audit = SimpleNamespace(record=record_then_pause)
-    evaluate._approve_as(policy, request, "as it says")
-print(meet(approve, lambda: policies._save(Caller(ada, Credential.SHELL), "browser", 1, name="p")))
+    with transaction.atomic():
+        evaluate._approve_as(PolicyFacts(policy.pk, 1, "p", True, "approves", "as it says"), locked(request.pk))
+print(meet(approve, lambda: policies._save(Caller(ada, Credential.SHELL), "browser", 1, name="p", cluster=cluster)))
 """
 MEETINGS = {"objects": NEW_OBJECTS, "drift": NEW_DRIFT, "a review": NEW_REVIEW}
 
