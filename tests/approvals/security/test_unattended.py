@@ -21,7 +21,6 @@ from approvals.ledger.pivots import Writer
 from approvals.models import AuditEntry, BundleDeployment, KubernetesIdentity, Request, Review
 from approvals.policy import Ballot
 from approvals.project import configuration
-from provisioner.errors import Forbidden
 from provisioner.values import AccessAnswer, Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World, here
@@ -140,7 +139,7 @@ def test_S07_who_asked_is_asked_for_in_the_groups_of_now_and_a_no_stops_it(here:
     check_requesters(request)
     assert set(asked) == {("leavers",)}
     here.kubernetes.allowed.discard(("rita", "impersonate", "*"))
-    with pytest.raises(Forbidden, match="does not let rita impersonate"):
+    with pytest.raises(gate.Waiting, match="does not let rita impersonate"):
         check_requesters(request)
 
 
@@ -150,7 +149,7 @@ def test_S07_by_groups_that_are_too_old_a_no_still_stops_it(here: World) -> None
     by_token(here.rita, hours=13)
     check_requesters(request)
     here.kubernetes.allowed.discard(("rita", "impersonate", "*"))
-    with pytest.raises(Forbidden, match="does not let rita impersonate"):
+    with pytest.raises(gate.Waiting, match="does not let rita impersonate"):
         check_requesters(request)
 
 
@@ -357,7 +356,7 @@ def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployme
     if is_read:
         check_requesters(request)
         here.kubernetes.allowed.discard(("rita", "get", "pull"))
-        with pytest.raises(Forbidden, match="does not let rita get"):
+        with pytest.raises(gate.Waiting, match="does not let rita get"):
             check_requesters(request)
     else:
         words = f"nobody asked for this just now; .* an operator lists prod/{NAME} in PRATIQUE_UNATTENDED_READS"
