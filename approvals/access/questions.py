@@ -185,8 +185,9 @@ def _rule_for(identity: Identity, request: AccessRequest) -> str:
     """A ClusterRole (or Role) and its binding that would allow exactly this, ready to apply."""
     scope = "Role" if request.namespace else "ClusterRole"
     resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
-    place = f", namespace: {request.namespace}" if request.namespace else ""
-    title = f"pratique-{request.verb}-{request.name or request.resource}"
+    place = f", namespace: {json.dumps(request.namespace)}" if request.namespace else ""
+    # Names come from specs: quoted, none of them can add to what an administrator applies.
+    title = json.dumps(f"pratique-{request.verb}-{request.name or request.resource}")
     names = f", resourceNames: [{json.dumps(request.name)}]" if request.name else ""
     return (
         "apiVersion: rbac.authorization.k8s.io/v1\n"

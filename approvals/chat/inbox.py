@@ -66,7 +66,7 @@ def act(delivery_id: int) -> None:
     if row.done_at:
         return
     wish = Wish(**row.wish)
-    answer = _answer(wish) if timezone.now() - row.received_at < PATIENCE else TOO_LATE
+    answer = _answer(wish, row.received_at) if timezone.now() - row.received_at < PATIENCE else TOO_LATE
     done = ChatDelivery.objects.filter(pk=row.pk, done_at__isnull=True)
     if done.update(done_at=timezone.now(), words=answer.kept) and wish.reply_to:
         _reply(wish.reply_to, answer.said)
@@ -78,18 +78,18 @@ def give_up(delivery_id: int, words: str) -> None:
     ChatDelivery.objects.filter(pk=delivery_id, done_at__isnull=True).update(done_at=timezone.now(), words=words)
 
 
-def _answer(wish: Wish) -> Answer:
+def _answer(wish: Wish, said_at: datetime) -> Answer:
     try:
         caller = _person(wish)
         if caller is None:
             return _invitation(wish)
-        words = _decide(wish, caller)
+        words = _decide(wish, caller, said_at)
     except Refused as exc:
         words = str(exc)
     return Answer(words, slack.escaped(words))
 
 
-def _decide(wish: Wish, caller: Caller) -> str:
+def _decide(wish: Wish, caller: Caller, said_at: datetime) -> str:
     request = _request(wish)
     try:
         given = services.review(
@@ -100,6 +100,7 @@ def _decide(wish: Wish, caller: Caller) -> str:
             reason=wish.reason,
             channel=Review.Channel.WEBHOOK if wish.tool == webhook.NAME else Review.Channel.CHAT,
             acknowledges=wish.acknowledges,
+            said_at=said_at,
         )
     except NotOpen:
         # Where a worker died between the review and the note that this delivery is done.

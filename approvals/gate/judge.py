@@ -135,7 +135,7 @@ def _account(facts: GateFacts) -> Iterator[Reason]:
 def are_requesters_proved(facts: GateFacts) -> bool:
     """Whether everybody who asked is known and may have done what they ask for (S07, S08, S31)."""
     about, asked = facts.about, value_of(facts.requesters)
-    if not (about.is_requester_known and about.has_requesters and asked):
+    if not (about.is_requester_known and about.has_requesters and asked) or value_of(facts.too_old) != ():
         return False
     return not any(isinstance(one, Unknown) for one in asked) and not any(_requesters(facts))
 

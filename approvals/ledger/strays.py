@@ -78,6 +78,12 @@ def settle(rows: Iterable[Stray], now: datetime) -> None:
             row.save(update_fields=["look_at"])
 
 
+def postpone(rows: Iterable[Stray], now: datetime) -> None:
+    """Nobody could look for these now: they are looked for again, however old they are."""
+    for row in rows:
+        Stray.objects.filter(pk=row.pk).update(look_at=now + min(max(now - row.begun_at, FIRST), LONGEST))
+
+
 @transaction.atomic(durable=True)
 def note_removed(row: Stray, uid: str) -> None:
     _record("stray.removed", row, uid)

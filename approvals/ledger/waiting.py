@@ -10,6 +10,7 @@ import random
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
+from django.core.cache import cache
 from django.db.models import QuerySet
 
 from approvals import wake
@@ -27,6 +28,7 @@ JITTER = 0.25
 # Of one cluster so many are looked at as soon as something changed; the others follow, one each step.
 AT_ONCE = 8
 STEP_SECONDS = 1.0
+QUIET_SECONDS = 10
 _HELD = ("attempts", "look_again_at", "problem_code", "problem", "remedy", "awaits", "mirrored_at")
 
 
@@ -64,11 +66,16 @@ def waiting(cluster: Cluster, awaits: Awaits) -> QuerySet[Request]:
 
 
 def look(requests: Collection[int], now: datetime) -> None:
-    """Have these requests looked at, each once: the first ones now, the others one after the other."""
+    """Have these requests looked at, each once: the first ones now, the others one after the other.
+
+    Nobody is made to wait longer by it. A request is looked at so at most once in QUIET_SECONDS, however often
+    something changes: what comes in between is seen by the look after that.
+    """
     for position, pk in enumerate(requests):
-        later = max(0, position + 1 - AT_ONCE) * STEP_SECONDS
-        Request.objects.filter(pk=pk, state__in=OPEN).exclude(awaits="").update(
-            look_again_at=now + timedelta(seconds=later)
-        )
-        if not later:
+        at = now + timedelta(seconds=max(0, position + 1 - AT_ONCE) * STEP_SECONDS)
+        key = f"awaited:{pk}"
+        if not cache.add(key, True, QUIET_SECONDS):
+            at = max(at, now + timedelta(seconds=QUIET_SECONDS))
+        waits = Request.objects.filter(pk=pk, state__in=OPEN, look_again_at__gt=at).exclude(awaits="")
+        if waits.update(look_again_at=at) and at == now:
             wake.request(pk)

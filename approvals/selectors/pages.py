@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from approvals.lifecycle import OPEN, SETTLED, State
-from approvals.models import AuditEntry, Cluster, PolicyEvaluation, Report, Request, Review
+from approvals.models import AuditEntry, Cluster, PolicyEvaluation, Report, Request, Review, VoidedRound
 from provisioner.values import Section, Severity
 
 TABS = ("needs-me", "open", "applying", "decided", "all")
@@ -167,6 +167,11 @@ def severity_counts(findings: Collection[Mapping[str, Any]]) -> list[tuple[str, 
 def reviews_of(request: Request) -> list[Review]:
     """All reviews, those of earlier rounds too."""
     return list(Review.objects.filter(request=request).select_related("policy", "user", "replaced_by"))
+
+
+def voided_rounds_of(request: Request) -> list[VoidedRound]:
+    """The rounds whose reviews no longer count; of a request in its first round nothing is asked."""
+    return list(request.voided_rounds.all()) if request.round > 1 or request.state == State.STALE else []
 
 
 def evaluations_of(request: Request) -> list[PolicyEvaluation]:

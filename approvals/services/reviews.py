@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
@@ -65,6 +66,7 @@ class Given:
     channel: str
     acknowledges: tuple[str, ...]
     waives: tuple[Waiver, ...]
+    said_at: datetime
 
     def waiver_records(self) -> list[dict[str, str]]:
         return [asdict(waiver) for waiver in self.waives]
@@ -80,11 +82,13 @@ def review(
     channel: str,
     acknowledges: Sequence[str] = (),
     waives: Sequence[Waiver] = (),
+    said_at: datetime | None = None,
 ) -> Review:
     """Record one reviewer's decision on exactly the subject that they saw, and which of its findings they accept.
 
     Until the verdict it may be given again: the last one counts, and the earlier one stays on record. The same once
-    more gives the one that is recorded.
+    more gives the one that is recorded. `said_at` is when it was said, where that was before now: it does not replace
+    what the reviewer has said since.
 
     Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
     answer, TooSerious where the channel does not show the report, SelfApproval, AlreadyReviewed from another account or
@@ -100,7 +104,8 @@ def review(
     if waives:
         _check_digest(request, subject_digest)
         checked = replace(checked, override=waivers.check(waives, by=by, identity=checked.identity, request=request))
-    given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives))
+    said_at = said_at or timezone.now()
+    given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives), said_at)
     return _record(by, request_id, given, checked)
 
 
@@ -156,6 +161,7 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
     review = _new(by, request, given, checked, earlier)
     if earlier and _says_the_same(earlier, review):
         return earlier
+    _check_may_replace(earlier, review)
     review.save()
     audit.record(
         verb="review.given",
@@ -188,10 +194,7 @@ def _earlier(by: Caller, request: Request, checked: Checked) -> Review | None:
             name = checked.identity.username
             called = "" if other.username == name else f" and as {other.username}"
             raise AlreadyReviewed(f"{name} has already decided on this round, from another account{called}")
-    own = given.filter(voter=_voter(by))
-    if own.count() >= MAX_REVIEWS:
-        raise AlreadyReviewed(f"you have decided {MAX_REVIEWS} times on this round of the request: the last one counts")
-    return own.counted().first()
+    return given.filter(voter=_voter(by)).counted().first()
 
 
 def _voter(by: Caller) -> str:
@@ -220,8 +223,20 @@ def _new(by: Caller, request: Request, given: Given, checked: Checked, earlier: 
         access_reason=checked.words,
         override_reason=checked.override,
         replaces=earlier,
-        given_at=timezone.now(),
+        given_at=given.said_at,
     )
+
+
+def _check_may_replace(earlier: Review | None, later: Review) -> None:
+    """Raise AlreadyReviewed where the reviewer has decided since `later` was said, or too often, but for a no."""
+    if earlier is None:
+        return
+    if earlier.given_at >= later.given_at:
+        raise AlreadyReviewed(f"you have decided since, through {earlier.channel}: {earlier.decision}. That counts")
+    is_a_no = later.decision == "Deny" and earlier.decision != "Deny"
+    given = later.request.reviews.filter(round=later.round, voter=later.voter)
+    if given.count() >= MAX_REVIEWS and not is_a_no:
+        raise AlreadyReviewed(f"you have decided {MAX_REVIEWS} times on this round of the request: the last one counts")
 
 
 def _says_the_same(earlier: Review, later: Review) -> bool:

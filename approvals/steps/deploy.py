@@ -95,6 +95,7 @@ def _pass_gate(request: Request, api: Api) -> Approved | None:
 @transaction.atomic(durable=True)
 def _find_stale(request: Request, now: Sequence[PlannedAction], why: gate.Stale) -> None:
     row = locked(request.pk)
+    claims.check_same_holder(row, request)
     if row.state == State.APPROVED and row.round == request.round:
         rounds.void(
             row,

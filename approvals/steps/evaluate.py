@@ -14,7 +14,7 @@ from approvals.gate import Answer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import count, is_grant, may_use_account
-from approvals.ledger import rounds
+from approvals.ledger import claims, rounds
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
@@ -34,6 +34,7 @@ def run(request: Request, worker: str) -> None:
 @transaction.atomic(durable=True)
 def _settle(request: Request, facts: GateFacts, answer: Answer) -> None:
     row = locked(request.pk)
+    claims.check_same_holder(row, request)
     if row.state != State.IN_REVIEW or row.round != request.round:
         return
     if _has_changed(row, request, facts):

@@ -110,7 +110,9 @@ def _mirror_requests(api: Api, deployment: BundleDeployment) -> None:
     )
     for request in to_show.exclude(state=State.PREPARING).order_by("number"):
         _mirror_request(api, deployment, request)
-        Request.objects.filter(pk=request.pk).update(mirrored_at=request.changed_at)
+        # What was said meanwhile is shown by the next look.
+        shown = {name: getattr(request, name) for name in ("changed_at", "problem", "problem_code", "remedy")}
+        Request.objects.filter(pk=request.pk, **shown).update(mirrored_at=request.changed_at)
 
 
 def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) -> None:

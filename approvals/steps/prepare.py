@@ -20,7 +20,7 @@ from approvals.gate.facts import value_of
 from approvals.gate.remedies import Kind, missing_right, reason
 from approvals.gate.rights import askers_of
 from approvals.gate.surroundings import unmet_words
-from approvals.ledger import pivots
+from approvals.ledger import claims, pivots
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Content as ContentRow
@@ -185,7 +185,8 @@ def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
 @transaction.atomic(durable=True)
 def _record(request: Request, prepared: Prepared) -> None:
     row = locked(request.pk)
-    if row.state != request.state:
+    claims.check_same_holder(row, request)
+    if (row.state, row.round) != (request.state, request.round):
         return
     is_again = row.state == State.STALE
     round_number = row.round + 1 if is_again else row.round

@@ -40,15 +40,29 @@ def take(deployment_id: int, worker: str) -> None:
         newest = rows[0].deployment.requests.select_related("deployment__cluster").latest("number")
         service = connect(newest.deployment.cluster)
         gate.require(newest, reader.taking_away(newest, service))
-        for row in rows:
-            if not strays.is_known(row):
-                _look(row, service, worker)
+    except PratiqueError as exc:
+        logger.warning("could not look for strays", extra={"deployment_id": deployment_id, "code": exc.code})
+        strays.postpone(rows, timezone.now())
+        return
+    try:
+        looked_at = [row for row in rows if strays.is_known(row) or _is_looked_for(row, service, worker)]
     except LostClaim:
         instruments.lost_claims.labels("deployment").inc()
         return
+    strays.settle(Stray.objects.filter(pk__in=[row.pk for row in looked_at]), timezone.now())
+    strays.postpone([row for row in rows if row not in looked_at], timezone.now())
+
+
+def _is_looked_for(row: Stray, service: Api, worker: str) -> bool:
+    """False where nobody could find out: it is looked for again, however old it is (promise 4)."""
+    try:
+        _look(row, service, worker)
+    except LostClaim:
+        raise
     except PratiqueError as exc:
-        logger.warning("could not look for strays", extra={"deployment_id": deployment_id, "code": exc.code})
-    strays.settle(Stray.objects.filter(pk__in=[row.pk for row in rows]), timezone.now())
+        logger.warning("could not look for a stray", extra={"object": str(strays.ref_of(row)), "code": exc.code})
+        return False
+    return True
 
 
 def _look(row: Stray, service: Api, worker: str) -> None:

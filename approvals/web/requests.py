@@ -132,7 +132,7 @@ def _whole(http: HttpRequest, request: Request, written: Written | None = None) 
         "item": request,
         "report": report,
         "reviews": reviews,
-        "voided_rounds": request.voided_rounds.all(),
+        "voided_rounds": pages.voided_rounds_of(request),
         "evaluations": pages.evaluations_of(request),
         "timeline": pages.timeline_of(request),
         "totals": pages.severity_totals(report) if report else [],

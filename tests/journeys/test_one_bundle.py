@@ -239,12 +239,12 @@ def test_promise_3_a_right_that_was_taken_away_before_the_verdict_stops_that(
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "unheard")) is None
 
 
-def test_S07_an_account_that_does_not_exist_is_an_error_and_not_made(station: Station, registry: Registry) -> None:
+def test_S07_an_account_that_does_not_exist_is_waited_for_and_not_made(station: Station, registry: Registry) -> None:
     source = bundles.image(registry, "ghost", bundles.app("ghost", "1"))
     deployment = station.wish("ghost", source, serviceAccountName="ghost")
     station.work()
     request = station.latest(deployment)
-    assert (request.state, request.problem_code) == ("failed", "bad-source")
+    assert (request.state, request.problem_code) == ("preparing", "missing-account")
     assert "ServiceAccount" in request.problem
     assert station.api.get(ObjectRef("", "v1", "ServiceAccount", station.namespace, "ghost")) is None
 

@@ -222,7 +222,7 @@ def test_S08_whom_kubernetes_does_not_let_read_it_any_more_stops_it_also_there(
     station.api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "RoleBinding", station.namespace, "get-bundle"))
     station.until_may(Identity("rita", ("requesters",)), "get", "configmaps", name="bundle", is_allowed=False)
     request = by_nobody(station, wished)
-    assert (request.state, request.problem_code) == ("failed", "forbidden")
+    assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert "does not let rita get" in request.problem
 
 

@@ -206,6 +206,27 @@ def test_who_presses_a_button_after_deciding_elsewhere_decides_again(here: World
     assert [one.decision for one in Review.objects.all()] == ["Deny", "Approve"]
 
 
+@pytest.mark.parametrize("is_acted_on", [False, True], ids=["it waits", "the worker died after it"])
+def test_an_old_button_does_not_replace_what_was_decided_since(
+    here: World, asked: Request, link: Linker, is_acted_on: bool
+) -> None:
+    link(here.ada, "UADA")
+    press(asked)
+    if is_acted_on:
+        act()
+        ChatDelivery.objects.update(done_at=None, words="")
+    services.review(
+        by=acting(here.ada),
+        request_id=asked.pk,
+        decision="Deny",
+        subject_digest=asked.subject_digest,
+        reason="",
+        channel="browser",
+    )
+    assert "decided since, through browser: Deny" in act().words
+    assert [one.decision for one in Review.objects.counted()] == ["Deny"]
+
+
 def test_what_nobody_could_act_on_for_long_is_to_be_decided_anew(here: World, asked: Request, link: Linker) -> None:
     link(here.ada, "UADA")
     press(asked)

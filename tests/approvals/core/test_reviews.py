@@ -144,8 +144,11 @@ def test_a_reviewer_does_not_fill_the_record(here: World, request_: Request) -> 
     for number in range(MAX_REVIEWS):
         approve(request_, here.ada, reason=f"{number}")
     with pytest.raises(AlreadyReviewed, match=f"decided {MAX_REVIEWS} times.*the last one counts"):
-        approve(request_, here.ada, decision="Deny")
+        approve(request_, here.ada)
     assert request_.reviews.count() == MAX_REVIEWS
+    approve(request_, here.ada, decision="Deny")
+    with pytest.raises(AlreadyReviewed, match=f"decided {MAX_REVIEWS} times"):
+        approve(request_, here.ada, decision="Deny", reason="once more")
 
 
 def test_S12_the_database_keeps_one_chain_of_reviews_of_each_reviewer(here: World, request_: Request) -> None:

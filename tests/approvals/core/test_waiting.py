@@ -62,6 +62,7 @@ def test_one_change_wakes_a_few_at_once_and_the_others_one_after_the_other(here:
     requests = [asked(here, number) for number in range(waiting.AT_ONCE + 3)]
     for request in requests:
         waiting.postpone(request, Missing("none"), now)
+    Request.objects.update(look_again_at=now + timedelta(hours=1))
     waiting.look([request.pk for request in requests], now)
     waits = [Request.objects.get(pk=request.pk).look_again_at - now for request in requests]
     assert waits == [timedelta(0)] * waiting.AT_ONCE + [timedelta(seconds=one) for one in (1, 2, 3)]
@@ -73,3 +74,17 @@ def test_what_waits_no_more_is_left_alone(here: World) -> None:
     Request.objects.update(look_again_at=later)
     waiting.look([request.pk], timezone.now())
     assert Request.objects.get().look_again_at == later
+
+
+def test_S26_what_changes_all_the_time_neither_puts_waits_off_nor_has_everybody_looked_at_each_time(
+    here: World,
+) -> None:
+    request, now = asked(here, 1), timezone.now()
+    waiting.postpone(request, Missing("none"), now)
+    Request.objects.update(look_again_at=now + timedelta(hours=1))
+    for second in range(20):
+        waiting.look([request.pk], now + timedelta(seconds=second))
+        if second == 0:
+            # It was looked at, and waits for as long as before.
+            Request.objects.update(look_again_at=now + timedelta(hours=1))
+    assert Request.objects.get().look_again_at == now + timedelta(seconds=1 + waiting.QUIET_SECONDS)

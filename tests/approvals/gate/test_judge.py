@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from approvals.gate.answers import Answer, Next, Question
 from approvals.gate.facts import NOT_READ, GateFacts, Known, Unknown
-from approvals.gate.judge import FRESH, judge
+from approvals.gate.judge import FRESH, are_requesters_proved, judge
 from approvals.gate.remedies import Kind
 from tests.approvals.gate.drawn import (
     ABOUT,
@@ -160,3 +160,16 @@ def test_objects_of_others_have_a_remedy_of_their_own() -> None:
 
 def test_every_kind_of_no_is_a_kind_of_its_own() -> None:
     assert len(Kind) == len(Kind.__members__)
+
+
+def test_S31_an_old_yes_does_not_prove_who_asked() -> None:
+    well = all_well(Question.PREPARE)
+    assert are_requesters_proved(well)
+    for worse in (
+        replace(well, too_old=known(("rita",))),
+        replace(well, too_old=unknown()),
+        replace(well, requesters=known((unknown(),))),
+        replace(well, requesters=known(())),
+        replace(well, about=replace(ABOUT, is_requester_known=False)),
+    ):
+        assert not are_requesters_proved(worse)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -258,3 +260,21 @@ def test_what_is_kept_of_an_issuers_person(here: World) -> None:
     assert subjects(request.deployment.writes.all()) == ["s-1"]
     approve(request, signed_in(here, "eve", "s-2"))
     assert (Review.objects.get().issuer, Review.objects.get().subject) == (ISSUER, "s-2")
+
+
+def test_S25_a_worker_is_told_of_no_issuer_and_goes_by_age_alone(here: World, settings: Any) -> None:
+    """Only web has the issuers' file: approvals of their people count all the same where requests are decided."""
+    caller, now = signed_in(here, "mallory"), timezone.now()
+    asker = {"username": "mallory", "groups": ["platform"], "issuer": ISSUER, "subject": "s-1"}
+    told = settings.PRATIQUE["OIDC_FILE"]
+    for known, counts in (
+        (told, True),
+        (Issuers(), True),
+        (Issuers((replace(told.every[0], url="https://o"),)), False),
+    ):
+        settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": known}
+        assert bool(access.still_known_of(caller.user, here.cluster, now=now)) is counts
+        assert access.asker_of(asker, here.cluster, now=now).is_current is counts
+    later = now + timedelta(hours=13)
+    settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": Issuers()}
+    assert access.still_known_of(caller.user, here.cluster, now=later) is None

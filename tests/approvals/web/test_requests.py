@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.access.questions import GROUP
-from approvals.models import Cluster, Outcome, Report, Request
+from approvals.models import Cluster, Outcome, Report, Request, VoidedRound
 from provisioner.values import AccessAnswer, AccessRequest, Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
@@ -308,3 +308,27 @@ def test_S09_of_a_hidden_secret_the_page_says_only_that_it_exists(
     hidden = text_of(browse(here.ada).get(path))
     assert told["message"] not in hidden
     assert "exists, hidden from you" in hidden
+
+
+def test_why_the_approval_of_an_earlier_round_no_longer_counts_is_shown(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    serious = afternoon["serious"]
+    VoidedRound.objects.create(
+        request=serious,
+        round=1,
+        was_approved=True,
+        code="plan-changed",
+        words="the cluster changed since the review",
+        objects_differing=[{"object": "ConfigMap shop/<b>", "reviewed": "update", "now": ""}],
+        more_objects=3,
+        at=timezone.now(),
+    )
+    path = f"/requests/{serious.uid}"
+    assert "no longer counts" not in text_of(browse(here.ada).get(path)), "it is in its first round"
+    Request.objects.filter(pk=serious.pk).update(state="stale")
+    text = " ".join(text_of(browse(here.ada).get(path)).split())
+    assert "The approval of round 1 no longer counts" in text
+    assert "the cluster changed since the review" in text.lower()
+    assert "ConfigMap shop/&lt;b&gt;</span>: reviewed was update, now nothing" in text
+    assert "and 3 more" in text
