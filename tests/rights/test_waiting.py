@@ -81,5 +81,5 @@ def test_S07_what_a_requester_may_not_use_is_not_proved(any_station: Station, re
     deployment = station.wish(f"{station.namespace}-forbidden", source, **more)
     station.work()
     request = station.latest(deployment)
-    assert (request.state, request.problem_code) == ("failed", "forbidden")
+    assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert not request.is_installer_proved
