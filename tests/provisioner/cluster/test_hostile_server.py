@@ -284,7 +284,9 @@ def test_apply_is_strict_and_never_forced(server: Server):
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "a"}}
     server.cluster().apply(obj, field_manager="m")
     path, headers = server.seen[-1]
-    assert path == "/api/v1/namespaces/a/configmaps/b?fieldManager=m&fieldValidation=Strict&force=false"
+    # The server gives up when we do: a write that we no longer wait for does not come through later.
+    asked = "fieldManager=m&fieldValidation=Strict&force=false&timeout=1s"
+    assert path == f"/api/v1/namespaces/a/configmaps/b?{asked}"
     assert headers["content-type"] == ["application/apply-patch+yaml"]
 
 
