@@ -16,7 +16,7 @@ from django.utils import timezone
 from approvals import models
 from approvals.access.caller import Caller, Credential, Proof
 from approvals.access.reserved import counts
-from approvals.access.vouching import may_still_count
+from approvals.access.vouching import may_vouch
 from approvals.errors import NotAllowed, OutOfScope, ProofTooOld, Refused
 from provisioner.values import Identity
 
@@ -105,7 +105,7 @@ def last_known_of(user: User, cluster: models.Cluster) -> Identity | None:
 def still_known_of(user: User, cluster: models.Cluster, *, now: datetime) -> Identity | None:
     """`last_known_of`, None where the groups are too old to count on (S25). A mapping is the operator's word of now."""
     row = _row_of(user, cluster)
-    if row is None or not may_still_count(row.authenticator, row.issuer, cluster.name):
+    if row is None or not may_vouch(row.authenticator, row.issuer, cluster.name):
         return None
     is_fresh = row.authenticator == MAPPED or now - row.groups_seen_at <= groups_limit()
     return _identity_in(row, user) if is_fresh else None

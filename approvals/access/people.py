@@ -19,7 +19,7 @@ from approvals import models
 from approvals.access.caller import Caller
 from approvals.access.identity import MAPPED, groups_limit
 from approvals.access.reserved import counts
-from approvals.access.vouching import may_still_count
+from approvals.access.vouching import may_vouch
 from provisioner.values import Identity
 
 Record = Mapping[str, Any]
@@ -115,7 +115,7 @@ def asker_of(requester: Record, cluster: models.Cluster, *, now: datetime) -> As
     if row is not None and counts(Identity(row.username, tuple(row.groups), row.uid), row.authenticator):
         identity = Identity(row.username, tuple(row.groups), row.uid)
         is_young = row.authenticator == MAPPED or now - row.groups_seen_at <= groups_limit()
-        is_young = is_young and may_still_count(row.authenticator, row.issuer, cluster.name)
+        is_young = is_young and may_vouch(row.authenticator, row.issuer, cluster.name)
         return Asker(identity, row.user.is_active and is_young)
     proved_at = parse_datetime(requester.get("groups_at") or "")
     is_young = proved_at is not None and now - proved_at <= groups_limit()

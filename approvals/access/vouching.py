@@ -11,15 +11,13 @@ from approvals.proxies import IdentityProxies
 OIDC, PROXY = KubernetesIdentity.Authenticator.OIDC, KubernetesIdentity.Authenticator.PROXY
 
 
-def may_still_count(authenticator: str, issuer: str, cluster: str) -> bool:
-    """The same, of what was proved before. A process that is told of no issuer and no proxy at all, such as a worker,
-    goes by the age of the proof alone (S25)."""
-    is_told = any(settings.PRATIQUE["OIDC_FILE"]) or any(settings.PRATIQUE["IDENTITY_PROXIES_FILE"])
-    return not is_told or may_vouch(authenticator, issuer, cluster)
-
-
 def may_vouch(authenticator: str, issuer: str, cluster: str) -> bool:
-    """Whether `issuer`, the address of one or the name of a proxy, still counts on the cluster of this name."""
+    """Whether `issuer`, the address of one or the name of a proxy, still counts on the cluster of this name.
+
+    A worker has no files of issuers and proxies (S31): there, proofs count by their age alone (S25).
+    """
+    if settings.PRATIQUE["ISSUERS_ELSEWHERE"]:
+        return True
     if authenticator == OIDC:
         issuers: Issuers = settings.PRATIQUE["OIDC_FILE"]
         known = issuers.with_url(issuer)

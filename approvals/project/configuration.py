@@ -157,6 +157,13 @@ SETTINGS = (
         "whether people sign in with a password of an account here, as whom `pratique-manage map_identity` says",
         switch,
     ),
+    Setting(
+        "ISSUERS_ELSEWHERE",
+        "false",
+        "whether this process has no files of issuers and proxies because another has them, as a worker: "
+        "proofs count by age",
+        switch,
+    ),
     Setting("CLAIM_SECONDS", "10", "seconds after which a dead worker's claim lapses", int),
     Setting(
         "STEP_MINUTES",

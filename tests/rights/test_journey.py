@@ -43,7 +43,18 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
             {"kind": "http", "http": {**household.archive("lighthouse", "1.0.0"), "auth": {"secret": {"name": "pull"}}}}
         ],
     }
+    # The account comes later: the watch sees it.
+    account = ObjectRef("", "v1", "ServiceAccount", SHOP, "installer")
+    household.api.delete(account)
     assert rita.wish("lighthouse", spec).status_code == 201
+    rita.until("lighthouse", 1, ["preparing"], "missing-account")
+    household.until(
+        lambda: "watch serviceaccounts" in _as({one for one in calls(noted.folder) if one.code < 300}, "watch", ""),
+        "what the request waits for is watched",
+    )
+    household.api.create(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer", "namespace": SHOP}}
+    )
     # Nobody has given the worker the right to read that Secret as rita yet: it says so, and goes on once it has it.
     waiting = rita.until("lighthouse", 1, ["preparing"], "missing-right")
     assert "cannot be read as rita, who may get it: an operator has to give" in waiting["problem"], waiting["problem"]

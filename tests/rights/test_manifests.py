@@ -240,6 +240,8 @@ def test_web_alone_reads_the_issuers_and_may_reach_them() -> None:
             if one["name"] == "PRATIQUE_OIDC_FILE"
         ]
         assert [one["secretName"] for one in volumes] == (["oidc"] if name == "web" else []), name
+        told = {one["name"]: one.get("value") for one in pod["spec"]["containers"][0].get("env", ())}
+        assert told.get("PRATIQUE_ISSUERS_ELSEWHERE") == ("true" if name == "worker" else None), name
         assert [one["name"] for one in named] == (["oidc"] if name == "web" else []), name
         assert all(one["optional"] for one in (*volumes, *named))
     (policy,) = [one["spec"] for one in POLICIES if one["metadata"]["name"] == "issuers"]

@@ -168,7 +168,7 @@ def opened():
     found = DatabaseInventory(request.deployment, request.revision, partial(claims.check_held, request.pk, "w"))
     return found, found.items()
 first, second = (ObjectRef("", "v1", "ConfigMap", "n", name) for name in ("a", "b"))
-opened()[0].intend_many([(first, "n"), (second, "n")])
+opened()[0].intend_many([(first, "n"), (second, "m")])
 keys = list(InventoryItem.objects.order_by("pk").values_list("pk", flat=True))
 # The first row now stands behind the second one in the table.
 InventoryItem.objects.filter(pk=keys[0]).update(look_at=timezone.now())
@@ -180,8 +180,8 @@ def on_first(act):
 """
 # Whoever writes several rows of the inventory, by what they wait for while the first of them is somebody else's.
 SEVERAL_ITEMS = {
-    "an intent of what stands": 'opened()[0].intend_many([(second, "n"), (first, "n")])',
-    "an intent of another nonce": 'opened()[0].intend_many([(second, "n"), (first, "another")])',
+    "an intent of what stands": 'opened()[0].intend_many([(second, "m"), (first, "n")])',
+    "an intent of another nonce": 'opened()[0].intend_many([(second, "m"), (first, "another")])',
     "a mark": "drifts.mark(keys[::-1], timezone.now())",
     "a postponement": "drifts.postpone(rows()[::-1], timezone.now())",
     "what nobody compares any more": "drifts.forget(request.deployment)",

@@ -267,14 +267,10 @@ def test_S25_a_worker_is_told_of_no_issuer_and_goes_by_age_alone(here: World, se
     caller, now = signed_in(here, "mallory"), timezone.now()
     asker = {"username": "mallory", "groups": ["platform"], "issuer": ISSUER, "subject": "s-1"}
     told = settings.PRATIQUE["OIDC_FILE"]
-    for known, counts in (
-        (told, True),
-        (Issuers(), True),
-        (Issuers((replace(told.every[0], url="https://o"),)), False),
-    ):
-        settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": known}
+    moved = Issuers((replace(told.every[0], url="https://other.example.com"),))
+    cases = ((told, False, True), (Issuers(), False, False), (moved, False, False), (Issuers(), True, True))
+    for known, elsewhere, counts in cases:
+        settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": known, "ISSUERS_ELSEWHERE": elsewhere}
         assert bool(access.still_known_of(caller.user, here.cluster, now=now)) is counts
         assert access.asker_of(asker, here.cluster, now=now).is_current is counts
-    later = now + timedelta(hours=13)
-    settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": Issuers()}
-    assert access.still_known_of(caller.user, here.cluster, now=later) is None
+    assert access.still_known_of(caller.user, here.cluster, now=now + timedelta(hours=13)) is None
