@@ -19,7 +19,8 @@ EVERYBODY = {"create selfsubjectaccessreviews", "create selfsubjectreviews"}
 WATCHED = {
     f"{verb} {plural}"
     for verb in SEEN_AS_INSTALLERS
-    for plural in ("configmaps", "deployments", "serviceaccounts", "services")
+    # ServiceAccounts are watched by a right of its own.
+    for plural in ("configmaps", "deployments", "services")
 }
 LIGHTHOUSE = ObjectRef("apps", "v1", "Deployment", SHOP, "lighthouse")
 SETTINGS = ObjectRef("", "v1", "ConfigMap", SHOP, "lighthouse")
