@@ -22,9 +22,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 django.setup()
 
 from approvals import jobs, logs  # noqa: E402, F401 - the apps have to be loaded first
-from approvals.project.celery import app  # noqa: E402 - the same
-from approvals.working import child, linux  # noqa: E402, F401 - loaded for those that are forked
-from provisioner.schema import celtypes  # noqa: E402, F401 - loaded with the first rule of a CRD
+from approvals.project.celery import app  # noqa: E402 - the apps have to be loaded first
+from approvals.working import child, linux  # noqa: E402, F401 - after the apps; loaded for those that are forked
+from provisioner.schema import celtypes  # noqa: E402, F401 - after the apps; else the first rule loads it
 
 logs.take_over("worker", settings.PRATIQUE["LOG_FORMAT"])
 linux.use_few_arenas()

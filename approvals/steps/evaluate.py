@@ -123,7 +123,7 @@ def _say(row: Request, answer: Answer) -> None:
     """Why it is not decided, beyond that people have not yet; what was said of that before is taken back."""
     reason = answer.reason
     words, code, remedy = (reason.words, reason.code, reason.remedy) if reason.is_problem else ("", "", "")
-    row.look_again_at = timezone.now() + timedelta(seconds=random.uniform(*LOOK_AGAIN_SECONDS))  # noqa: S311 - jitter
+    row.look_again_at = timezone.now() + timedelta(seconds=random.uniform(*LOOK_AGAIN_SECONDS))  # noqa: S311 - keeps no secret
     row.awaits = reason.awaits if reason.is_problem else ""
     changed = ["look_again_at", "awaits"]
     is_news = (row.problem, row.problem_code, row.remedy) != (words, code, remedy)

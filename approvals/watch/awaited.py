@@ -70,7 +70,7 @@ class _Lookout:
                 self._follow()
                 wait = 1.0
             except Expired:
-                continue
+                self.stop.wait(wait)
             except Forbidden as exc:
                 logger.info("may not watch", extra={"cluster": self.cluster.name, "kind": self.kind, "code": exc.code})
                 self.stop.wait(REFUSED_SECONDS)
