@@ -24,7 +24,7 @@ django.setup()
 from approvals import jobs, logs  # noqa: E402, F401 - the apps have to be loaded first
 from approvals.project.celery import app  # noqa: E402 - the apps have to be loaded first
 from approvals.working import child, linux  # noqa: E402, F401 - after the apps; loaded for those that are forked
-from provisioner.schema import celtypes  # noqa: E402, F401 - after the apps; else the first rule loads it
+from provisioner.schema.cel import type_check  # noqa: E402, F401 - after the apps; else the first rule loads it
 
 logs.take_over("worker", settings.PRATIQUE["LOG_FORMAT"])
 linux.use_few_arenas()

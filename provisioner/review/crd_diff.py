@@ -18,7 +18,7 @@ from provisioner.review.live_scene import scene_of
 from provisioner.review.record import plain
 from provisioner.review.settling import settled
 from provisioner.schema import CrdifyConfig, compare, crdify_triples
-from provisioner.schema.crd import Crd
+from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import HARMLESS
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity, worst_first
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.review.facts import Kind, Rule, items, mapping, maps, said
 from provisioner.review.writers import owners_of
-from provisioner.schema.crd import Crd
+from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import GONE, D, Verdict
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 

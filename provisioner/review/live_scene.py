@@ -11,10 +11,10 @@ from typing import Any
 from provisioner.review.facts import Facts, Listed, Listing
 from provisioner.review.stored import Fate, fates, triable_versions
 from provisioner.review.writers import managers_by_version
-from provisioner.schema.crd import Crd
+from provisioner.schema.definition.crd import Crd
 from provisioner.schema.fields import same_json
 from provisioner.schema.forms import is_crd
-from provisioner.schema.pruning import copied
+from provisioner.schema.reading import copied
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, PlannedAction
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

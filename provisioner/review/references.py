@@ -11,7 +11,7 @@ from provisioner.review.belongings import BUDGETS, OWNED, PODS, Owner, budgets, 
 from provisioner.review.counting import number, some, verb
 from provisioner.review.facts import Facts, Listing, Rule, items, mapping, maps, said
 from provisioner.review.live_scene import CRD, Scene
-from provisioner.schema.crd import Crd
+from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import D, U, Verdict
 from provisioner.values import Action, Finding, JsonObject, ObjectRef, Section, Severity
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.review.marks import Mark
-from provisioner.schema.compared_rules import DOCS
-from provisioner.schema.crd import Crd, CrdVersion
+from provisioner.schema.definition.crd import Crd, CrdVersion
+from provisioner.schema.diff.rules import DOCS
 from provisioner.schema.fields import DEEPEST, is_same, is_too_deep
 from provisioner.schema.verdicts import ITEMS, VALUES
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Report, Section, Severity

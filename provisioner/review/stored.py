@@ -16,7 +16,7 @@ from typing import Any
 from provisioner.review.counting import number
 from provisioner.review.facts import mapping
 from provisioner.schema import Admission, Candidate, FieldError, admit_all
-from provisioner.schema.crd import Crd, CrdVersion
+from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.fields import same_json
 from provisioner.values import JsonObject, ObjectRef
 

@@ -1,10 +1,10 @@
 """Structural schemas of custom resources, pure: prune, default, validate, and what changes between two CRDs."""
 
-from provisioner.schema.admitting import Admission, Candidate, admit, admit_all
-from provisioner.schema.checked import default, drop_nulls, embedded_errors, prune, validate
-from provisioner.schema.comparing import compare
-from provisioner.schema.crdify import CrdifyConfig, crdify_triples
-from provisioner.schema.crdrules import accepts_update, validate_crd
+from provisioner.schema.admission.custom_resource import Admission, Candidate, admit, admit_all
+from provisioner.schema.admission.steps import default, drop_nulls, embedded_errors, prune, validate
+from provisioner.schema.definition.validation import accepts_update, validate_crd
+from provisioner.schema.diff.crd import compare
+from provisioner.schema.diff.crdify import CrdifyConfig, crdify_triples
 from provisioner.schema.fields import FieldError
 
 __all__ = [

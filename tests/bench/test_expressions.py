@@ -18,8 +18,8 @@ from approvals.policy import POLICY
 from provisioner.expressions import Answer, Question, evaluator, runtime
 from provisioner.expressions.evaluator import ask
 from provisioner.review.stored import Fate, fates
-from provisioner.schema import cel as rules
-from provisioner.schema.crd import Crd
+from provisioner.schema.cel import runtime as rules
+from provisioner.schema.definition.crd import Crd
 from tests.approvals.core.test_rules import FACTS
 
 EXPRESSION = 'worst_new in ["safe", "notable"] && actions["delete"] == 0'

@@ -25,7 +25,7 @@ from provisioner.errors import InvalidManifest, TooManyRights
 from provisioner.rbac import AccessRequest, EffectiveRules, PolicyRule
 from provisioner.values import Identity
 from tests.conftest import CORPUS
-from tests.provisioner.schema.test_forms import SPEC, WHOLE_CRD
+from tests.provisioner.schema.shapes import SPEC, WHOLE_CRD
 
 SECONDS = 5.0
 FUZZED = settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))

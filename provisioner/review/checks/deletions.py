@@ -14,7 +14,7 @@ from provisioner.review.counting import number
 from provisioner.review.facts import Check, Facts, Listed, Listing
 from provisioner.review.live_scene import CRD, objects_of
 from provisioner.review.volumes import CLAIM, VOLUMES
-from provisioner.schema.crd import Crd
+from provisioner.schema.definition.crd import Crd
 from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Severity
 
 _NAMESPACE = GroupKind("", "Namespace")

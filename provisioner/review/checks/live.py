@@ -13,7 +13,7 @@ from provisioner.review.live_findings import live_findings
 from provisioner.review.live_scene import changed, listings_of, scenes
 from provisioner.review.references import DEPENDENTS, deleted, goes, of_deleted, of_references, scaled
 from provisioner.review.settling import settled
-from provisioner.schema.crd import Crd
+from provisioner.schema.definition.crd import Crd
 from provisioner.values import Finding, Section
 
 

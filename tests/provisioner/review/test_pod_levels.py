@@ -10,7 +10,7 @@ import pytest
 from provisioner.review.pod_security import Level, level_needed
 from provisioner.review.pods_of import pod_specs
 from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.test_differential import Server
+from tests.provisioner.schema.server import Server
 
 JsonDict = dict[str, Any]
 R, B, P = Level.RESTRICTED, Level.BASELINE, Level.PRIVILEGED

@@ -159,3 +159,44 @@ def _fitting(schema: JsonDict) -> st.SearchStrategy[Any]:
         "boolean": st.booleans(),
     }
     return simple.get(kind, SCALARS)
+
+
+MUTABLE = {"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties"}
+SHORTENED = {"enum", "required", "anyOf", "allOf", "oneOf"}
+SHAPE = {"type", "items", "properties", "additionalProperties"}
+
+
+def edited(draw: st.DrawFn, schema: JsonDict) -> JsonDict:
+    """The schema with a few edits, so that most of it stays the same."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(SCHEMAS)
+    found = {name: value for name, value in schema.items() if name in SHAPE or draw(st.integers(0, 4))}
+    for name in found.keys() & MUTABLE:
+        found[name] = max(0, found[name] + draw(st.integers(-1, 1)))
+    for name in found.keys() & SHORTENED:
+        found[name] = found[name][: draw(st.integers(1, max(1, len(found[name]))))]
+    for name in ("items", "additionalProperties"):
+        if isinstance(found.get(name), dict):
+            found[name] = edited(draw, found[name])
+    if found.get("properties"):
+        found["properties"] = {name: edited(draw, it) for name, it in found["properties"].items()}
+    if "properties" in found and draw(st.integers(0, 3)) == 0:
+        found["properties"] = {**found["properties"], "c": draw(SCHEMAS)}
+    return found
+
+
+RULED = {**TEXT, "x-kubernetes-validations": [{"rule": "self == 'a'", "message": "m"}]}
+
+KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "maxItems": 5}
+
+SPEC = obj(
+    "a",
+    a={**RULED, "pattern": "^a", "enum": ["a"], "maxLength": 5},
+    l=listed(obj("k", k=TEXT), **KEYED),
+    m=mapped({**WHOLE, "minimum": 1, "format": "int32"}),
+    o=obj(z=TEXT, more={"oneOf": [{"required": ["z"]}], "not": {"required": ["q"]}, "default": {"z": "1"}}),
+)
+
+WHOLE_CRD = crd(
+    version("v1beta1", root(obj(a=TEXT)), storage=False), version("v1", root(SPEC)), status={"storedVersions": ["v1"]}
+)

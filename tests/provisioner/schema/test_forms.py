@@ -14,21 +14,9 @@ from provisioner.cli import main
 from provisioner.schema import accepts_update, compare, validate_crd
 from provisioner.values import Severity
 from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, listed, mapped, obj, root, version
-from tests.provisioner.schema.test_differential import CRD_PATH, Server
+from tests.provisioner.schema.server import CRD_PATH, Server
+from tests.provisioner.schema.shapes import WHOLE_CRD, JsonDict
 
-RULED = {**TEXT, "x-kubernetes-validations": [{"rule": "self == 'a'", "message": "m"}]}
-KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "maxItems": 5}
-SPEC = obj(
-    "a",
-    a={**RULED, "pattern": "^a", "enum": ["a"], "maxLength": 5},
-    l=listed(obj("k", k=TEXT), **KEYED),
-    m=mapped({**WHOLE, "minimum": 1, "format": "int32"}),
-    o=obj(z=TEXT, more={"oneOf": [{"required": ["z"]}], "not": {"required": ["q"]}, "default": {"z": "1"}}),
-)
-WHOLE_CRD = crd(
-    version("v1beta1", root(obj(a=TEXT)), storage=False), version("v1", root(SPEC)), status={"storedVersions": ["v1"]}
-)
 ODD: list[Any] = [None, True, -1, "x", [], {}, [{}], [None], {"a": 1}, "\ud800"]
 Place = tuple[str | int, ...]
 

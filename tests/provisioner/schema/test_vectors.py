@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,16 +7,8 @@ import pytest
 from provisioner.review.crd_diff import differences
 from provisioner.schema import accepts_update, admit, compare
 from provisioner.values import Finding, Severity
-from tests.conftest import VECTORS
+from tests.provisioner.schema.vectors import RESOURCES, UPGRADES
 
-
-def cases(file: str) -> list[dict[str, Any]]:
-    path: Path = VECTORS / file
-    return json.loads(path.read_text()) if path.is_file() else []
-
-
-RESOURCES = cases("custom-resource-cases.json")
-UPGRADES = cases("crd-upgrade-cases.json")
 # Upgrade cases that are not judged right yet, with the reason. This table may only shrink.
 NOT_YET: dict[str, str] = {}
 

@@ -1,0 +1,97 @@
+"""Which old value belongs to which new one: the ground of ratcheting, where unchanged parts may stay invalid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from provisioner.schema.fields import same_go
+from provisioner.schema.reading import Schema, child_schema, schema_of
+
+ABSENT = object()
+
+
+class Correlation:
+    """A new value, the old one it took the place of, and the schema both have. Children are found once."""
+
+    __slots__ = ("_children", "_is_equal", "new", "old", "schema")
+
+    def __init__(self, new: Any, old: Any, schema: Schema):
+        self.new = new
+        self.old = old
+        self.schema = schema
+        self._children: dict[str | int, Correlation | None] = {}
+        self._is_equal: bool | None = None
+
+    def field(self, name: str) -> Correlation | None:
+        """The field `name` with its old value, or None where the old object had none or no schema describes it."""
+        if name not in self._children:
+            self._children[name] = self._find_field(name)
+        return self._children[name]
+
+    def item(self, position: int) -> Correlation | None:
+        """The list item with the old item of the same keys; only lists of type `map` have such a thing."""
+        if position not in self._children:
+            self._children[position] = self._find_item(position)
+        return self._children[position]
+
+    @property
+    def is_unchanged(self) -> bool:
+        if self._is_equal is None:
+            self._is_equal = self._compare()
+        return self._is_equal
+
+    def _find_field(self, name: str) -> Correlation | None:
+        if not isinstance(self.old, dict) or not isinstance(self.new, dict):
+            return None
+        described = child_schema(self.schema, name)
+        if described is None or name not in self.old or name not in self.new:
+            return None
+        return Correlation(self.new[name], self.old[name], described)
+
+    def _find_item(self, position: int) -> Correlation | None:
+        items = schema_of(self.schema.get("items"))
+        if items is None or not isinstance(self.new, list) or position >= len(self.new):
+            return None
+        found = correlated_item(self.schema, self.old, self.new[position])
+        return None if found is None else Correlation(self.new[position], found, items)
+
+    def _compare(self) -> bool:
+        if isinstance(self.new, list) and isinstance(self.old, list):
+            return self._same_list()
+        if isinstance(self.new, dict) and isinstance(self.old, dict):
+            if len(self.new) != len(self.old):
+                return False
+            children = (self.field(name) for name in self.new)
+            return all(child is not None and child.is_unchanged for child in children)
+        return same_go(self.new, self.old)
+
+    def _same_list(self) -> bool:
+        if len(self.new) != len(self.old):
+            return False
+        if list_keys(self.schema) is None:
+            return same_go(self.new, self.old)
+        items = (self.item(position) for position in range(len(self.new)))
+        return all(item is not None and item.is_unchanged for item in items)
+
+
+def correlated_item(schema: Schema, old: Any, item: Any) -> Any:
+    """The item of the old list with the same map keys as `item`; None where one is absent or no scalar."""
+    keys = list_keys(schema)
+    if keys is None or not isinstance(old, list) or not isinstance(item, dict):
+        return None
+    wanted = [item.get(name, ABSENT) for name in keys]
+    if not all(isinstance(value, str | int | float) for value in wanted):
+        return None
+    return next((known for known in old if isinstance(known, dict) and _has_keys(known, keys, wanted)), None)
+
+
+def list_keys(schema: Schema) -> list[str] | None:
+    """The keys by which items of a list of type `map` are told apart; None for every other list."""
+    keys = schema.get("x-kubernetes-list-map-keys")
+    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(keys, list) or not keys:
+        return None
+    return keys
+
+
+def _has_keys(known: dict[str, Any], keys: list[str], wanted: list[Any]) -> bool:
+    return all(same_go(known.get(name, ABSENT), value) for name, value in zip(keys, wanted, strict=True))

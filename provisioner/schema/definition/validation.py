@@ -1,0 +1,309 @@
+"""Whether the API server takes a CRD, new or as an update of one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioner.schema.cel.rule_check import RuleCheck, rule_text_errors
+from provisioner.schema.definition.conversion import conversion_errors
+from provisioner.schema.definition.crd import Crd, CrdVersion
+from provisioner.schema.definition.defaults import default_errors, has_unpruned_default
+from provisioner.schema.definition.parts import part_errors
+from provisioner.schema.definition.spec import (
+    approval_errors,
+    bad_ca_error,
+    has_invalid_ca,
+    name_errors,
+    version_errors,
+)
+from provisioner.schema.definition.structural import (
+    JUNCTORS,
+    TYPES,
+    KeywordRules,
+    keyword_errors,
+    list_key_errors,
+    set_item_errors,
+    structural_errors,
+)
+from provisioner.schema.definition.thinning import thinned
+from provisioner.schema.fields import (
+    DEEPEST,
+    OMITTED,
+    FieldError,
+    child,
+    forbidden,
+    index,
+    invalid,
+    is_same,
+    is_too_deep,
+    required,
+)
+from provisioner.schema.forms import form_errors
+from provisioner.schema.reading import Schema, properties_of
+from provisioner.values import JsonObject, object_in
+
+IMMUTABLE = "field is immutable"
+MISSING_STORED = (
+    "missing from spec.versions; {0} was previously a storage version, and must remain in spec.versions until a "
+    "storage migration ensures no data remains persisted in {0} and removes {0} from status.storedVersions"
+)
+ROOT_KEYWORDS = frozenset(
+    {
+        "description",
+        "type",
+        "format",
+        "title",
+        "maximum",
+        "exclusiveMaximum",
+        "minimum",
+        "exclusiveMinimum",
+        "maxLength",
+        "minLength",
+        "pattern",
+        "maxItems",
+        "minItems",
+        "uniqueItems",
+        "multipleOf",
+        "required",
+        "items",
+        "properties",
+        "externalDocs",
+        "example",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-validations",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What is asked of a CRD. An update need not mend what the old one already had wrong; versions whose schema
+    is `unchanged` are not looked at again.
+    """
+
+    keywords: KeywordRules = field(default_factory=KeywordRules)
+    needs_schema: bool = True
+    needs_structure: bool = True
+    needs_pruned_defaults: bool = True
+    needs_known_review_version: bool = True
+    unchanged: frozenset[str] = frozenset()
+
+
+def validate_crd(crd: JsonObject) -> list[FieldError]:
+    """Why the API server would not create this CRD; empty if it would. Raises InvalidManifest for what is no object."""
+    object_in(crd, "the CRD")
+    if is_too_deep(crd):
+        return [_too_deep()]
+    unread = form_errors(crd)
+    if unread:
+        return unread
+    read = Crd(crd)
+    wanted = f"{read.names.get('plural') or ''}.{read.group}"
+    found: list[FieldError] = []
+    if read.name != wanted:
+        found.append(invalid("metadata.name", read.name, 'must be spec.names.plural+"."+spec.group'))
+    found += _spec_errors(read, _Rules())
+    found += approval_errors(read, None)
+    if read.preserves_unknown:
+        found.append(_preserve_error())
+    return found
+
+
+def accepts_update(old_crd: JsonObject, new_crd: JsonObject) -> list[FieldError]:
+    """Why the API server would not take `new_crd` in place of `old_crd`; empty if it would.
+
+    `old_crd` is what the cluster holds, with its status where known: without one it counts as established, with its
+    storage version as the only stored one. What the old CRD already had wrong is not held against the new one.
+    Raises InvalidManifest where one of the two is no object.
+    """
+    object_in(old_crd, "the old CRD")
+    object_in(new_crd, "the new CRD")
+    if is_too_deep(old_crd) or is_too_deep(new_crd):
+        return [_too_deep()]
+    unread = form_errors(new_crd) or form_errors(old_crd)
+    if unread:
+        return unread
+    return update_errors(Crd(old_crd), Crd(new_crd))
+
+
+def update_errors(old: Crd, new: Crd) -> list[FieldError]:
+    """The same of two CRDs that are known not to be nested too deep."""
+    found = [] if is_same(old.spec, new.spec) else _spec_errors(new, _Rules(unchanged=_unchanged(old, new)))
+    if found:  # most CRDs are sound: what the old one had wrong is looked for only where the new one is not
+        found = _spec_errors(new, _ratcheted(old, new))
+    if old.is_established:
+        found += _immutable("spec.scope", old.scope, new.scope)
+        found += _immutable("spec.names.kind", old.names.get("kind"), new.names.get("kind"))
+    found += _immutable("spec.group", old.group, new.group)
+    found += _immutable("spec.names.plural", old.names.get("plural"), new.names.get("plural"))
+    if old.is_established and has_invalid_ca(new) and not has_invalid_ca(old):
+        found.append(bad_ca_error(new))
+    found += _stored_errors(old, new)
+    found += approval_errors(new, old)
+    if new.preserves_unknown and not old.preserves_unknown:
+        found.append(_preserve_error())
+    return found
+
+
+def _too_deep() -> FieldError:
+    return invalid("spec", OMITTED, f"nested deeper than {DEEPEST} levels: not judged")
+
+
+def _preserve_error() -> FieldError:
+    advice = "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+    return invalid("spec.preserveUnknownFields", True, f"cannot set to true, {advice}")
+
+
+def _immutable(path: str, old: object, new: object) -> list[FieldError]:
+    return [] if old == new else [invalid(path, new, IMMUTABLE)]
+
+
+def _stored_errors(old: Crd, new: Crd) -> list[FieldError]:
+    known = {version.name for version in new.versions}
+    return [
+        invalid(index("status.storedVersions", place), name, MISSING_STORED.format(name))
+        for place, name in enumerate(old.stored_versions)
+        if name not in known
+    ]
+
+
+def _ratcheted(old: Crd, new: Crd) -> _Rules:
+    schemas = [version.schema for version in old.versions if version.schema is not None]
+    reviewed = old.conversion.get("conversionReviewVersions") or []
+    keywords = KeywordRules(
+        needs_valid_types=not _any(schemas, lambda it: bool(it.get("type")) and it["type"] not in TYPES),
+        needs_atomic_sets=not _any(schemas, lambda it: bool(set_item_errors(it, ""))),
+        needs_sound_keys=not _any(schemas, lambda it: bool(list_key_errors(it, ""))),
+    )
+    return _Rules(
+        keywords=keywords,
+        needs_schema=all(version.schema is not None for version in old.versions),
+        needs_structure=not any(structural_errors(schema, "") for schema in schemas),
+        needs_pruned_defaults=not any(has_unpruned_default(schema) for schema in schemas),
+        needs_known_review_version=not reviewed or bool({"v1", "v1beta1"} & set(reviewed)),
+        unchanged=_unchanged(old, new),
+    )
+
+
+def _unchanged(old: Crd, new: Crd) -> frozenset[str]:
+    return frozenset(version.name for version in new.versions if _has_same_schema(old, version))
+
+
+def _has_same_schema(old: Crd, version: CrdVersion) -> bool:
+    before = old.version(version.name)
+    return before is not None and is_same(before.schema, version.schema)
+
+
+def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
+    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd), *part_errors(crd)]
+    thin = {id(schema): thinned(schema) for schema in _schemas(crd)}
+    has_defaults = _any(thin.values(), lambda it: it.get("default") is not None)
+    if has_defaults and crd.preserves_unknown:
+        detail = "must be false in order to use defaults in the schema"
+        found.append(invalid("spec.preserveUnknownFields", True, detail))
+    is_structural = rules.needs_structure or not crd.preserves_unknown or has_defaults or _has_extensions(crd)
+    shared = crd.shared_schema
+    if shared is not None:
+        has_status = any(version.has_status for version in crd.versions)
+        is_unchanged = all(version.name in rules.unchanged for version in crd.versions)
+        check = _SchemaCheck(rules, is_structural, has_status, is_unchanged)
+        found += check.run(shared, thin[id(shared)], "spec.validation.openAPIV3Schema")
+    else:
+        for place, version in enumerate(crd.versions):
+            if version.schema is not None:
+                path = child(index("spec.versions", place), "schema.openAPIV3Schema")
+                check = _SchemaCheck(rules, is_structural, version.has_status, version.name in rules.unchanged)
+                found += check.run(version.schema, thin[id(version.schema)], path)
+    return found + conversion_errors(crd, needs_known_version=rules.needs_known_review_version)
+
+
+def _schemas(crd: Crd) -> list[Schema]:
+    return [version.schema for version in crd.versions if version.schema is not None]
+
+
+def _schema_presence(crd: Crd, rules: _Rules) -> list[FieldError]:
+    found = []
+    for place, version in enumerate(crd.versions):
+        path = child(index("spec.versions", place), "schema.openAPIV3Schema")
+        if version.schema is not None:
+            continue
+        if rules.needs_schema:
+            found.append(required(path))
+        elif version.is_served and not crd.preserves_unknown:
+            found.append(required(path, "because otherwise all fields are pruned"))
+    return found
+
+
+def _has_extensions(crd: Crd) -> bool:
+    names = (
+        "embedded-resource",
+        "preserve-unknown-fields",
+        "int-or-string",
+        "list-map-keys",
+        "list-type",
+        "validations",
+    )
+    return _any(_schemas(crd), lambda it: any(it.get(f"x-kubernetes-{name}") for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class _SchemaCheck:
+    """All checks on one schema, in the server's order: rules are compiled only where the schema itself is sound."""
+
+    rules: _Rules
+    is_structural: bool
+    has_status: bool
+    is_unchanged: bool
+
+    def run(self, whole: Schema, schema: Schema, path: str) -> list[FieldError]:
+        """`schema` is `whole`, thinned."""
+        if self.is_unchanged:
+            return []
+        found = _root_errors(whole, path) if self.has_status else []
+        if schema.get("nullable"):
+            found.append(forbidden(child(path, "nullable"), "nullable cannot be true at the root"))
+        shape: list[FieldError] = []
+        if self.is_structural:
+            shape = structural_errors(schema, path) or default_errors(
+                schema, path, needs_pruned=self.rules.needs_pruned_defaults
+            )
+        keywords = keyword_errors(schema, path, self.rules.keywords) + rule_text_errors(schema, path)
+        found += shape + [error for error in keywords if error not in shape]
+        if self.is_structural and not shape and not keywords:
+            found += RuleCheck().run(schema, path)
+        return found
+
+
+def _root_errors(schema: Schema, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    if schema.get("type") and schema["type"] != "object":
+        words = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+        found.append(invalid(child(path, "type"), schema["type"], words))
+    beyond = sorted(name for name, value in schema.items() if _is_said(value) and name not in ROOT_KEYWORDS)
+    if beyond:
+        words = "fields are allowed at the root of the schema if the status subresource is enabled"
+        found.append(invalid(path, {name: schema[name] for name in beyond}, f"only some {words}"))
+    return found
+
+
+def _is_said(value: object) -> bool:
+    """Whether a keyword says something: an empty list or object does."""
+    return value is not None and value is not False and value != ""
+
+
+def _any(schemas: Iterable[Schema], test: Callable[[Schema], bool]) -> bool:
+    """Whether `test` holds for a node of one of the schemas, junctors included."""
+    waiting: list[Any] = list(schemas)
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, Mapping):
+            continue
+        if test(node):
+            return True
+        waiting += [node.get("items"), node.get("not"), node.get("additionalProperties"), *properties_of(node).values()]
+        for junctor in JUNCTORS:
+            branches = node.get(junctor)
+            waiting += branches if isinstance(branches, list) else []
+    return False

@@ -1,0 +1,1 @@
+"""What changes between two versions of a CustomResourceDefinition, and for whom."""

@@ -1,0 +1,362 @@
+"""CEL rules and logical branches of two schemas: which were added, removed, or only written differently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import SequenceMatcher
+from typing import Any
+
+from provisioner.schema.admission.pruning import default
+from provisioner.schema.admission.rules import rule_errors
+from provisioner.schema.admission.validation import validate
+from provisioner.schema.cel.ast import Kind, Node, read
+from provisioner.schema.cel.normal_form import TooLarge, conjuncts, disjuncts, plain_form
+from provisioner.schema.cel.runtime import NotCompiled, program_of
+from provisioner.schema.cel.text import normalised, uses_old
+from provisioner.schema.cel.values import type_signature
+from provisioner.schema.fields import go_json, is_same
+from provisioner.schema.inclusion.branches import takes_all
+from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
+from provisioner.schema.inclusion.presence import PRESERVE, Answer, inclusion
+from provisioner.schema.reading import Schema, properties_of
+from provisioner.schema.verdicts import (
+    FOR_WRITERS,
+    HARMLESS,
+    NARROWED,
+    NOT_DECIDED,
+    Change,
+    D,
+    Path,
+    S,
+    Verdict,
+    harmless,
+    narrowed,
+    undecided,
+    widened,
+)
+
+RULES = "x-kubernetes-validations"
+NOT_JUDGED = ("could not be evaluated", "compile error")
+DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
+ALIKE, MAX_COMPARED = 0.7, 400
+Demand = tuple[str | Node, bool, bool]  # with whether it looks at oldSelf, and whether that is optional
+JUNCTOR_RULES = {"allOf": "SCH-55", "anyOf": "SCH-56", "oneOf": "SCH-57"}
+
+
+def compare_rules(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[Change]:
+    """The CEL rules at one node. Rules with the same meaning are the same, however they are written or divided.
+
+    `keeps_unknown` says that the old schema prunes nothing.
+    """
+    if old.get(RULES) == new.get(RULES):
+        return []
+    before, after = _by_meaning(old), _by_meaning(new)
+    kept = [(before[meaning], after[meaning]) for meaning in before if meaning in after]
+    found = [change for was, now in kept for change in _kept(was, now, path)]
+    asked, still = _demands(before), _demands(after)
+    come = {meaning: rule for meaning, rule in after.items() if meaning not in before}
+    gone = [it for meaning, it in before.items() if meaning not in after and not _covered({meaning: it}, still)]
+    repeated = [meaning for meaning, rule in come.items() if _covered({meaning: rule}, asked)]
+    found += [
+        harmless("SCH-41", path, f"rule {_quoted(come.pop(it)['rule'])} asks what was asked before") for it in repeated
+    ]
+    moved = [meaning for meaning in come if not isinstance(meaning, str) and _is_pattern(meaning, old.get("pattern"))]
+    found += [
+        harmless("SCH-38", path, f"rule {_quoted(come.pop(it)['rule'])} asks what the pattern asked") for it in moved
+    ]
+    if not keeps_unknown:
+        fresh = [meaning for meaning, rule in come.items() if _is_about_new_fields(meaning, rule, old, new)]
+        words = "it looks at new fields only, and what has none of them passes"
+        found += [harmless("SCH-38", path, f"rule {_quoted(come.pop(it)['rule'])} added: {words}") for it in fresh]
+    return found + _others(list(come.values()), gone, path)
+
+
+def _quoted(rule: object) -> str:
+    """The text of a rule as it was written, backslashes too, in one line."""
+    text = " ".join(str(rule).split("\n"))
+    quote = '"' if "'" in text and '"' not in text else "'"
+    return f"{quote}{text}{quote}"
+
+
+def _is_pattern(meaning: Node, pattern: Any) -> bool:
+    """Whether a rule is `self.matches` of this pattern, which both take from RE2 and look for anywhere in a text."""
+    is_call = meaning.kind is Kind.CALL and meaning.name == "matches" and meaning.target == Node(Kind.IDENT, "self")
+    return is_call and isinstance(pattern, str) and meaning.parts == (Node(Kind.CONST, value=pattern),)
+
+
+def _is_about_new_fields(meaning: str | Node, rule: Mapping[str, Any], old: Schema, new: Schema) -> bool:
+    """Whether a rule reads nothing of an object but fields that the old schema pruned, and takes their absence."""
+    if isinstance(meaning, str) or old.get("type") != "object" or new.get("type") != "object":
+        return False
+    if uses_old(str(rule["rule"])) or old.get(PRESERVE) is True or old.get("additionalProperties"):
+        return False
+    come = {name: it for name, it in properties_of(new).items() if name not in properties_of(old)}
+    uses = [node for node in meaning.walk() if node.kind is Kind.IDENT and node.name == "self"]
+    reads = [node for node in meaning.walk() if node.kind is Kind.SELECT and node.target in uses and node.name in come]
+    if not uses or len(reads) != len(uses):
+        return False
+    alone: Schema = {"type": "object", "properties": come, RULES: [{"rule": rule["rule"]}]}
+    return not rule_errors(alone, default(alone, {}), None, None)
+
+
+def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: Path) -> list[Change]:
+    """Rules that ask something new, and rules of which something is asked no more."""
+    found = []
+    for rule in list(come):
+        was = next((it for it in gone if _is_toggled(it, rule)), None)
+        if was is not None:
+            gone.remove(was)
+            come.remove(rule)
+            found += _kept(was, rule, path)
+    for rule in list(come):
+        was = next((it for it in gone if _is_successor(it, rule)), None)
+        if was is not None:
+            gone.remove(was)
+            come.remove(rule)
+            words = f"rule {_quoted(was['rule'])} became {_quoted(rule['rule'])}"
+            found.append(undecided("SCH-39", path, words, old=was["rule"], new=rule["rule"]))
+    found += [_added(rule, path) for rule in come]
+    return found + [widened("SCH-40", path, f"rule {_quoted(rule['rule'])} removed", old=rule["rule"]) for rule in gone]
+
+
+def _covered(rules: Mapping[str | Node, Mapping[str, Any]], by: set[Demand]) -> bool:
+    """Whether all that rules ask is asked; what is asked of every write is asked of updates."""
+    return all(it in by or (it[0], False, False) in by or _is_implied(it, by) for it in _demands(rules))
+
+
+def _is_implied(wanted: Demand, by: set[Demand]) -> bool:
+    """Whether something is asked that leaves fewer alternatives."""
+    alternatives = set() if isinstance(wanted[0], str) else set(disjuncts(wanted[0]))
+    whens = (wanted[1:], (False, False))
+    asked = (it[0] for it in by if it[1:] in whens)
+    return any(set(disjuncts(it)) <= alternatives for it in asked if not isinstance(it, str))
+
+
+def _demands(rules: Mapping[str | Node, Mapping[str, Any]]) -> set[Demand]:
+    """What rules ask one by one, each with when it is asked: of updates only, and whether of creations all the same."""
+    return {
+        (demand, uses_old(str(rule["rule"])), rule.get("optionalOldSelf") is True)
+        for meaning, rule in rules.items()
+        for demand in ((meaning,) if isinstance(meaning, str) else conjuncts(meaning))
+    }
+
+
+def _by_meaning(schema: Schema) -> dict[str | Node, Mapping[str, Any]]:
+    listed = schema.get(RULES)
+    rules = [rule for rule in listed if isinstance(rule, Mapping)] if isinstance(listed, list) else []
+    signature = type_signature(schema)
+    return {
+        _meaning({**rule, "rule": str(rule.get("rule", ""))}, signature): rule for rule in rules if rule.get("rule")
+    }
+
+
+def _meaning(rule: Mapping[str, Any], signature: str) -> str | Node:
+    """The compiled tree of a rule in its one form; its bare text where it does not compile here."""
+    try:
+        compiled = program_of(rule["rule"], signature, has_optional_old=rule.get("optionalOldSelf") is True)
+        return plain_form(read(compiled.serialized))
+    except (NotCompiled, TooLarge):
+        return normalised(rule["rule"])
+
+
+def _is_toggled(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether only optionalOldSelf changed: the same words compile to another tree then, or not at all."""
+    is_optional = [rule.get("optionalOldSelf") is True for rule in (was, now)]
+    before, after = (normalised(str(rule["rule"])) for rule in (was, now))
+    return is_optional[0] != is_optional[1] and before == after and uses_old(after)
+
+
+def _is_successor(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether `now` stands where `was` stood: it says the same to people, reports the same field, or reads alike."""
+    if any(was.get(name) and was.get(name) == now.get(name) for name in ("message", "fieldPath")):
+        return True
+    before, after = (normalised(str(rule["rule"]))[:MAX_COMPARED] for rule in (was, now))
+    return not uses_old(before) and not uses_old(after) and _likeness(before, after) >= ALIKE
+
+
+def _likeness(was: str, now: str) -> float:
+    return SequenceMatcher(None, was, now, autojunk=False).ratio()
+
+
+def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Change]:
+    if bool(was.get("optionalOldSelf")) != bool(now.get("optionalOldSelf")):
+        verdict = Verdict(writers=D)
+        return [Change("SCH-42", path, f"when rule {_quoted(now['rule'])} runs changed (optionalOldSelf)", verdict)]
+    if {**was, "rule": ""} != {**now, "rule": ""} or was["rule"] != now["rule"]:
+        return [harmless("SCH-41", path, f"only the words of rule {_quoted(now['rule'])} changed")]
+    return []
+
+
+def _added(rule: Mapping[str, Any], path: Path) -> Change:
+    text = str(rule["rule"])
+    if uses_old(text):
+        words = f"rule {_quoted(text)} added: it refuses edits, and unchanged parts are not spared"
+        return Change("SCH-38t", path, words, FOR_WRITERS, is_live=True, facts={"new": text})
+    return narrowed("SCH-38", path, f"rule {_quoted(text)} added", new=text)
+
+
+def mindful_of_rules(changes: list[Change], old: Schema) -> list[Change]:
+    """The changes of one node without the examples that a rule of `old` refused all along."""
+    listed = old.get(RULES)
+    read = [it for it in listed if isinstance(it, Mapping)] if isinstance(listed, list) else []
+    rules = [it for it in read if not uses_old(str(it.get("rule")))]
+    holder: Schema = {"type": "object", "properties": {"value": {**old, RULES: rules}}}
+    return [_mindful(change, holder) for change in changes] if rules else changes
+
+
+def _mindful(change: Change, holder: Schema) -> Change:
+    if change.verdict != NARROWED or "counterexample" not in change.facts or change.rule == "SCH-38":
+        return change
+    found = rule_errors(holder, {"value": change.facts["counterexample"]}, None, None)
+    if not any(it.path == "value" for it in found) or any(word in str(it) for it in found for word in NOT_JUDGED):
+        return change
+    if change.rule == "SCH-25" and change.message.startswith("minLength") and change.facts["new"] == 1:
+        return harmless("SCH-25n", change.path, f"{change.message}: without effect, a rule refuses the empty text")
+    return replace(change, facts={name: it for name, it in change.facts.items() if name != "counterexample"})
+
+
+def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[Change]:
+    """allOf, anyOf, oneOf and not at one node: as sets of branches, else by trying all combinations of their fields.
+
+    `keeps_unknown` says that the old schema prunes nothing.
+    """
+    found: list[Change] = []
+    for junctor, rule in JUNCTOR_RULES.items():
+        if not is_same(old.get(junctor), new.get(junctor)):
+            found += _branches(junctor, rule, (old.get(junctor), new.get(junctor)), path)
+    if not is_same(old.get("not"), new.get("not")):
+        found += _negation(old.get("not"), new.get("not"), path)
+    open_ones = [change for change in found if change.verdict.severity is not S]
+    if not open_ones:
+        return found
+    answer = inclusion(old, new, keeps_unknown=keeps_unknown)
+    if answer.holds is None:
+        return [_by_reading(_by_branch(change, old, new), old, new) for change in found]
+    return [change for change in found if change.verdict == HARMLESS] + [_decided(answer, old, new, open_ones[0])]
+
+
+def _by_branch(change: Change, old: Schema, new: Schema) -> Change:
+    """Of patterns in anyOf their union; of one branch of allOf that became another what that branch accepts."""
+    sides = _unions(old, new) if change.rule == "SCH-56" else _single(old, new) if change.rule == "SCH-55" else None
+    if change.verdict != NOT_DECIDED or sides is None:
+        return change
+    found = compare_scalars(*sides, change.path)
+    if any(it.verdict == NOT_DECIDED for it in found):
+        return change
+    refused = [it.facts["counterexample"] for it in found if "counterexample" in it.facts]
+    for value in refused:
+        if not validate(old, value) and validate(new, value):
+            return narrowed(change.rule, change.path, change.message, counterexample=value)
+    if all(it.verdict.severity is S for it in found):
+        return widened(change.rule, change.path, f"{change.message}: all that fitted still does")
+    return change
+
+
+def _by_reading(change: Change, old: Schema, new: Schema) -> Change:
+    """A change of branches that each became wider, or each narrower, part by part; of `not` it is the other way."""
+    if change.verdict != NOT_DECIDED:
+        return change
+    if change.rule == "SCH-58":
+        gone, come = [plain(new["not"])], [plain(old["not"])]
+    elif change.rule in ("SCH-55", "SCH-56"):
+        junctor = "allOf" if change.rule == "SCH-55" else "anyOf"
+        before, after = ([plain(it) for it in side.get(junctor) or ()] for side in (old, new))
+        gone, come = ([it for it in one if it not in other] for one, other in ((before, after), (after, before)))
+    else:
+        return change
+    if _are_within(gone, come, old, is_any=change.rule != "SCH-55"):
+        return widened(change.rule, change.path, f"{change.message}: all that fitted still does")
+    if _are_within(come, gone, old, is_any=change.rule != "SCH-55"):
+        return narrowed(change.rule, change.path, f"{change.message}: some values fit no more")
+    return change
+
+
+def _are_within(inner: list[Any], outer: list[Any], base: Schema, *, is_any: bool) -> bool:
+    """Whether branches take no more than others do, as alternatives (`is_any`) or all together."""
+    if is_any:
+        return all(any(takes_all(it, other, base) for other in outer) for it in inner)
+    return all(any(takes_all(it, other, base) for it in inner) for other in outer)
+
+
+def _unions(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
+    """Both anyOf as one pattern each, where their branches are patterns and nothing else."""
+    unions = []
+    for side in (old, new):
+        patterns = [branch.get("pattern") for branch in side.get("anyOf") or () if set(branch) <= {"pattern", "type"}]
+        if len(patterns) != len(side.get("anyOf") or ()) or not all(patterns):
+            return None
+        unions.append({**side, "anyOf": None, "pattern": "|".join(f"(?:{pattern})" for pattern in patterns)})
+    is_alone = not old.get("pattern") and not new.get("pattern")
+    return (unions[0], unions[1]) if is_alone else None
+
+
+def _single(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
+    """The one branch that went from allOf and the one that came, where they limit a scalar."""
+    before, after = (
+        {go_json(plain(it)): it for it in side.get("allOf") or () if isinstance(it, Mapping)} for side in (old, new)
+    )
+    gone, come = ([one[text] for text in one if text not in other] for one, other in ((before, after), (after, before)))
+    if len(gone) != 1 or len(come) != 1 or not {*gone[0], *come[0]} <= SCALAR_KEYWORDS | DOCS:
+        return None
+    kind = {"type": old.get("type")}
+    return {**kind, **gone[0]}, {**kind, **come[0]}
+
+
+def _decided(answer: Answer, old: Schema, new: Schema, change: Change) -> Change:
+    """`change`, the first of those at the node, with what the table of all combinations says of them together."""
+    if not answer.holds:
+        words = f"{change.message}: some objects fit no more"
+        return narrowed(change.rule, change.path, words, counterexample=answer.counterexample)
+    if inclusion(new, old).holds:
+        return harmless(change.rule, change.path, f"{change.message}: the same objects fit as before")
+    return widened(change.rule, change.path, f"{change.message}: all objects that fitted still do")
+
+
+def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[Change]:
+    before, after = (_texts(side) for side in sides)
+    gone, come = before - after, after - before
+    if not gone and not come:
+        return _same_branches(junctor, rule, sides, path)
+    if not after:
+        return [widened(rule, path, f"{junctor} removed")]
+    if not before:
+        return [narrowed(rule, path, f"{junctor} with {len(after)} branches added")]
+    words = f"{len(gone)} branches of {junctor} removed, {len(come)} added"
+    if junctor == "oneOf" or (gone and come):
+        return [undecided(rule, path, words)]
+    is_narrower = bool(come) if junctor == "allOf" else bool(gone)
+    return [narrowed(rule, path, words) if is_narrower else widened(rule, path, words)]
+
+
+def _same_branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[Change]:
+    """The same set of branches; only `oneOf` minds how often one is listed, for twice can never be once."""
+    before, after = (sorted(go_json(plain(branch)) for branch in side or ()) for side in sides)
+    if junctor == "oneOf" and before != after:
+        return [undecided(rule, path, "a branch of oneOf is listed more or less often")]
+    return [harmless(rule, path, f"the branches of {junctor} are written differently and mean the same")]
+
+
+def _negation(old: Any, new: Any, path: Path) -> list[Change]:
+    if new is None:
+        return [widened("SCH-58", path, "not removed")]
+    if old is None:
+        return [narrowed("SCH-58", path, "not added")]
+    if is_same(plain(old), plain(new)):
+        return [harmless("SCH-58", path, "only words inside not changed")]
+    return [undecided("SCH-58", path, "what not forbids changed")]
+
+
+def _texts(side: Any) -> set[str]:
+    return {go_json(plain(branch)) for branch in side} if isinstance(side, list) else set()
+
+
+def plain(value: Any) -> Any:
+    """A schema without what only people read, and with lists whose order means nothing in one order."""
+    if isinstance(value, Mapping):
+        found = {name: plain(entry) for name, entry in value.items() if name not in DOCS or isinstance(entry, Mapping)}
+        for name in ("required", "enum"):
+            if isinstance(found.get(name), list):
+                found[name] = sorted(found[name], key=go_json)
+        return found
+    return [plain(entry) for entry in value] if isinstance(value, list | tuple) else value

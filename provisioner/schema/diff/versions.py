@@ -1,0 +1,87 @@
+"""Two versions of one CRD that are served side by side: what is lost on the way from one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from provisioner.schema.definition.crd import Crd, CrdVersion
+from provisioner.schema.diff.walk import compare_schemas
+from provisioner.schema.fields import same_json
+from provisioner.schema.verdicts import BEHAVIOUR, DATA_LOST, NOT_DECIDED, Change, D, Path, Verdict, narrowed, shown
+from provisioner.schema.version_order import kube_order
+from provisioner.values import Severity
+
+REMOVED = frozenset({"SCH-01", "SCH-03", "SCH-19"})
+DEFAULTS = frozenset({"SCH-06", "SCH-33", "SCH-34", "SCH-35"})
+Problem = tuple[str, str, str, Path]
+
+
+def compare_served(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
+    """The problems of every pair of served versions in `new`, each with the version in which it shows.
+
+    Those that the old CRD had as well are said once, as harmless. With a conversion webhook nothing can be said.
+    """
+    if new.uses_webhook:
+        if _may_convert_otherwise(old, new):
+            words = "a webhook converts between the served versions: what it keeps cannot be judged here"
+            yield "", Change("SRV-06", ("spec", "conversion"), words, NOT_DECIDED, is_live=True)
+        return
+    known = set() if old.uses_webhook else {problem for problem, _ in _problems(old)}
+    old_ones = 0
+    for problem, change in _problems(new):
+        if problem in known:
+            old_ones += 1
+        else:
+            yield problem[1], change
+    if old_ones:
+        words = f"{old_ones} differences between served versions, all of them there before"
+        yield "", Change("SRV-05", ("spec", "versions"), words, Verdict(), facts={"count": old_ones})
+
+
+def _may_convert_otherwise(old: Crd, new: Crd) -> bool:
+    served = [version.name for version in new.served_versions]
+    if len(served) < 2:
+        return False
+    if not old.uses_webhook or served != [version.name for version in old.served_versions]:
+        return True
+    return any(not _same_schema(old.version(name), new.version(name)) for name in served)
+
+
+def _same_schema(old: CrdVersion | None, new: CrdVersion | None) -> bool:
+    return old is not None and new is not None and same_json(old.schema, new.schema)
+
+
+def _problems(crd: Crd) -> Iterator[tuple[Problem, Change]]:
+    for source, target in permutations(crd.served_versions, 2):
+        is_forward = kube_order(source.name) < kube_order(target.name)
+        keeps = crd.preserves_unknown
+        for change in compare_schemas(source.schema, target.schema, preserved=(keeps, keeps)):
+            found = _problem(change, source.name, target.name, is_forward=is_forward)
+            if found is not None:
+                yield (found.rule, target.name, source.name, found.path), found
+
+
+def _problem(change: Change, source: str, target: str, *, is_forward: bool) -> Change | None:
+    """What a change from one version's schema to the other's means for an object that goes that way."""
+    at, facts = change.path, {"from": source, "to": target}
+    if change.rule in REMOVED:
+        words = f"{shown(at)} of {source} is missing in {target}"
+        if is_forward:
+            return Change("SRV-01", at, f"{words}: reading or writing as {target} drops it", DATA_LOST, True, facts)
+        verdict = Verdict(stored=D, writers=D, rollback=D)
+        return Change("SRV-02", at, f"{words}: any write as {target} drops it", verdict, True, facts)
+    if change.rule in DEFAULTS:
+        if not is_forward:
+            return None
+        return Change(
+            "SRV-04", at, f"{shown(at)}: {source} and {target} have different defaults", BEHAVIOUR, False, facts
+        )
+    if change.verdict.severity is Severity.BREAKING:
+        return narrowed(
+            "SRV-03", at, f"{shown(at)}: {target} refuses what {source} accepts ({change.message})", **facts
+        )
+    if change.verdict.severity is Severity.UNKNOWN:
+        words = f"{shown(at)}: whether {target} accepts what {source} does is not decided ({change.message})"
+        return Change("SRV-03", at, words, NOT_DECIDED, True, facts)
+    return None

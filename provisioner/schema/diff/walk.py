@@ -1,0 +1,318 @@
+"""Two schemas compared by what they accept, node by node, each change once and at the place where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from provisioner.schema.admission.pruning import TYPE_META
+from provisioner.schema.diff.counterexamples import exemplified
+from provisioner.schema.diff.defaults import reordered_defaults
+from provisioner.schema.diff.keywords import EMBEDDED, PRESERVE
+from provisioner.schema.diff.node import compare_nodes, undescribed
+from provisioner.schema.diff.rules import DOCS
+from provisioner.schema.fields import go_json, is_same
+from provisioner.schema.inclusion.facets import compare_scalars
+from provisioner.schema.nodes import Place, additional_of, count, hoisted, may_hold_objects, plain_node, types
+from provisioner.schema.reading import NO_SCHEMA, Schema, properties_of, schema_of
+from provisioner.schema.verdicts import (
+    BEHAVIOUR,
+    DATA_LOST,
+    ITEMS,
+    VALUES,
+    WIDENED,
+    B,
+    Change,
+    D,
+    Path,
+    Verdict,
+    few,
+    harmless,
+    narrowed,
+    shown,
+    widened,
+)
+
+CHILDREN = frozenset({"properties", "items", "additionalProperties"})
+ASIDE = CHILDREN | {"description"}
+METADATA: Path = ("metadata",)
+STATUS: Path = ("status",)
+MANY_PATHS, FEW_PATHS = 20, 6
+MANY_SIBLINGS = 5  # from so many on, fields removed from one node are one finding
+
+
+def compare_schemas(
+    old: Schema | None, new: Schema | None, *, preserved: tuple[bool, bool] = (False, False)
+) -> list[Change]:
+    """The changes from `old` to `new`, two schemas of one version; None is a version without a schema.
+
+    `preserved` says whether the old and the new CRD keep unknown fields everywhere (preserveUnknownFields).
+    """
+    if old is None or new is None:
+        return _without_schema(old, new, preserved)
+    walk = _Walk(preserved)
+    walk.pair(old, new, ())
+    if not walk.changes and is_same(old, new):
+        return reordered_defaults(old, new)
+    found = walk.changes + walk.typed_fields() + walk.documentation()
+    return exemplified(found, old, new, preserved)
+
+
+def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[bool, bool]) -> list[Change]:
+    if old is None and new is None:
+        return []
+    if new is None:
+        words = "the schema is removed: nothing is validated"
+        if preserved[1]:
+            return [widened("SCH-52", (), words)]
+        return [Change("SCH-01", (), f"{words}, and every field is pruned", DATA_LOST, is_live=True)]
+    words = "a schema is added where there was none: values are validated and unknown fields pruned"
+    return [narrowed("SCH-51", (), words)]
+
+
+def _changed(old: Schema, new: Schema) -> set[str]:
+    """The keywords of which two nodes do not say the same; what is below them is left aside."""
+    found = {name for name, was in old.items() if name not in CHILDREN and not is_same(new.get(name), was)}
+    if old.keys() != new.keys():
+        found |= {name for name in new if name not in old and name not in CHILDREN and new[name] is not None}
+    return found
+
+
+def _says_the_same(old: Schema, new: Schema) -> bool:
+    """Whether two nodes say the same of their own value, in other words perhaps: most of a large CRD does."""
+    for name, was in old.items():
+        now = new.get(name)
+        if now is was or name in ASIDE:
+            continue
+        if now != was or (type(was) is not str and not is_same(now, was)):
+            return False
+    return old.keys() == new.keys() or all(name in old or name in ASIDE for name in new)
+
+
+@dataclass(slots=True)
+class _Walk:
+    preserved: tuple[bool, bool]
+    changes: list[Change] = field(default_factory=list)
+    reworded: list[Path] = field(default_factory=list)
+    typed: list[Path] = field(default_factory=list)
+
+    def typed_fields(self) -> list[Change]:
+        """All fields added to a schema that kept unknown fields everywhere, in one finding."""
+        if not self.typed:
+            return []
+        paths = [shown(path) for path in self.typed]
+        holding = "what objects hold under those names already is typed now"
+        words = f"{len(paths)} fields added ({few(paths, FEW_PATHS)}); {holding}"
+        path: Path = ()
+        if len(paths) == 1:
+            path = self.typed[0]
+            words = f"field {paths[0]} added; what objects hold under that name already is typed now"
+        return [narrowed("SCH-07", path, words, count=len(paths), paths=paths[:MANY_PATHS])]
+
+    def documentation(self) -> list[Change]:
+        """All changed descriptions, titles and examples in one finding."""
+        if not self.reworded:
+            return []
+        count, first = len(self.reworded), self.reworded[0]
+        words = f"descriptions changed at {count} places" if count > 1 else f"description of {shown(first)} changed"
+        return [harmless("SCH-37", first if count == 1 else (), words, count=count)]
+
+    def pair(self, old: Schema, new: Schema, path: Path, *, is_element: bool = False, is_needed: bool = False) -> None:
+        """Compare two nodes as they are written; what is the same on both sides is not looked into.
+
+        They are what all values of a list or map are (`is_element`), or a field that each object has (`is_needed`).
+        """
+        if is_same(old, new):
+            return
+        if "type" in old and path != METADATA and _says_the_same(old, new):
+            if old.get("description") != new.get("description"):
+                self.reworded.append(path)
+            self._below(old, new, path)
+        else:
+            self._different(old, new, Place(path, is_element, is_element or is_needed))
+
+    def _different(self, old: Schema, new: Schema, place: Place) -> None:
+        if not is_same(old.get("allOf"), new.get("allOf")):
+            old, new = hoisted(old), hoisted(new)
+        before, after = plain_node(old), plain_node(new)
+        if (before is old) != (after is new) and types(before) == types(after):
+            self.changes.append(harmless("SCH-54", place.path, "integer or string, written in the other way"))
+        changed = _changed(before, after)
+        if not changed.isdisjoint(DOCS):
+            self.reworded.append(place.path)
+        if place.path == METADATA:
+            self._metadata(before, after, place.path)
+            return
+        if not changed <= DOCS or "type" not in before:
+            found, are_comparable = compare_nodes(before, after, place, self.preserved)
+            self.changes += found
+            if not are_comparable:
+                return
+        self._below(before, after, place.path)
+
+    def _metadata(self, old: Schema, new: Schema, path: Path) -> None:
+        """The API server takes restrictions of name and generateName only; a removed one lifts a limit."""
+        gone = [name for name in properties_of(old) if name not in properties_of(new)]
+        for name in gone:
+            words = f"restriction of {shown(path)}.{name} removed"
+            self.changes.append(harmless("SCH-04", (*path, name), words))
+        rest = {name: it for name, it in properties_of(old).items() if name in properties_of(new)}
+        for name, described in properties_of(new).items():
+            before, after = schema_of(rest.get(name)) or NO_SCHEMA, schema_of(described) or NO_SCHEMA
+            self.changes += compare_scalars({"type": "string", **before}, {"type": "string", **after}, (*path, name))
+
+    def _below(self, old: Schema, new: Schema, path: Path) -> None:
+        if "items" in old or "items" in new:
+            self._items(old, new, path)
+        if "additionalProperties" in old or "additionalProperties" in new:
+            self._additional(old, new, path)
+        if "properties" in old or "properties" in new:
+            self._fields(old, new, path)
+
+    def _items(self, old: Schema, new: Schema, path: Path) -> None:
+        before, after, inner = schema_of(old.get("items")), schema_of(new.get("items")), (*path, ITEMS)
+        if before is not None and after is not None:
+            self.pair(before, after, inner, is_element=True)
+        elif before is not None:
+            is_kept = new.get(PRESERVE) is True or self.preserved[1]
+            self.changes.append(undescribed(inner, "nothing is said of the items any more", is_kept=is_kept))
+        elif after is not None:
+            self.changes.append(narrowed("SCH-13", inner, "the items are restricted now"))
+
+    def _additional(self, old: Schema, new: Schema, path: Path) -> None:
+        before, after, inner = additional_of(old), additional_of(new), (*path, VALUES)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            self.pair(before, after, inner, is_element=True)
+        elif before == after:
+            return
+        elif before is None:
+            self._opened(old, new, path)
+        elif after is None:
+            self._closed(before, new, path)
+        elif isinstance(after, Mapping) or after is False:
+            self.changes.append(narrowed("SCH-13", inner, "the values of the map are restricted now"))
+        elif isinstance(before, Mapping) and may_hold_objects(before):
+            words = "the values of the map may be anything, and objects among them are emptied"
+            self.changes.append(Change("SCH-01", inner, words, DATA_LOST, is_live=True))
+        else:
+            self.changes.append(widened("SCH-18", inner, "the values of the map may be anything", for_readers=True))
+
+    def _opened(self, old: Schema, new: Schema, path: Path) -> None:
+        """A map where there were none or only named fields; a schema that kept all keys is said to no longer do so."""
+        named, after = properties_of(old), additional_of(new)
+        if not named:
+            if old.get(PRESERVE) is True and new.get(PRESERVE) is not True:
+                return
+            keeps = old.get(PRESERVE) is True or (self.preserved[0] and not _takes_anything(after))
+            change = narrowed if keeps else widened
+            rule = "SCH-07" if keeps else "SCH-52"
+            self.changes.append(change(rule, (*path, VALUES), "any key is a field now"))
+            return
+        walk = _Walk(self.preserved)
+        for name, described in named.items():
+            if isinstance(after, Mapping) and isinstance(described, Mapping):
+                walk.pair(described, after, (*path, name))
+        is_harder = any(it.verdict.severity.is_at_least(B) for it in walk.changes)
+        words = "named fields became a map"
+        verdict = Verdict(stored=B, writers=B) if is_harder else Verdict(stored=D, writers=D)
+        self.changes.append(Change("SCH-19", path, words, verdict, is_live=is_harder))
+
+    def _closed(self, before: Any, new: Schema, path: Path) -> None:
+        """A map that is none any more: keys without a field of their own are pruned."""
+        if before is True and new.get(PRESERVE) is True:
+            return  # said of the node: more is kept than before
+        if new.get(PRESERVE) is True or self.preserved[1]:
+            words = "the map's values are no longer described, but kept"
+            self.changes.append(Change("SCH-02", (*path, VALUES), words, Verdict(stored=D, writers=D)))
+            return
+        rule = "SCH-19" if properties_of(new) else "SCH-01"
+        words = (
+            "a map became named fields: other keys are pruned" if rule == "SCH-19" else "the map's values are pruned"
+        )
+        facts = {"below": count(before)} if isinstance(before, Mapping) else {}
+        self.changes.append(Change(rule, (*path, VALUES), words, DATA_LOST, is_live=True, facts=facts))
+
+    def _fields(self, old: Schema, new: Schema, path: Path) -> None:
+        before, after = properties_of(old), properties_of(new)
+        needed, is_missing = set(new.get("required") or ()), False
+        for name, described in before.items():
+            now = schema_of(after.get(name))
+            if now is None:
+                is_missing = True
+                continue
+            is_needed = name in needed and now.get("default") is None
+            self.pair(schema_of(described) or NO_SCHEMA, now, (*path, name), is_needed=is_needed)
+        if is_missing or before.keys() != after.keys():
+            self._come_and_gone(old, new, path)
+
+    def _come_and_gone(self, old: Schema, new: Schema, path: Path) -> None:
+        before, after, needed = properties_of(old), properties_of(new), set(new.get("required") or ())
+        if not path or (old.get(EMBEDDED) is True and new.get(EMBEDDED) is True):
+            self._type_meta(before, after, path)
+            before, after = (
+                {name: it for name, it in side.items() if name not in TYPE_META} for side in (before, after)
+            )
+        if additional_of(new) is None:
+            gone = {name: it for name, it in before.items() if schema_of(after.get(name)) is None}
+            self._all_removed(gone, new, path)
+        if additional_of(old) is None:
+            for name, described in after.items():
+                if name not in before:
+                    self._added(schema_of(described) or NO_SCHEMA, old, (*path, name), is_needed=name in needed)
+
+    def _type_meta(self, before: Mapping[str, Any], after: Mapping[str, Any], path: Path) -> None:
+        """What one of two schemas says of apiVersion, kind and metadata: a resource has them all the same."""
+        for name in sorted(TYPE_META & (before.keys() ^ after.keys())):
+            old, new = (schema_of(side.get(name)) or NO_SCHEMA for side in (before, after))
+            inner = (*path, name)
+            if name == "metadata":
+                self._metadata(old, new, inner)
+            else:
+                self.changes += compare_scalars({"type": "string", **old}, {"type": "string", **new}, inner)
+
+    def _all_removed(self, gone: Mapping[str, Schema], new: Schema, path: Path) -> None:
+        if len(gone) >= MANY_SIBLINGS:
+            self.changes.append(self._emptied(gone, new, path))
+            return
+        for name, was in gone.items():
+            self.changes.append(self._removed(schema_of(was) or NO_SCHEMA, new, (*path, name)))
+
+    def _emptied(self, before: Mapping[str, Schema], new: Schema, path: Path) -> Change:
+        """Many fields of a node removed, as the one change that it is."""
+        change = self._removed({"properties": before}, new, path)
+        words = f"{len(before)} fields of {shown(path)} removed: {few(sorted(before), MANY_PATHS)}"
+        return replace(change, message=words, facts={**change.facts, "fields": sorted(before)[:MANY_PATHS]})
+
+    def _removed(self, was: Schema, parent: Schema, path: Path) -> Change:
+        below = count(was)
+        words = f"field {shown(path)} removed" + (f" ({below} below it)" if below else "")
+        facts = {"below": below}
+        if parent.get(PRESERVE) is True or self.preserved[1]:
+            verdict = Verdict(stored=D, writers=D, readers=D)
+            return Change("SCH-02", path, f"{words}; its values are kept, but not checked", verdict, facts=facts)
+        if path[:1] == STATUS:
+            return Change("SCH-03", path, words, Verdict(stored=D, readers=D, rollback=D), facts=facts)
+        return Change("SCH-01", path, words, DATA_LOST, is_live=True, facts=facts)
+
+    def _added(self, now: Schema, parent: Schema, path: Path, *, is_needed: bool) -> None:
+        below = count(now)
+        words = f"field {shown(path)} added" + (f" ({below} below it)" if below else "")
+        if self.preserved[0]:
+            self.typed.append(path)
+        elif parent.get(PRESERVE) is True:
+            words = f"{words}; what objects hold under that name already is typed now"
+            self.changes.append(narrowed("SCH-07", path, words))
+        elif now.get("default") is None:
+            self.changes.append(Change("SCH-05", path, words, WIDENED))
+            if now.get("required") and not is_needed:
+                words = f"what {shown(path)} requires concerns only objects that use it"
+                self.changes.append(harmless("SCH-10", path, words))
+        elif not is_needed:
+            words = f"{words}; all objects read {go_json(now['default'])}"
+            self.changes.append(Change("SCH-06", path, words, BEHAVIOUR, facts={"new": now["default"]}))
+
+
+def _takes_anything(values: object) -> bool:
+    """Whether the values of a map may be of any type and hold anything."""
+    return not isinstance(values, Mapping) or values.keys() <= DOCS | {PRESERVE, "nullable"}

@@ -1,0 +1,354 @@
+"""Scalar limits of a schema compared as sets of values: intervals, enums, patterns, formats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import re2
+
+from provisioner.regexes import BadRegularExpression
+from provisioner.schema.admission.validation import validate
+from provisioner.schema.fields import go_json, go_number, is_same
+from provisioner.schema.formats import fits, honoured, matches, normalised
+from provisioner.schema.inclusion.examples import NOTHING, SAMPLES
+from provisioner.schema.inclusion.intervals import beyond, interval, type_range, types_of
+from provisioner.schema.inclusion.languages import GIVEN_UP, Inclusion, inclusion
+from provisioner.schema.reading import Schema
+from provisioner.schema.verdicts import NARROWED, Change, Path, harmless, narrowed, undecided, widened
+
+LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
+LONGEST_EXAMPLE, LONGEST_PLAIN_EXAMPLE = 256, 2_000
+# What fits the first fits the second.
+STRICTER_FORMATS = frozenset((f"uuid{number}", "uuid") for number in "345") | frozenset(
+    (("isbn10", "isbn"), ("isbn13", "isbn"), ("k8sshortname", "k8slongname"))
+)
+ENUMS = frozenset({"SCH-20", "SCH-21"})
+SCALAR_KEYWORDS = frozenset(
+    ("type", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+) | frozenset(("minLength", "maxLength", "x-kubernetes-int-or-string"))
+
+
+def compare_scalars(old: Schema, new: Schema, path: Path) -> list[Change]:
+    """Everything that limits a string, number, or the size of a list or object at one node."""
+    found = _enum(old, new, path)
+    finite = _Finite.of(old, new)
+    found += _bounds(old, new, path) + _lengths(old, new, path) + _multiple_of(old, new, path)
+    found += _pattern(old, new, path, finite) + _format(old, new, path, finite)
+    return [_shown(_among_listed(change, finite), old, new) for change in found]
+
+
+def _shown(change: Change, old: Schema, new: Schema) -> Change:
+    """A narrowing with a value that all of `old` accepts and `new` does not; with none where none is at hand."""
+    if change.verdict != NARROWED:
+        return change
+    new = with_limit(old, new, change)
+    facts = {name: it for name, it in change.facts.items() if name != "counterexample"}
+    bounds = [side.get(name) for side in (old, new) for name in ("minimum", "maximum", "multipleOf")]
+    near = [bound + step for bound in bounds if isinstance(bound, int | float) for step in (0, 1, -1, 0.5)]
+    for value in [change.facts.get("counterexample"), *(old.get("enum") or ()), *near, *SAMPLES, 0, 1, -1, 0.5, True]:
+        if value is not None and not validate(old, value) and validate(new, value):
+            return replace(change, facts={**facts, "counterexample": value})
+    return replace(change, facts=facts)
+
+
+def with_limit(old: Schema, new: Schema, change: Change) -> Schema:
+    """What is to refuse a value that shows `change`: where it is about one limit, that limit and none beside it."""
+    limit = change.facts.get("limit")
+    return {**old, limit: new.get(limit)} if limit else new
+
+
+def _among_listed(change: Change, finite: _Finite | None) -> Change:
+    """A limit that none of the listed values minds, which were all that was allowed, limits nothing."""
+    if finite is None or change.verdict != NARROWED or change.rule in ENUMS:
+        return change
+    return _tried(change.rule, change.path, change.message, finite)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finite:
+    """Where both schemas list their values, the lists decide; what else changes can be tried on them."""
+
+    refused: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, old: Schema, new: Schema) -> _Finite | None:
+        listed = old.get("enum")
+        if not isinstance(listed, list) or not listed:
+            return None
+        before, after = _only_scalars(old), {**_only_scalars(new), "enum": None}
+        stored = [value for value in listed if not validate(before, value)]
+        return cls(tuple(value for value in stored if validate(after, value)))
+
+
+def _only_scalars(schema: Schema) -> Schema:
+    return {name: value for name, value in schema.items() if name in SCALAR_KEYWORDS}
+
+
+def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
+    before, after = _values(old), _values(new)
+    if before is None and after is None:
+        return []
+    if before is None:
+        return _new_enum(old, after or {}, path)
+    if after is None:
+        return [widened("SCH-23", path, "any value is allowed now, not only the listed ones", for_readers=True)]
+    gone = [before[text] for text in before if text not in after]
+    come = [after[text] for text in after if text not in before]
+    found = []
+    if gone:
+        message = f"{_listed(gone)} no longer allowed"
+        found.append(narrowed("SCH-21", path, message, removed=gone, counterexample=gone[0]))
+    if come:
+        found.append(widened("SCH-22", path, f"{_listed(come)} newly allowed", for_readers=True, added=come))
+    if not gone and not come and not is_same(old.get("enum"), new.get("enum")):
+        found.append(harmless("SCH-24", path, "the same values are allowed, listed in another order"))
+    return found
+
+
+def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[Change]:
+    if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
+        return [harmless("SCH-20", path, "both values of a boolean are listed")]
+    if types_of(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
+        texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
+        if texts and _inclusion(old, "|".join(texts)).holds:
+            return [harmless("SCH-20", path, "all values that the pattern accepts are listed")]
+    message = f"only {', '.join(allowed)} allowed now, where any value was"
+    return [narrowed("SCH-20", path, message)]
+
+
+def _values(schema: Schema) -> dict[str, Any] | None:
+    listed = schema.get("enum")
+    return {go_json(value): value for value in listed} if isinstance(listed, list) and listed else None
+
+
+def _listed(values: list[Any]) -> str:
+    return ", ".join(go_json(value) for value in values) + (" is" if len(values) == 1 else " are")
+
+
+def _bounds(old: Schema, new: Schema, path: Path) -> list[Change]:
+    names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    if all(old.get(name) == new.get(name) for name in names):
+        return []
+    before, after = interval(old), interval(new)
+    stored, accepted = before.meet(type_range(old)), after.meet(type_range(new))
+    is_exclusive = any(old.get(name) != new.get(name) for name in names[2:])
+    rule = "SCH-26" if is_exclusive else "SCH-25"
+    words = f"values {_range_words(old)} before, {_range_words(new)} now"
+    if "string" in types_of(old) and not {"integer", "number"} & set(types_of(old)):
+        return [harmless("SCH-25n", path, "a bound of numbers on what is no number has no effect")]
+    if not after.holds(stored):
+        return [
+            narrowed(
+                rule, path, words, old=_range_facts(old), new=_range_facts(new), counterexample=beyond(stored, after)
+            )
+        ]
+    if not before.holds(accepted):
+        return [widened("SCH-26" if is_exclusive else "SCH-25r", path, words)]
+    return [
+        harmless("SCH-26" if is_exclusive else "SCH-25n", path, "the bounds are written differently and mean the same")
+    ]
+
+
+def _range_facts(schema: Schema) -> dict[str, Any]:
+    names = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+    return {name: schema[name] for name in names if schema.get(name) is not None}
+
+
+def _range_words(schema: Schema) -> str:
+    parts = []
+    if schema.get("minimum") is not None:
+        parts.append(f"{'above' if schema.get('exclusiveMinimum') else 'from'} {go_number(schema['minimum'])}")
+    if schema.get("maximum") is not None:
+        parts.append(f"{'below' if schema.get('exclusiveMaximum') else 'up to'} {go_number(schema['maximum'])}")
+    return " ".join(parts) or "without bounds"
+
+
+def _lengths(old: Schema, new: Schema, path: Path) -> list[Change]:
+    found = []
+    for noun, kind in LENGTHS.items():
+        applies = _may_be(new, kind) and _may_be(old, kind)
+        for name in (f"min{noun}", f"max{noun}"):
+            limits = old.get(name), new.get(name)
+            if limits[0] != limits[1]:
+                change = _length(name, limits, path, applies=applies)
+                found.append(_exemplified(change, name, old, new) if change.verdict == NARROWED else change)
+    return found
+
+
+def _exemplified(change: Change, name: str, old: Schema, new: Schema) -> Change:
+    """With a text that is too long or too short now; without effect where the old pattern accepts none such."""
+    if name.startswith("min") and not old.get(name) and name != "minLength":
+        return replace(change, facts={**change.facts, "counterexample": [] if name == "minItems" else {}})
+    if not name.endswith("Length"):
+        return change
+    shortest, longest = int(old.get("minLength") or 0), old.get("maxLength")
+    if name == "minLength":
+        bounds = shortest, min(int(new[name]) - 1, math.inf if longest is None else longest)
+    else:
+        bounds = max(shortest, int(new[name]) + 1), math.inf if longest is None else longest
+    pattern = str(old.get("pattern") or "")
+    found = GIVEN_UP
+    if bounds[0] <= LONGEST_EXAMPLE:
+        found = inclusion(pattern, NOTHING, *bounds)
+    elif not pattern and bounds[0] <= LONGEST_PLAIN_EXAMPLE:
+        found = Inclusion(False, "x" * int(bounds[0]))
+    if found.holds and not old.get("x-kubernetes-int-or-string"):
+        return harmless("SCH-25n", change.path, f"{change.message}: without effect on what the pattern accepts")
+    if found.counterexample is None:
+        return change
+    return replace(change, facts={**change.facts, "counterexample": found.counterexample})
+
+
+def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) -> Change:
+    before, after = limits
+    words = f"{name} {'none' if before is None else before} before, {'none' if after is None else after} now"
+    if name.startswith("min"):
+        before, after = -(before or 0), -(after or 0)
+    was = math.inf if before is None else before
+    now = math.inf if after is None else after
+    if not applies or was == now:
+        return harmless("SCH-25n", path, f"{words}: without effect")
+    if now < was:
+        return narrowed("SCH-25", path, words, limit=name, old=limits[0], new=limits[1])
+    return widened("SCH-25r", path, words)
+
+
+def _may_be(schema: Schema, kind: str) -> bool:
+    types = types_of(schema)
+    return not types or kind in types
+
+
+def _multiple_of(old: Schema, new: Schema, path: Path) -> list[Change]:
+    before, after = old.get("multipleOf"), new.get("multipleOf")
+    if before == after:
+        return []
+    if after is None:
+        return [widened("SCH-27", path, f"multiples of {go_number(before or 0)} no longer asked for")]
+    words = f"only multiples of {go_number(after)} allowed now"
+    if before is None:
+        is_free = after == 1 and new.get("type") == "integer"
+        return [harmless("SCH-27", path, words) if is_free else narrowed("SCH-27", path, words)]
+    if _divides(after, before):
+        return [widened("SCH-27", path, words)]
+    return [narrowed("SCH-27", path, words, counterexample=before)]
+
+
+def _divides(factor: float, of: float) -> bool:
+    """Whether the API server takes every multiple of one number for a multiple of the other.
+
+    Whole numbers it divides by the whole part of the factor, and takes none where that is nothing.
+    """
+    if of <= 0 or factor <= 0 or (Fraction(str(of)) / Fraction(str(factor))).denominator != 1:
+        return False
+    return int(of) == 0 or (int(factor) > 0 and int(of) % int(factor) == 0)
+
+
+def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[Change]:
+    before, after = str(old.get("pattern") or ""), str(new.get("pattern") or "")
+    if before == after:
+        return []
+    facts: dict[str, Any] = {"old": before, "new": after}
+    if not after or not _may_be(new, "string") or not _may_be(old, "string"):
+        return [widened("SCH-31", path, "the pattern no longer limits the values", **facts)]
+    rule = "SCH-30" if before else "SCH-29"
+    words = f"values must match {after} now" + (f", not {before}" if before else "")
+    if finite is not None:
+        return [_tried(rule, path, words, finite)]
+    kept = _inclusion(old, after)
+    if kept.holds:
+        return [_kept_pattern(old, new, path, rule)]
+    if kept.holds is False:
+        return [narrowed(rule, path, words, **facts, counterexample=kept.counterexample)]
+    return [undecided(rule, path, f"{words}: which of them accepts more is not decided", **facts)]
+
+
+def _inclusion(old: Schema, outer: str) -> Inclusion:
+    """Whether all texts that `old` allows match `outer`; what cannot be proved is looked for among samples."""
+    inner = str(old.get("pattern") or "")
+    limit = old.get("maxLength")
+    found = inclusion(inner, outer, int(old.get("minLength") or 0), math.inf if limit is None else limit)
+    if found.holds:
+        return found
+    samples = [found.counterexample] if found.counterexample is not None else _near(inner)
+    stored = {**_only_scalars(old), "type": "string"}
+    refused = next((text for text in samples if not validate(stored, text) and not _matches(outer, text)), None)
+    if refused is not None:
+        return Inclusion(False, refused)
+    is_shown = found.counterexample is not None and not _matches(outer, found.counterexample)
+    return found if is_shown else Inclusion(None)
+
+
+def _near(pattern: str) -> list[str]:
+    """Texts that a pattern may accept: usual ones, and its shortest with something around it."""
+    shortest = inclusion(pattern, NOTHING).counterexample if pattern else ""
+    if shortest is None:
+        return list(SAMPLES)
+    around = [f"{left}{shortest}{right}" for left in ("", "a", "A", "a\n") for right in ("", "a", "0", "\na")]
+    return [*around, shortest.upper(), shortest.swapcase(), *SAMPLES]
+
+
+def _kept_pattern(old: Schema, new: Schema, path: Path, rule: str) -> Change:
+    before, after = str(old.get("pattern") or ""), str(new.get("pattern") or "")
+    back = _inclusion(new, before)
+    if back.holds:
+        return harmless(rule, path, f"the patterns {before} and {after} accept the same", old=before, new=after)
+    words = f"the pattern {after} accepts all that {before} did, and more"
+    return widened(rule, path, words, old=before, new=after, example=back.counterexample)
+
+
+def _tried(rule: str, path: Path, words: str, finite: _Finite) -> Change:
+    """The change judged on the values that the old schema listed."""
+    if not finite.refused:
+        return harmless(rule, path, f"{words}: all listed values do")
+    return narrowed(rule, path, words, counterexample=finite.refused[0])
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return matches(pattern, text)
+    except BadRegularExpression:
+        return False
+
+
+def _sample(test: Callable[[str], bool]) -> str | None:
+    return next((text for text in SAMPLES if test(text)), None)
+
+
+def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[Change]:
+    if (old.get("format") or "") == (new.get("format") or ""):
+        return []
+    types = types_of(new)
+    kind = types[0] if len(types) == 1 else ""
+    before, after = (normalised(honoured(kind, str(schema.get("format") or ""))) for schema in (old, new))
+    words = f"format {old.get('format') or 'none'} before, {new.get('format') or 'none'} now"
+    if after in (before, "password"):
+        return [harmless("SCH-32", path, f"{words}: the API server checks neither")]
+    if kind in ("integer", "number"):
+        return [_number_format(old, new, path, words)]
+    if not after:
+        return [widened("SCH-32", path, words)]
+    if finite is not None:
+        return [_tried("SCH-32", path, words, finite)]
+    if (before, after) in STRICTER_FORMATS:
+        return [widened("SCH-32", path, words)]
+    refused = _sample(lambda text: (not before or fits(before, text)) and not fits(after, text))
+    if refused is not None:
+        return [narrowed("SCH-32", path, words, counterexample=refused)]
+    return [undecided("SCH-32", path, words)]
+
+
+def _number_format(old: Schema, new: Schema, path: Path, words: str) -> Change:
+    if new.get("type") == "number":
+        if honoured("number", str(new.get("format") or "")) == "float":
+            return narrowed("SCH-32", path, words, counterexample=1e300)
+        return widened("SCH-32", path, words, for_readers=True)
+    stored, accepted = interval(old).meet(type_range(old)), interval(new).meet(type_range(new))
+    if not type_range(new).holds(stored):
+        return narrowed("SCH-32", path, words, counterexample=beyond(stored, type_range(new)))
+    if not type_range(old).holds(accepted):
+        return widened("SCH-32", path, words, for_readers=True)
+    return harmless("SCH-32", path, f"{words}: the same numbers fit")

@@ -1,0 +1,319 @@
+"""Regular expressions in RE2's syntax read into automata, whose languages can then be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from provisioner.schema.inclusion.character_sets import (
+    ANY,
+    NOT_NEWLINE,
+    PERL,
+    POSIX,
+    Ranges,
+    category,
+    folded,
+    joined,
+    negated,
+    one,
+)
+
+MAX_STATES = 6_000
+MAX_REPEAT = 1_000
+MAX_DEPTH = 100
+ESCAPES = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
+AT_START, AT_END = "^", "$"
+FLAGS = "ims"
+
+
+class Unreadable(ValueError):
+    """The expression uses what is not read here (word boundaries, several lines), is too large, or is none."""
+
+
+@dataclass(slots=True)
+class Automaton:
+    """States with steps that read a character and steps that read none, the latter perhaps only at start or end.
+
+    It searches: text before and after a match is skipped by the steps of `start` and `end` to themselves.
+    """
+
+    reads: list[list[tuple[Ranges, int]]] = field(default_factory=list)
+    jumps: list[list[tuple[str, int]]] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+
+    def state(self) -> int:
+        if len(self.reads) >= MAX_STATES:
+            raise Unreadable(f"more than {MAX_STATES} states")
+        self.reads.append([])
+        self.jumps.append([])
+        return len(self.reads) - 1
+
+    def jump(self, source: int, target: int, condition: str = "") -> None:
+        self.jumps[source].append((condition, target))
+
+
+def automaton(pattern: str) -> Automaton:
+    """The automaton that accepts every text in which RE2 finds `pattern`; raises Unreadable."""
+    made = Automaton()
+    made.start = made.state()
+    made.end = made.state()
+    made.reads[made.start].append((ANY, made.start))
+    made.reads[made.end].append((ANY, made.end))
+    reader = _Reader(pattern, made)
+    last = reader.alternatives(made.start, 0)
+    if reader.place < len(pattern):
+        raise Unreadable(f"unexpected {pattern[reader.place]!r}")
+    made.jump(last, made.end)
+    return made
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads the expression once from left to right; what is repeated is read again, once per copy."""
+
+    text: str
+    made: Automaton
+    place: int = 0
+    flags: frozenset[str] = frozenset()
+
+    def peek(self) -> str:
+        return self.text[self.place : self.place + 1]
+
+    def take(self, wanted: str) -> bool:
+        if not self.text.startswith(wanted, self.place):
+            return False
+        self.place += len(wanted)
+        return True
+
+    def next(self) -> str:
+        char = self.peek()
+        if not char:
+            raise Unreadable("ends too early")
+        self.place += 1
+        return char
+
+    def alternatives(self, start: int, depth: int) -> int:
+        if depth > MAX_DEPTH:
+            raise Unreadable("nested too deep")
+        end, kept = self.made.state(), self.flags
+        self.made.jump(self._sequence(start, depth), end)
+        while self.take("|"):
+            self.made.jump(self._sequence(start, depth), end)
+        self.flags = kept
+        return end
+
+    def _sequence(self, start: int, depth: int) -> int:
+        at = self.made.state()
+        self.made.jump(start, at)
+        while self.peek() not in ("", "|", ")"):
+            at = self._repeated(at, depth)
+        return at
+
+    def _repeated(self, start: int, depth: int) -> int:
+        """One piece and what says how often it stands there."""
+        begin, flags = self.place, self.flags
+        first = self.made.state()
+        after = self._piece(first, depth)
+        counts = self._counts()
+        resume = self.place, self.flags
+        low, high = counts if counts is not None else (1, 1)
+        if low > MAX_REPEAT or (high or 0) > MAX_REPEAT or (high is not None and high < low):
+            raise Unreadable("repeated too often")
+        at, has_copy = start, True
+        for number in range(max(low, high if high is not None else low + 1, 1)):
+            if number:
+                self.place, self.flags = begin, flags
+                first = self.made.state()
+                after = self._piece(first, depth)
+            has_copy = high is None or number < high
+            if number >= low:
+                end = self.made.state()
+                self.made.jump(at, end)
+                if has_copy:
+                    self._join(at, first, after, end, is_loop=high is None)
+                at = end
+            else:
+                self.made.jump(at, first)
+                at = after
+        self.place, self.flags = resume
+        return at
+
+    def _join(self, at: int, first: int, after: int, end: int, *, is_loop: bool) -> None:
+        self.made.jump(at, first)
+        self.made.jump(after, end)
+        if is_loop:
+            self.made.jump(after, first)
+
+    def _counts(self) -> tuple[int, int | None] | None:
+        """(fewest, most) of the quantifier that stands here, most None for no limit; None where there is none."""
+        found: tuple[int, int | None] | None = None
+        for sign, counts in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
+            if self.take(sign):
+                found = counts
+                break
+        else:
+            found = self._braces()
+        if found is not None:
+            self.take("?")
+            if self.peek() and self.peek() in "*+?":
+                raise Unreadable("repeated twice")
+        return found
+
+    def _braces(self) -> tuple[int, int | None] | None:
+        close = self.text.find("}", self.place)
+        if self.peek() != "{" or close < 0:
+            return None
+        low, comma, high = self.text[self.place + 1 : close].partition(",")
+        if not low.isdecimal() or (high and not high.isdecimal()):
+            return None
+        self.place = close + 1
+        if not comma:
+            return int(low), int(low)
+        return int(low), int(high) if high else None
+
+    def _piece(self, start: int, depth: int) -> int:
+        char = self.next()
+        if char == "(":
+            return self._group(start, depth)
+        if char in (AT_START, AT_END):
+            return self._anchor(start, char)
+        if char == "[":
+            return self._read(start, self._class())
+        if char == ".":
+            return self._read(start, ANY if "s" in self.flags else NOT_NEWLINE)
+        if char == "\\":
+            return self._escape(start)
+        if char in "*+?":
+            raise Unreadable("nothing to repeat")
+        return self._read(start, one(char))
+
+    def _read(self, start: int, ranges: Ranges) -> int:
+        end = self.made.state()
+        self.made.reads[start].append((folded(ranges) if "i" in self.flags else ranges, end))
+        return end
+
+    def _anchor(self, start: int, condition: str) -> int:
+        if "m" in self.flags:
+            raise Unreadable("several lines")
+        end = self.made.state()
+        self.made.jump(start, end, condition)
+        return end
+
+    def _group(self, start: int, depth: int) -> int:
+        kept = self.flags
+        if self.take("?"):
+            if self.take("P<") or self.take("<"):
+                self.place = self.text.find(">", self.place) + 1
+                if not self.place:
+                    raise Unreadable("a name without end")
+            elif self._sets_flags():
+                return start
+        end = self.alternatives(start, depth + 1)
+        if not self.take(")"):
+            raise Unreadable("a group without end")
+        self.flags = kept
+        return end
+
+    def _sets_flags(self) -> bool:
+        """Read `i-s:` or `i)`; True where the flags count for the rest of the group outside."""
+        is_on, flags = True, set(self.flags)
+        while (char := self.next()) not in ":)":
+            if char == "-":
+                is_on = False
+            elif char in FLAGS:
+                (flags.add if is_on else flags.discard)(char)
+            elif char != "U":
+                raise Unreadable(f"(?{char}")
+        self.flags = frozenset(flags)
+        return char == ")"
+
+    def _escape(self, start: int) -> int:
+        char = self.peek()
+        if char in {"A", "z"}:
+            self.place += 1
+            end = self.made.state()
+            self.made.jump(start, end, AT_START if char == "A" else AT_END)
+            return end
+        if char == "Q":
+            self.place += 1
+            return self._quoted(start)
+        return self._read(start, self._escaped())
+
+    def _quoted(self, start: int) -> int:
+        close = self.text.find("\\E", self.place)
+        end = close if close >= 0 else len(self.text)
+        for char in self.text[self.place : end]:
+            start = self._read(start, one(char))
+        self.place = end + (2 if close >= 0 else 0)
+        return start
+
+    def _escaped(self) -> Ranges:
+        """What a backslash and the characters after it stand for, inside a class and outside."""
+        char = self.next()
+        if char.lower() in PERL:
+            return PERL[char] if char.islower() else negated(PERL[char.lower()])
+        if char in "pP":
+            return self._category(is_negated=char == "P")
+        if char == "x":
+            return one(self._hexadecimal())
+        if char in ESCAPES:
+            return one(ESCAPES[char])
+        if char == "0":
+            return one("\0")
+        if char.isalnum():
+            raise Unreadable(f"\\{char}")
+        return one(char)
+
+    def _hexadecimal(self) -> str:
+        if self.take("{"):
+            close = self.text.find("}", self.place)
+            digits, self.place = self.text[self.place : close], close + 1
+        else:
+            digits, self.place = self.text[self.place : self.place + 2], self.place + 2
+        try:
+            return chr(int(digits, 16))
+        except (ValueError, OverflowError) as exc:
+            raise Unreadable("no character") from exc
+
+    def _category(self, *, is_negated: bool) -> Ranges:
+        name = self.next()
+        if name == "{":
+            close = self.text.find("}", self.place)
+            name, self.place = self.text[self.place : close], close + 1
+        found = category(name.removeprefix("^"))
+        if not found:
+            raise Unreadable(f"\\p{{{name}}}")
+        return negated(found) if is_negated != name.startswith("^") else found
+
+    def _class(self) -> Ranges:
+        is_negated = self.take("^")
+        parts: list[tuple[int, int]] = []
+        is_first = True
+        while is_first or self.peek() != "]":
+            is_first = False
+            parts += self._class_part()
+        self.place += 1
+        found = joined(parts)
+        found = folded(found) if "i" in self.flags else found
+        return negated(found) if is_negated else found
+
+    def _class_part(self) -> Ranges:
+        if self.take("[:"):
+            is_negated = self.take("^")
+            close = self.text.find(":]", self.place)
+            name, self.place = self.text[self.place : close], close + 2
+            if name not in POSIX:
+                raise Unreadable(f"[:{name}:]")
+            return negated(POSIX[name]) if is_negated else POSIX[name]
+        low = self._class_char()
+        if self.peek() != "-" or self.text[self.place + 1 : self.place + 2] in ("]", ""):
+            return low
+        self.place += 1
+        high = self._class_char()
+        if len(low) != 1 or len(high) != 1 or low[0][0] > high[0][0]:
+            raise Unreadable("a range without order")
+        return ((low[0][0], high[0][0]),)
+
+    def _class_char(self) -> Ranges:
+        char = self.next()
+        return self._escaped() if char == "\\" else one(char)

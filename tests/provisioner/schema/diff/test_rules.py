@@ -1,0 +1,218 @@
+"""CEL rules that come, go and change, as `compare` sees them."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioner.schema import admit, compare
+from provisioner.values import Severity
+from tests.provisioner.schema.diff.compared import (
+    BREAKING,
+    DANGEROUS,
+    IDIOM,
+    KEEP,
+    SAFE,
+    changes,
+    ruled,
+    rules,
+)
+from tests.provisioner.schema.shapes import (
+    TEXT,
+    WHOLE,
+    JsonDict,
+    crd_of,
+    listed,
+    obj,
+    root,
+    thing,
+)
+
+
+def test_a_bound_lost_above_a_rule_is_a_crd_that_the_server_refuses() -> None:
+    items = {**obj(a={**TEXT, "maxLength": 64}), "x-kubernetes-validations": [{"rule": "self.a.matches('^[a-z]+$')"}]}
+    found = compare(crd_of(listed(items, maxItems=16)), crd_of(listed(items)))
+    assert ("SCH-43", BREAKING) in rules(found)
+    assert ("SCH-25r", SAFE) in rules(found)
+
+
+def with_rule(rule: str, *, more: JsonDict | None = None, **fields: JsonDict) -> JsonDict:
+    return obj(**fields, more={**(more or {}), "x-kubernetes-validations": [{"rule": rule}]})
+
+
+PERCENT: JsonDict = {**WHOLE, "maximum": 100}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "severity"),
+    [
+        pytest.param(
+            obj(a=TEXT),
+            with_rule("!(has(self.b) && has(self.c))", a=TEXT, b=WHOLE, c=WHOLE),
+            SAFE,
+            id="of two new fields",
+        ),
+        pytest.param(
+            obj(a=TEXT), with_rule("!has(self.b) || self.b > 5", a=TEXT, b=PERCENT), SAFE, id="of a new field, guarded"
+        ),
+        pytest.param(
+            obj(a=TEXT), with_rule("self.b > 5", a=TEXT, b=PERCENT), BREAKING, id="of a new field that is absent"
+        ),
+        pytest.param(obj(a=TEXT), with_rule("has(self.b)", a=TEXT, b=WHOLE), BREAKING, id="that wants the new field"),
+        pytest.param(
+            obj(a=TEXT),
+            with_rule("self.b > 5", a=TEXT, b={**PERCENT, "default": 9}),
+            SAFE,
+            id="of a new field whose default passes",
+        ),
+        pytest.param(
+            obj(a=TEXT),
+            with_rule("self.b > 5", a=TEXT, b={**PERCENT, "default": 1}),
+            BREAKING,
+            id="of a new field whose default does not",
+        ),
+        pytest.param(
+            obj(a=TEXT),
+            with_rule("!has(self.b) || has(self.a)", a=TEXT, b=WHOLE),
+            BREAKING,
+            id="of an old field, too",
+        ),
+        pytest.param(
+            obj(a=TEXT), with_rule("!has(self.b) || self.size() < 2", a=TEXT, b=WHOLE), BREAKING, id="of the whole"
+        ),
+        pytest.param(
+            obj(a=TEXT, more=KEEP),
+            with_rule("!(has(self.b) && has(self.c))", a=TEXT, b=WHOLE, c=WHOLE, more=KEEP),
+            BREAKING,
+            id="of fields that were kept unseen",
+        ),
+    ],
+)
+def test_a_rule_on_new_fields_breaks_only_what_has_none_of_them(
+    old: JsonDict, new: JsonDict, severity: Severity
+) -> None:
+    assert [it.severity for it in changes(old, new) if it.rule == "SCH-38"] == [severity]
+
+
+def test_a_rule_on_new_fields_breaks_where_nothing_was_pruned() -> None:
+    new = crd_of(with_rule("!(has(self.b) && has(self.c))", a=TEXT, b=WHOLE, c=WHOLE))
+    old = crd_of(obj(a=TEXT))
+    old = {**old, "spec": {**old["spec"], "preserveUnknownFields": True}}
+    assert [it.severity for it in compare(old, new) if it.rule == "SCH-38"] == [BREAKING]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rule", "severity"),
+    [
+        pytest.param("^[a-z]+$", "self.matches('^[a-z]+$')", SAFE, id="the same"),
+        pytest.param(r"^a\.b$", r'self.matches("^a\\.b$")', SAFE, id="the same, escaped"),
+        pytest.param("^[a-z]+$", "self.matches('^[a-y]+$')", BREAKING, id="another"),
+        pytest.param("^[a-z]+$", "!self.matches('^[a-z]+$')", BREAKING, id="its contrary"),
+        pytest.param("^[a-z]+$", "self.matches('^[a-z]+$') && self.size() > 2", BREAKING, id="more"),
+    ],
+)
+def test_a_pattern_that_became_a_rule_asks_no_more(pattern: str, rule: str, severity: Severity) -> None:
+    limited: JsonDict = {**TEXT, "maxLength": 20}
+    new = {**limited, "x-kubernetes-validations": [{"rule": rule}]}
+    found = [it for it in changes({**limited, "pattern": pattern}, new) if it.rule == "SCH-38"]
+    assert [it.severity for it in found] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        pytest.param("self.size() > 2", "rule 'self.size() > 2' added", id="plain"),
+        pytest.param("self != 'a'", """rule "self != 'a'" added""", id="with quotes"),
+        pytest.param(r'self.matches("^a\\.b$")', r"""rule 'self.matches("^a\\.b$")' added""", id="with backslashes"),
+        pytest.param("self.size() > 2\n&& true", "rule 'self.size() > 2 && true' added", id="in two lines"),
+    ],
+)
+def test_a_rule_is_quoted_as_it_was_written(rule: str, shown: str) -> None:
+    limited: JsonDict = {**TEXT, "maxLength": 20}
+    found = changes(limited, {**limited, "x-kubernetes-validations": [{"rule": rule}]})
+    assert [it.message for it in found if it.rule == "SCH-38"] == [shown]
+
+
+@pytest.mark.parametrize(
+    ("rule", "least", "expected"),
+    [
+        pytest.param("self.matches('^[a-z]+$')", 1, ("SCH-25n", SAFE), id="the rule refuses the empty text"),
+        pytest.param("self.matches('^[a-z]*$')", 1, ("SCH-25", BREAKING), id="the rule takes it"),
+        pytest.param("self.matches('^[a-z]+$')", 2, ("SCH-25", BREAKING), id="more than one is wanted"),
+        pytest.param("oldSelf == '' || self != ''", 1, ("SCH-25", BREAKING), id="a rule on updates"),
+    ],
+)
+def test_what_a_rule_refused_all_along_is_no_example(rule: str, least: int, expected: tuple[str, Severity]) -> None:
+    ruled_text: JsonDict = {**TEXT, "maxLength": 20, "x-kubernetes-validations": [{"rule": rule}]}
+    (found,) = changes(ruled_text, {**ruled_text, "minLength": least})
+    assert (found.rule, found.severity) == expected
+    if "counterexample" in found.evidence:
+        value = thing({"f": found.evidence["counterexample"]})
+        assert admit(root(obj(f=ruled_text)), value).errors == []
+
+
+def test_a_value_shown_for_a_rule_is_one_that_the_rule_refuses() -> None:
+    items = obj("type", "value", type={**TEXT, "enum": ["A", "B"]}, value={**TEXT, "maxLength": 9})
+    stricter = {
+        **items,
+        "oneOf": [{"properties": {"type": {"enum": ["B"]}}}, {"properties": {"value": {"enum": ["x"]}}}],
+    }
+    rule = "self.all(one, one.type != 'B' || self.exists_one(two, two.value == one.value))"
+    old = listed(items, maxItems=4)
+    new = {**listed(stricter, maxItems=4), "x-kubernetes-validations": [{"rule": rule}]}
+    (found,) = [it for it in changes(old, new) if it.rule == "SCH-38"]
+    value = thing({"f": found.evidence["counterexample"]})
+    alone = {**old, "x-kubernetes-validations": [{"rule": rule}]}
+    assert [bool(admit(root(obj(f=side)), value).errors) for side in (old, alone)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(["self.size()<5"], ["size(self) < 5"], "SCH-41", id="function as method"),
+        pytest.param(["self.size()<5"], ["5 > self.size()"], "SCH-41", id="sides exchanged"),
+        pytest.param(["self != 'a'"], ["!(self == 'a')"], "SCH-41", id="negated equality"),
+        pytest.param(["!(self == 'a' || self == 'b')"], ["self != 'b' && self != 'a'"], "SCH-41", id="De Morgan"),
+        pytest.param(["self in ['a', 'b']"], ["self == 'b' || self == 'a'"], "SCH-41", id="list as equalities"),
+        pytest.param(["self.size() <= 5"], ["!(self.size() > 5)"], "SCH-41", id="negated comparison"),
+        pytest.param(["!(!(self == 'a'))"], ['self == "a"'], "SCH-41", id="negated twice"),
+        pytest.param(["self != 'a' && self != 'b'"], ["self != 'a'", "self != 'b'"], "SCH-41", id="divided"),
+        pytest.param(["self != 'a'", "self != 'b'"], ["self != 'a' && self != 'b'"], "SCH-41", id="joined"),
+        pytest.param([], ["true"], "SCH-41", id="always true"),
+        pytest.param(["self != 'a'"], ["self != 'a' && self != 'b'"], "SCH-38", id="one demand more"),
+        pytest.param(["self != 'a' && self != 'b'"], ["self != 'a'"], "SCH-40", id="one demand less"),
+        pytest.param(
+            ["self != 'a' && self == oldSelf"], ["self != 'a'", "self == oldSelf"], "SCH-38", id="asked of creations"
+        ),
+        pytest.param(["self.size() < 5"], ["self.size() < 4"], "SCH-39", id="another number"),
+        pytest.param(["!(double(self) < 1.0)"], ["double(self) >= 1.0"], "SCH-39", id="a NaN is neither"),
+    ],
+)
+def test_rules_count_by_what_they_ask(old: list[str], new: list[str], expected: str) -> None:
+    sides = [{**TEXT, "maxLength": 9, "x-kubernetes-validations": [{"rule": it} for it in side]} for side in (old, new)]
+    found = {it.rule for it in changes(*sides)}
+    assert (found - {"SCH-41"} or found) == {expected}
+
+
+@pytest.mark.parametrize("rule", ["self == oldSelf", "self == oldSelf.orValue(self)"])
+@pytest.mark.parametrize("is_added", [True, False])
+def test_a_rule_that_only_runs_at_another_time_is_one_change(rule: str, is_added: bool) -> None:
+    sides = [ruled(rule), ruled(rule, optionalOldSelf=True)]
+    found = changes(*(sides if is_added else reversed(sides)))
+    told = [(it.rule, it.severity) for it in found if it.verdicts["api"] is SAFE]  # a rule that no longer compiles
+    assert told == [("SCH-42", DANGEROUS)]
+
+
+def test_a_rule_of_dynamic_type_that_only_runs_at_another_time_is_one_change() -> None:
+    sides = [
+        {**IDIOM, "x-kubernetes-validations": [{"rule": "self == oldSelf", "optionalOldSelf": it}]}
+        for it in (False, True)
+    ]
+    assert rules(changes(*sides)) == [("SCH-42", DANGEROUS)]
+
+
+def test_the_variable_of_a_macro_has_no_meaning() -> None:
+    sides = [
+        {**listed({**TEXT, "maxLength": 3}), "maxItems": 3, "x-kubernetes-validations": [{"rule": it}]}
+        for it in ("self.all(x, self.exists(y, x != y))", "self.all(y, self.exists(x, y != x))")
+    ]
+    assert {it.rule for it in changes(*sides)} == {"SCH-41"}
