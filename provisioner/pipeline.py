@@ -340,10 +340,10 @@ def deploy(  # noqa: PLR0913 -- each by its name
 
     The manifests are hashed again first: DigestMismatch where they are not those of `content.digest`, before anything
     is touched. PlanChanged, PreconditionFailed and the rest as in cluster.apply. `observer` is who watches health, by
-    default `cluster`; `before_phase` is called with each phase's name, perhaps a second ahead and perhaps twice, and
-    keeps it from beginning by raising, `before_wait` with the objects that are given time to settle, `while_waiting`
-    every few seconds of any wait, which it ends by raising. What `checks` select is Current by them before a later
-    phase begins. What is written names `owner`.
+    default `cluster`; `before_phase` is called with each phase's name right before its first write, and after each wait
+    within it, and keeps what follows from being written by raising; `before_wait` with the objects that are given time
+    to settle, `while_waiting` every few seconds of any wait, which it ends by raising. What `checks` select is Current
+    by them before a later phase begins. What is written names `owner`.
     """
     found = content_digest(
         content.manifests, install_namespace=content.install_namespace, service_account=content.service_account

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TypeVar
 
-from provisioner.cluster.ahead import Permits
 from provisioner.cluster.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import Inventory, ObjectIdentity
@@ -76,10 +75,10 @@ def _nothing(*_: object) -> None:
 class Terms:
     """How to apply. `observer` is who watches objects settle, by default the identity that writes.
 
-    `before_phase` is called with the name of each phase at most a second before it begins, perhaps while the phase
-    before is being written, and then perhaps twice; a phase that it refuses by raising does not begin, and the apply
-    ends there (S25). The deletions are the phases "delete ...". `before_wait` is called with the objects that are
-    watched until they have settled, which may take minutes. `checks` are the deployment's own: what they select is
+    `before_phase` is called with the name of each phase that changes anything, once all before it is written and before
+    its own first write, and again after each wait within it; by raising it keeps what follows from being written, and
+    the apply ends there (S25). The deletions are the phases "delete ...". `before_wait` is called with the objects that
+    are watched until they have settled, which may take minutes. `checks` are the deployment's own: what they select is
     waited for too. `while_waiting` is called every few seconds while nothing else is heard of the apply (objects settle
     or go, a write is tried again); what it raises ends the apply there. `owner` is named on each object that is
     written.
@@ -153,7 +152,6 @@ class _Apply:
         self._pool = pool
         self._patience = Patience(terms.timeout_seconds, terms.while_waiting)
         self._writer = Writer(cluster, terms.field_manager, lambda: self._patience.end, terms.owner)
-        self._permits = Permits(terms.before_phase)
         asked = Asked(terms.observer or cluster, terms.checks, terms.before_wait)
         self._waits = Waits(cluster, actions, asked, self._patience)
         self._stopped = Why()
@@ -161,7 +159,7 @@ class _Apply:
     def run(self, content: Content) -> Iterator[Outcome]:
         wished = phases(content.manifests)
         for index, phase in enumerate(wished):
-            yield from self._phase(phase, self._following(wished[index:]))
+            yield from self._phase(phase)
             if not self._stopped:
                 self._stopped = self._waits.of_phase(phase, wished[index + 1 :])
         known = {one.ref.identity for one in content.manifests}
@@ -183,18 +181,9 @@ class _Apply:
         if self._is_over:
             raise Withheld("the apply has ended")
 
-    def _following(self, wished: list[Phase]) -> str:
-        """The phase that begins as soon as the first of these is written, "" where something is waited for before."""
-        for phase, later in pairwise(wished):
-            if self._waits.stood_on(phase):
-                break
-            if changes(later, self._actions):
-                return later.name
-        return ""
-
     # Writing
 
-    def _phase(self, phase: Phase, following: str) -> Iterator[Outcome]:
+    def _phase(self, phase: Phase) -> Iterator[Outcome]:
         planned = [self._actions[one.ref.identity] for one in phase.manifests]
         if self._stopped:
             yield from (_skipped(action, self._stopped) for action in planned)
@@ -202,39 +191,42 @@ class _Apply:
         yield from (_untouched(action) for action in planned if action.action in IDLE)
         if not changes(phase, self._actions):
             return
-        self._permits.begin(phase.name)
+        self._terms.before_phase(phase.name)
         for step in phase.steps:
-            yield from self._step(phase.name, step, following if step is phase.steps[-1] else "")
+            yield from self._step(phase.name, step)
 
-    def _step(self, phase: str, step: Step, following: str) -> Iterator[Outcome]:
+    def _step(self, phase: str, step: Step) -> Iterator[Outcome]:
         planned = [(one, self._actions[one.ref.identity]) for one in step.manifests]
         todo = [one for one in planned if one[1].action not in IDLE]
         if todo and not self._stopped:
-            needed = [self._actions[identity] for identity in sorted(step.needs)]
-            self._stopped = in_phase(phase, self._waits.of([one.ref for one in needed if one.action not in IDLE]))
+            self._stopped = self._wait_for(phase, step)
         if self._stopped:
             yield from (_skipped(action, self._stopped) for _, action in todo)
             return
         failed: list[Outcome] = []
-        for outcome in self._write(todo, following):
+        for outcome in self._write(todo):
             if outcome.state is OutcomeState.FAILED:
                 failed.append(outcome)
             yield outcome
         if failed:
             self._stopped = Why(f"phase {phase}: {failed[0].ref} failed")
 
-    def _write(self, todo: list[tuple[Manifest, PlannedAction]], following: str) -> Iterator[Outcome]:
-        """Write ahead, write, write down; two chunks are on their way at any time.
+    def _wait_for(self, phase: str, step: Step) -> Why:
+        """Wait for what a step of this phase needs, and ask once more: the wait may have taken minutes."""
+        needed = [self._actions[identity] for identity in sorted(step.needs)]
+        refs = [one.ref for one in needed if one.action not in IDLE]
+        why = in_phase(phase, self._waits.of(refs))
+        if refs and not why:
+            self._terms.before_phase(phase)
+        return why
 
-        While the last are, it is asked for the phase that is `following`, so that less stands still.
-        """
+    def _write(self, todo: list[tuple[Manifest, PlannedAction]]) -> Iterator[Outcome]:
+        """Write ahead, write, write down; two chunks are on their way at any time."""
         under_way: deque[list[_UnderWay]] = deque()
         for chunk in _chunks(todo):
             under_way.append(self._begun(chunk))
             if len(under_way) > 1:
                 yield from self._ended(under_way.popleft())
-        if following and under_way:
-            self._permits.ask_ahead(following)
         for rest in under_way:
             yield from self._ended(rest)
 
@@ -310,7 +302,7 @@ class _Apply:
         if self._stopped:
             yield from (_skipped(one, self._stopped) for one in planned)
             return
-        self._permits.begin(f"delete {going.name}")
+        self._terms.before_phase(f"delete {going.name}")
         asked = self._patience.results([self._pool.submit(self._delete, each) for each in planned])
         left = self._until_gone({one.ref: one.uid for one in asked if one.state is OutcomeState.DONE})
         for outcome in asked:
@@ -348,7 +340,7 @@ class _Apply:
             yield from (_skipped(planned, self._stopped) for planned in gone)
             return
         if gone:
-            self._permits.begin("release")
+            self._terms.before_phase("release")
         for chunk in _chunks(gone):
             for planned, released in [(one, self._pool.submit(self._release, one)) for one in chunk]:
                 outcome = self._patience.result(released)

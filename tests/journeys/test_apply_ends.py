@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -10,19 +13,19 @@ from django.utils import timezone
 from approvals import services
 from approvals.models import Policy, Request, Revision
 from approvals.steps.notes import Notes
-from provisioner.values import ObjectRef, Outcome
+from provisioner.cluster.waits import Patience
+from provisioner.cluster.write import Job, Writer
+from provisioner.values import AccessRequest, Identity, ObjectRef, Outcome
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
+from tests.journeys.test_anew import let_approve
+from tests.live import PATIENCE_SECONDS, until_current, until_may
 from tests.services.registry import Registry
 
 
 def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-    """`happens` once, after the first object was written and before the next phase.
-
-    That one may begin by a yes of the last second (ahead.py); here none counts.
-    """
-    monkeypatch.setattr("provisioner.cluster.ahead.FRESH_SECONDS", 0.0)
+    """`happens` once, after the first object was written and before the next phase."""
     take = Notes.take
     seen: list[Outcome] = []
 
@@ -35,25 +38,51 @@ def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], objec
     monkeypatch.setattr(Notes, "take", taken)
 
 
+def in_the_first_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """`happens` once, while the first write is under way: it is stored, and its answer is not heard yet.
+
+    Of `bundles.app` that is also the last moment of the first phase, which has one object.
+    """
+    write, results = Writer.write, Patience.results
+    has_happened = threading.Event()
+
+    def held_back(writer: Writer, job: Job) -> Outcome:
+        outcome = write(writer, job)
+        assert has_happened.wait(PATIENCE_SECONDS)
+        return outcome
+
+    def heard(patience: Patience, futures: Sequence[Future[Any]]) -> list[Any]:
+        if not has_happened.is_set():
+            happens()
+            has_happened.set()
+        return results(patience, futures)
+
+    monkeypatch.setattr(Writer, "write", held_back)
+    monkeypatch.setattr(Patience, "results", heard)
+
+
 def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_next(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment = station.wish("turned", bundles.image(registry, "turned", bundles.app("turned", "1"), "1"))
+    station, name = any_station, f"{any_station.namespace}-wish"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1"), "1"))
     station.work()
     first = station.latest(deployment)
-    other = bundles.image(registry, "turned", bundles.app("turned", "2"), "2")
-    after_the_first(monkeypatch, lambda: station.wish("turned", other))
+    other = bundles.image(registry, name, bundles.app(name, "2"), "2")
+    in_the_first_write(monkeypatch, lambda: station.wish(name, other))
     station.approve(deployment)
     first.refresh_from_db()
     assert (first.state, first.problem_code) == ("failed", "no-longer-wished")
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "turned")) is None
+    of_next_phase = ObjectRef("", "v1", "ConfigMap", station.namespace, name)
+    assert station.api.get(of_next_phase) is None
     revision = Revision.objects.get(request=first)
     assert (revision.state, revision.finished_at is not None) == ("failed", True)
     assert "a new request follows" in revision.message
     latest = station.latest(deployment)
     assert (latest.number, latest.state) == (2, "in_review")
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/turned", "--timeout=30s")
+    assert station.api.get(of_next_phase) is not None
+    until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, name))
 
 
 def test_a_deletion_in_the_middle_ends_the_apply_and_removes_what_there_is(
@@ -118,17 +147,17 @@ def test_S25_a_guard_that_comes_in_the_middle_holds_the_next_phase_until_it_lets
     alice, now = any_station.people["alice"], timezone.now()
     freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
     freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
-    after_the_first(monkeypatch, freeze.save)
+    in_the_first_write(monkeypatch, freeze.save)
     held = any_station.approve(deployment)
     assert (held.state, held.problem_code) == ("applying", "waiting")
     assert "guard freeze: frozen until Monday" in held.problem
-    of_last_phase = ObjectRef("apps", "v1", "Deployment", any_station.namespace, name)
-    assert any_station.api.get(of_last_phase) is None
+    of_next_phase = ObjectRef("", "v1", "ConfigMap", any_station.namespace, name)
+    assert any_station.api.get(of_next_phase) is None
     Policy.objects.update(is_active=False)
     any_station.work()
     held.refresh_from_db()
     assert held.state == "applied"
-    assert any_station.api.get(of_last_phase) is not None
+    assert any_station.api.get(of_next_phase) is not None
 
 
 def test_S25_a_changed_wish_ends_an_apply_also_where_a_guard_holds_it(
@@ -141,7 +170,34 @@ def test_S25_a_changed_wish_ends_an_apply_also_where_a_guard_holds_it(
     freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
     freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
     other = bundles.image(registry, name, bundles.app(name, "2"), "2")
-    after_the_first(monkeypatch, lambda: (freeze.save(), any_station.wish(name, other)))
+    in_the_first_write(monkeypatch, lambda: (freeze.save(), any_station.wish(name, other)))
     any_station.approve(deployment)
     first = deployment.requests.get(number=1)
     assert (first.state, first.problem_code) == ("failed", "no-longer-wished")
+    assert any_station.api.get(ObjectRef("", "v1", "ConfigMap", any_station.namespace, name)) is None
+
+
+def test_S25_an_approver_who_loses_the_right_during_a_write_stops_the_next_phase(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    station, name = any_station, f"{any_station.namespace}-right"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    station.work()
+    let_approve(station, "carol", name)
+    question = AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
+
+    def take_the_right_away() -> None:
+        station.api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "", name))
+        until_may(station.api, Identity("carol"), question, is_allowed=False)
+
+    in_the_first_write(monkeypatch, take_the_right_away)
+    held = station.approve(deployment, by="carol")
+    assert (held.state, held.problem_code) == ("applying", "waiting")
+    assert "carol" in held.problem
+    of_next_phase = ObjectRef("", "v1", "ConfigMap", station.namespace, name)
+    assert station.api.get(of_next_phase) is None
+    let_approve(station, "carol", name)
+    station.work()
+    held.refresh_from_db()
+    assert held.state == "applied", held.problem
+    assert station.api.get(of_next_phase) is not None

@@ -18,7 +18,7 @@ from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
-from tests.journeys.test_apply_ends import after_the_first
+from tests.journeys.test_apply_ends import in_the_first_write
 from tests.live import until_current
 from tests.services.registry import Registry
 
@@ -282,12 +282,13 @@ def test_the_history_says_who_did_what(station: Station, registry: Registry) -> 
 
 
 def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment = station.wish("midway", bundles.image(registry, "midway", bundles.app("midway", "1")))
+    station, name = any_station, f"{any_station.namespace}-midway"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
     station.work()
     rita = station.people["rita"]
-    after_the_first(
+    in_the_first_write(
         monkeypatch,
         lambda: services.pause_deployment(
             by=acting(rita), deployment=deployment, is_paused=True, reason="stop", via="browser"
@@ -295,10 +296,8 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
     )
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("applying", "waiting")
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "midway")) is None
-    services.pause_deployment(
-        by=acting(station.people["rita"]), deployment=deployment, is_paused=False, reason="", via="browser"
-    )
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name)) is None
+    services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=False, reason="", via="browser")
     station.work()
     request.refresh_from_db()
     assert request.state == "applied", request.problem
@@ -314,16 +313,18 @@ def test_S07_an_account_that_was_made_again_is_not_applied_as(station: Station, 
 
 
 def test_S07_an_account_that_is_made_again_in_the_middle_stops_before_the_next_phase(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment = station.wish("mid-swap", bundles.image(registry, "mid-swap", bundles.app("mid-swap", "1")))
+    station, name = any_station, f"{any_station.namespace}-swap"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
     station.work()
-    after_the_first(monkeypatch, lambda: make_account_again(station))
+    in_the_first_write(monkeypatch, lambda: make_account_again(station))
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "mid-swap")) is None
+    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name)) is None
 
 
 def make_account_again(station: Station) -> None:
-    station.ctl("delete", "serviceaccount", "installer", "-n", station.namespace)
-    station.ctl("create", "serviceaccount", "installer", "-n", station.namespace)
+    station.api.delete(ObjectRef("", "v1", "ServiceAccount", station.namespace, "installer"))
+    account = {"name": "installer", "namespace": station.namespace}
+    station.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
