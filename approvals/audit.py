@@ -13,7 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from approvals.models import AuditEntry, BundleDeployment, Request
-from provisioner.cluster.drift import public_place
+from provisioner.cluster.drift.detection import public_place
 
 # Any fixed number: writers of the chain wait for each other on it (PostgreSQL only; SQLite has one writer anyway).
 CHAIN_LOCK = 7_264_118

@@ -19,16 +19,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from provisioner import regexes
-from provisioner.cluster import apply as applying
-from provisioner.cluster import observing
-from provisioner.cluster.access import review_self
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.apply import run as applying
+from provisioner.cluster.client.access import review_self
+from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
+from provisioner.cluster.health import observation
 from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
 from provisioner.cluster.order import deletion_phases, phases
-from provisioner.cluster.plan import plan as make_plan
-from provisioner.cluster.plan import plan_digest
-from provisioner.cluster.planning import Options
+from provisioner.cluster.plan.dry_run import plan as make_plan
+from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.plan.known import Options
 from provisioner.cluster.tracking import Owner
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater
 from provisioner.expressions import evaluator as expressions
@@ -364,7 +364,7 @@ def observe(
 
     What may not be read is Unknown; raises TryLater if nobody answers.
     """
-    return observing.observe(cluster, refs, now=datetime.now(UTC), checks=checks)
+    return observation.observe(cluster, refs, now=datetime.now(UTC), checks=checks)
 
 
 def remove(cluster: Cluster, inventory: Inventory, *, deadline_seconds: float = DEADLINE_SECONDS) -> Iterator[Outcome]:

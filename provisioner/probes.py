@@ -1,7 +1,7 @@
 """Health checks that a BundleDeployment asks for itself (`spec.healthChecks`), beyond the built-in rules. PURE.
 
 Each check selects objects and asserts one thing of them. What cannot be evaluated, or is not there, is never healthy.
-CEL is asked elsewhere (cluster.probing); what its answers mean is said here.
+CEL is asked elsewhere (cluster.health.cel_checks); what its answers mean is said here.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from provisioner.cluster import evidence
-from provisioner.cluster.access import ask_many
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.access import ask_many
+from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError, TryLater, UnknownKind
 from provisioner.rbac import Subject

@@ -10,9 +10,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from provisioner.cluster.access import ask
-from provisioner.cluster.api import Cluster
-from provisioner.cluster.watch import until_settled
+from provisioner.cluster.client.access import ask
+from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.health.watch import until_settled
 from provisioner.errors import PreconditionFailed, Unreachable
 from provisioner.values import AccessRequest, HealthState, Identity, ObjectRef
 from tests.services import process

@@ -10,7 +10,7 @@ from statistics import median
 from django.utils import timezone
 
 from approvals import instruments
-from provisioner.cluster.exchanges import Exchange, Observer
+from provisioner.cluster.client.exchanges import Exchange, Observer
 
 _OUTCOMES = {401: "refused", 403: "refused", 404: "not_found", 409: "conflict", 410: "gone", 429: "throttled"}
 # So many answers of a cluster make its latency.

@@ -14,10 +14,10 @@ from django.conf import settings
 
 from approvals import models
 from approvals.access.measuring import observer_of
-from provisioner.cluster.access import ask as ask_cluster
-from provisioner.cluster.access import review_token
-from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig
+from provisioner.cluster.client.access import ask as ask_cluster
+from provisioner.cluster.client.access import review_token
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig
 from provisioner.errors import BadSource
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 

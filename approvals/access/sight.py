@@ -13,7 +13,7 @@ from typing import Any
 from approvals import models
 from approvals.access.caller import Caller
 from approvals.access.questions import may_see_object
-from provisioner.cluster.drift import public_place
+from provisioner.cluster.drift.detection import public_place
 from provisioner.errors import AlreadyExists
 from provisioner.review.beside import ROLES
 from provisioner.values import Action, ObjectRef

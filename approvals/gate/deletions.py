@@ -12,7 +12,7 @@ from approvals.gate.planning import installer_of, running_content
 from approvals.gate.wish import learn
 from approvals.models import Request
 from approvals.policy import OWN_RULES_PREFIX, holdings
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.dependents import dependents
 from provisioner.review.record import from_record
 from provisioner.values import Action, Plan, Severity

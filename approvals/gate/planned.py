@@ -17,9 +17,9 @@ from approvals.gate.planning import installer_of, owned, plan_options, running_c
 from approvals.gate.wish import learn
 from approvals.models import Finding, Report, Request
 from provisioner import pipeline
-from provisioner.cluster.access import refused_writes
-from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.plan import is_within
+from provisioner.cluster.client.access import refused_writes
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.plan.dry_run import is_within
 from provisioner.errors import AlreadyExists, Forbidden
 from provisioner.rbac import Subject
 from provisioner.review.preflight_text import as_yaml

@@ -28,7 +28,7 @@ from approvals.ledger.digests import Subject
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.selectors import revisions
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import ObjectRef
 
 

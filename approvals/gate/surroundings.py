@@ -6,7 +6,7 @@ from approvals import policy
 from approvals.models import Request
 from approvals.selectors import lists
 from approvals.selectors.pages import version_words
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.expressions.evaluator import ask
 from provisioner.values import HealthState
 

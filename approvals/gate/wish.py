@@ -19,8 +19,8 @@ from approvals.gate.planning import reserved_namespaces
 from approvals.ledger.digests import options_digest
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import lists
-from provisioner.cluster.access import ask_self
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.access import ask_self
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PratiqueError, TryLater
 from provisioner.values import AccessRequest, JsonObject, ObjectRef
 

@@ -17,8 +17,8 @@ from approvals import audit, wake
 from approvals.audit import MACHINE
 from approvals.ledger.locks import for_change, hold
 from approvals.models import BundleDeployment, Drift, InventoryItem, Revision
-from provisioner.cluster import drift as found
-from provisioner.cluster.fight import Strikes
+from provisioner.cluster.drift import detection as found
+from provisioner.cluster.drift.backoff import Strikes
 
 FIELDS_IN_AUDIT = 20
 FIELDS_KEPT = 200

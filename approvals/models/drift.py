@@ -8,10 +8,11 @@ from approvals.encryption.fields import EncryptedJSONField
 
 
 class Drift(models.Model):
-    """The latest drift of one object. `strikes` counts how often in a row it was put back (provisioner.cluster.fight).
+    """The latest drift of one object. `strikes` counts how often in a row it was put back, for
+    provisioner.cluster.drift.backoff.
 
-    `fields` are provisioner.cluster.drift.FieldDrift as JSON: path, change, manager, at, expected, found; of a Secret
-    without values. `problem` says why an open one is not put back, `rival` who undid what was put back.
+    `fields` are FieldDrift of provisioner.cluster.drift.detection as JSON: path, change, manager, at, expected, found;
+    of a Secret without values. `problem` says why an open one is not put back, `rival` who undid what was put back.
     """
 
     class State(models.TextChoices):

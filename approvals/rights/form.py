@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass
 
 from approvals.rights.needs import Form
-from provisioner.cluster.access import review_self
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.access import review_self
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Forbidden
 from provisioner.values import Identity
 

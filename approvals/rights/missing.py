@@ -15,8 +15,8 @@ from approvals.models import Cluster
 from approvals.rights.form import choose_form
 from approvals.rights.needs import Account, Form, Process, Registered, Role, Rule, roles
 from approvals.rights.registered import registered
-from provisioner.cluster.access import ask, ask_self
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.access import ask, ask_self
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import AccessRequest, Identity
 
 # Of a cluster with thousands of people, the first ones tell that somebody has to print the roles again.

@@ -11,7 +11,7 @@ from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, InventoryItem, KubernetesIdentity, Request
 from approvals.rights.needs import Account, Registered, account_of
 from approvals.steps.sources import read_by
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import ObjectRef
 
 Spec = Mapping[str, Any]

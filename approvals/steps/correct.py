@@ -26,13 +26,13 @@ from approvals.steps import optional, strays
 from approvals.steps.inventory import DatabaseInventory, owner_of, ref_of
 from approvals.steps.leftovers import leftovers_of
 from approvals.working import Recurring, Step, do
-from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.apply import recover
-from provisioner.cluster.correct import Look, look_at, put_back
-from provisioner.cluster.drift import CORRECTABLE, Change, Held
-from provisioner.cluster.fight import PEACE
+from provisioner.cluster.apply.correction import Look, look_at, put_back
+from provisioner.cluster.apply.run import recover
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.drift.backoff import PEACE
+from provisioner.cluster.drift.detection import CORRECTABLE, Change, Held
+from provisioner.cluster.drift.left_out import IsScaled, has_replicas, scaled_by
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.cluster.left_out import IsScaled, has_replicas, scaled_by
 from provisioner.cluster.order import phases
 from provisioner.cluster.tracking import Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed, WorkerDied

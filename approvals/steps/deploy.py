@@ -28,8 +28,8 @@ from approvals.steps.notes import Notes
 from approvals.steps.sources import read_for
 from approvals.steps.unhealthy import wants_restore
 from provisioner import pipeline
-from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.plan import differences, plan_digest
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.plan.dry_run import differences, plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.probes import health_checks
 from provisioner.review.record import from_record

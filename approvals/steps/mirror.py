@@ -20,7 +20,7 @@ from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, lists
 from approvals.steps import conditions
 from approvals.steps.observe import is_due, note_unknown, observe
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import InvalidObject, PreconditionFailed, TryLater
 from provisioner.review.text import visible
 from provisioner.values import ObjectRef

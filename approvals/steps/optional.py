@@ -26,11 +26,11 @@ from approvals.steps.deploy import approved_plan
 from approvals.steps.inventory import DatabaseInventory, owner_of
 from approvals.steps.notes import Notes
 from provisioner import pipeline
-from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.apply import recover
+from provisioner.cluster.apply.run import recover
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.inventory import ObjectIdentity, uids
-from provisioner.cluster.optional import objection
-from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.plan.left_out_objects import objection
 from provisioner.errors import Forbidden, PratiqueError
 from provisioner.values import Action, Content, OutcomeState, Plan, PlannedAction
 

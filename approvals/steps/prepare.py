@@ -30,8 +30,8 @@ from approvals.models import Request
 from approvals.steps.sources import egress, limits, read_for, sources_of
 from approvals.steps.way_back import way_back
 from provisioner import pipeline, render
-from provisioner.cluster import probing
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.health import cel_checks
 from provisioner.errors import (
     BadHealthCheck,
     BundleTooLarge,
@@ -97,7 +97,7 @@ def _note_proved(request: Request) -> None:
 def _check_health_part(request: Request) -> None:
     """Raise BadHealthCheck, and say so of the deployment as well: no request of this spec can be prepared."""
     try:
-        probing.check_spec(request.spec)
+        cel_checks.check_spec(request.spec)
     except BadHealthCheck as exc:
         pivots.note_problem(of=request, words=str(exc))
         raise

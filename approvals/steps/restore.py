@@ -29,9 +29,9 @@ from approvals.steps.deploy import apply_seconds, approved_plan, close
 from approvals.steps.inventory import DatabaseInventory, owner_of
 from approvals.steps.notes import Notes
 from provisioner import pipeline
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.probes import health_checks
 from provisioner.review.volumes import takes_claims_along

@@ -19,9 +19,9 @@ from approvals.ledger import claims, strays
 from approvals.ledger.claims import LostClaim
 from approvals.models import Request, Stray
 from approvals.steps.restore import KEPT, STATEFUL_SET
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.compare import uid_of, version_of
-from provisioner.cluster.pruning import in_served_version
+from provisioner.cluster.plan.pruning import in_served_version
 from provisioner.cluster.tracking import has_named_owner, nonce_of
 from provisioner.errors import PratiqueError, PreconditionFailed, UnknownKind
 from provisioner.pipeline import FIELD_MANAGER

@@ -21,7 +21,7 @@ from approvals.errors import Awaits
 from approvals.ledger import waiting
 from approvals.models import Cluster
 from approvals.watch.hearing import hear
-from provisioner.cluster.answers import Watch, WatchEvent, WatchType
+from provisioner.cluster.client.answers import Watch, WatchEvent, WatchType
 from provisioner.errors import Expired, Forbidden, PratiqueError, UnknownKind
 
 logger = logging.getLogger(__name__)

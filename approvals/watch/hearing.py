@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from approvals import instruments
-from provisioner.cluster.answers import WatchEvent, WatchType
+from provisioner.cluster.client.answers import WatchEvent, WatchType
 
 _CHANGES = frozenset({WatchType.ADDED, WatchType.MODIFIED})
 

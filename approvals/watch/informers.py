@@ -26,10 +26,10 @@ from approvals.watch.awaited import Awaited
 from approvals.watch.hearing import hear
 from approvals.watch.optional import Appearances
 from approvals.watch.scopes import Row, Scope, managed, scopes_of, state_of
-from provisioner.cluster.answers import Watch, WatchType
-from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.discovery import Resource
-from provisioner.cluster.drift import fingerprint
+from provisioner.cluster.client.answers import Watch, WatchType
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.drift.detection import fingerprint
 from provisioner.errors import Expired, Forbidden, PratiqueError
 from provisioner.values import JsonObject
 

@@ -24,9 +24,9 @@ from approvals.models import BundleDeployment, Cluster
 from approvals.watch import skipping
 from approvals.watch.hearing import hear
 from approvals.watch.informers import Informers
-from provisioner.cluster.answers import WatchType
-from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.discovery import Resource
+from provisioner.cluster.client.answers import WatchType
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.discovery import Resource
 from provisioner.errors import Expired, PratiqueError, UnknownKind
 
 logger = logging.getLogger(__name__)

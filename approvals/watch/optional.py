@@ -13,7 +13,7 @@ from django.utils import timezone
 from approvals.access.port import connect
 from approvals.ledger import optionals
 from approvals.models import Cluster
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PratiqueError
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from django.db.models import Count, Max, QuerySet
 
 from approvals.models import BundleDeployment, Cluster, InventoryItem
-from provisioner.cluster.api import Cluster as Api
-from provisioner.cluster.discovery import Resource
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.discovery import Resource
 from provisioner.errors import UnknownKind
 from provisioner.values import Identity
 

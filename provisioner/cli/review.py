@@ -18,7 +18,7 @@ from pathlib import Path
 
 from provisioner import pipeline
 from provisioner.cli import unanswered
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError

@@ -1,6 +1,6 @@
 """The fields of built-in kinds and their types, taken at run time from the model classes of the Kubernetes client.
 
-The one place beside cluster/api.py that imports `kubernetes`: for its tables of fields, not to speak to anything.
+Beside cluster/client/api.py this is the one place that imports `kubernetes`: for its tables of fields alone.
 What a list is (a map by keys, a set, atomic) the classes do not say; that table is in `topologies.py`.
 """
 

@@ -25,7 +25,7 @@ def main(kubeconfig: Path, namespace: str, count: int) -> None:
     django.setup()
     from approvals.audit import Actor
     from approvals.services import register_cluster  # the apps are there only now
-    from provisioner.cluster.api import Cluster as Api
+    from provisioner.cluster.client.api import Cluster as Api
 
     text = kubeconfig.read_text()
     api = Api.connect(text, timeout_seconds=60)
@@ -64,7 +64,7 @@ def _deployment(api: Any, cluster: Any, name: str, live: list[dict[str, Any]]) -
     from django.utils import timezone
 
     from approvals.models import BundleDeployment, Content, InventoryItem, Request, Revision
-    from provisioner.cluster.drift import fingerprint
+    from provisioner.cluster.drift.detection import fingerprint
 
     source = {"kind": "http", "http": {"url": "https://example.com/x.tar.gz"}}
     spec = {"installNamespace": INSTALLER[0], "serviceAccountName": INSTALLER[1], "sources": [source]}

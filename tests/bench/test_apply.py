@@ -22,7 +22,7 @@ from typing import TypeVar
 import pytest
 
 from provisioner import pipeline
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.values import Content, OutcomeState, Plan
 from tests.bench.mixed import OBJECTS, content_of, objects

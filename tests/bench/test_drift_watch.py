@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from approvals.encryption.keys import new_key
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.values import ObjectRef
 from tests.bench.fleet import DEPLOYMENTS
 from tests.controlplane.endpoint import Endpoint

@@ -28,7 +28,7 @@ from approvals import apps
 from approvals.ledger import claims
 from approvals.steps import notes
 from approvals.working import Heartbeat
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.values import ObjectRef
 from tests.chaos.draw import STOPS, Harm, Kind
 from tests.chaos.keeper import Keeper

@@ -30,7 +30,7 @@ from approvals.ledger import drifts
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, InventoryItem, OptionalObject, Request, Stray, TaskClaim
 from approvals.project.celery import app
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, drawn, drawn_by_class
 from tests.chaos.found import found, uids
 from tests.chaos.harms import Claim, Hurting

@@ -23,7 +23,7 @@ from typing import Any
 
 from approvals.audit import verify_chain
 from approvals.models import BundleDeployment, Request
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.errors import PratiqueError
 from provisioner.values import ObjectRef
 from tests.chaos.draw import Scenario

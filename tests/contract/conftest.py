@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.values import AccessRequest, Identity
 from tests import live
 from tests.contract.objects import crd

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.cluster.probing import check_spec
+from provisioner.cluster.health.cel_checks import check_spec
 from provisioner.errors import BadHealthCheck
 from tests.contract.conftest import Reply, Server
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.access import ask
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.access import ask
+from provisioner.cluster.client.api import Cluster
 from provisioner.errors import Forbidden
 from provisioner.rbac import Ours, PolicyRule, powers
 from provisioner.values import AccessRequest, Identity, ObjectRef

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from tests.controlplane.endpoint import Endpoint
 from tests.journeys import station as built
 from tests.journeys.machine import Machine, environment

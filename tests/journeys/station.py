@@ -23,7 +23,7 @@ from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Poli
 from approvals.steps.advance import advance
 from approvals.steps.mirror import look_after
 from approvals.working import Work
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live
 from tests.approvals.core.world import acting

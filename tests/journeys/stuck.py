@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import approvals.project.celery  # noqa: F401 - wakes go to its queue
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from tests.controlplane.endpoint import Endpoint
 from tests.journeys import station as built
 from tests.journeys.station import Station

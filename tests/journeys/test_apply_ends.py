@@ -13,8 +13,8 @@ from django.utils import timezone
 from approvals import services
 from approvals.models import Policy, Request, Revision
 from approvals.steps.notes import Notes
-from provisioner.cluster.waits import Patience
-from provisioner.cluster.write import Job, Writer
+from provisioner.cluster.apply.waiting import Patience
+from provisioner.cluster.apply.writing import Job, Writer
 from provisioner.values import AccessRequest, Identity, ObjectRef, Outcome
 from tests.approvals.core.world import acting
 from tests.journeys import bundles

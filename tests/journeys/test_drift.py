@@ -19,7 +19,7 @@ from approvals.steps import correct as step
 from approvals.steps.correct import Correct, correct
 from approvals.steps.notes import Notes
 from approvals.store import place_of
-from provisioner.cluster import fight
+from provisioner.cluster.drift import backoff
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
 from tests.approvals.core.world import acting
@@ -324,7 +324,7 @@ def test_who_fights_is_named_and_answered_more_and_more_rarely(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = timedelta(minutes=10)
-    monkeypatch.setattr(fight, "FIRST_PAUSE", pause)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE", pause)
     it = Running(any_station, registry)
     for number in range(6):
         it.edit(lambda live, number=number: live["data"].update(version=f"mine {number}"), manager="other-tool")  # type: ignore[misc]  # a default binds the number

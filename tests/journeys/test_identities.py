@@ -17,7 +17,7 @@ from django.utils import timezone
 from approvals import services
 from approvals.audit import Actor
 from approvals.models import Cluster, KubernetesIdentity, Proof, Request, Review, SignIn
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from tests.controlplane.endpoint import Endpoint
 from tests.journeys import bundles
 from tests.journeys import station as built

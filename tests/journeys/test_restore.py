@@ -12,7 +12,7 @@ from django.utils import timezone
 from approvals import services
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Policy, Request, Revision
 from approvals.steps import restore
-from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
 from tests.approvals.core.world import acting
 from tests.journeys import bundles

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.values import ObjectRef
 from tests.controlplane.endpoint import Endpoint
 

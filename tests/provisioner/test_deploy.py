@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from provisioner import pipeline
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.errors import DigestMismatch
 from provisioner.source import LocalSource

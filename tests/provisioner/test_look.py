@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from provisioner import pipeline
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.reading import MAX_QUESTIONS
 from provisioner.review.as_text import as_text

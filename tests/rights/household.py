@@ -18,7 +18,7 @@ import yaml
 
 from approvals.management.demo.bundles import checksums, pack
 from approvals.rights import Process
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from tests import live
 from tests.controlplane.cluster import ControlPlane
 from tests.journeys.machine import ROOT, Machine

@@ -10,8 +10,8 @@ import yaml
 
 from approvals.rights import Form, Process, Registered, accounts_of, manifests, roles
 from approvals.rights.needs import AUTHENTICATION
-from provisioner.cluster.access import ask_self
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.access import ask_self
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Forbidden
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live

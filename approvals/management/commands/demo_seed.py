@@ -32,7 +32,7 @@ from approvals.management.demo.seeds import (
     spec,
 )
 from approvals.models import BundleDeployment, Cluster, Policy, Request
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import ObjectRef
 
 OPERATOR = Actor("demo", "shell")

@@ -12,7 +12,7 @@ from approvals import services
 from approvals.audit import Actor
 from approvals.errors import Refused
 from approvals.management.names import cluster_named
-from provisioner.cluster.kubeconfig import MAX_KUBECONFIG_BYTES
+from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES
 
 
 class Command(BaseCommand):

@@ -27,7 +27,7 @@ from approvals.rights import (
     words_of,
 )
 from approvals.rights.needs import Account
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PratiqueError
 from provisioner.review.text import visible
 

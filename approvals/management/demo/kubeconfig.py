@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from provisioner.cluster.kubeconfig import read_kubeconfig
+from provisioner.cluster.client.kubeconfig import read_kubeconfig
 
 
 def with_token(kubeconfig: str, token: str) -> dict[str, Any]:

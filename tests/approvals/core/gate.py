@@ -11,7 +11,7 @@ from approvals import gate
 from approvals.gate import Question
 from approvals.models import Request
 from approvals.steps.sources import read_for
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Unreachable
 from provisioner.values import ObjectRef
 from tests.approvals.gate import drawn

@@ -292,8 +292,8 @@ NEW_DRIFT = """
 from approvals import wake
 from approvals.ledger import drifts
 from approvals.models import InventoryItem
-from provisioner.cluster.drift import Drift, DriftKind
-from provisioner.cluster.fight import Strikes
+from provisioner.cluster.drift.detection import Drift, DriftKind
+from provisioner.cluster.drift.backoff import Strikes
 request = overdue("new drift")
 item = InventoryItem.objects.create(
     deployment=request.deployment, revision=request.revision, version="v1", kind="ConfigMap", name="a", nonce="n", uid="u"

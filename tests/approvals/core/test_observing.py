@@ -14,7 +14,7 @@ from approvals.models import AuditEntry, BundleDeployment, Content, InventoryIte
 from approvals.steps import conditions, observe
 from approvals.steps.mirror import look_after
 from approvals.steps.observe import missed_deadline, overdue, summary
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import BadHealthCheck, TryLater
 from provisioner.probes import deadline_minutes
 from provisioner.values import Health, HealthState, ObjectRef

@@ -13,7 +13,7 @@ from approvals.gate.answers import Next
 from approvals.gate.facts import How, Known, Unknown
 from approvals.gate.planned import Approved
 from approvals.models import Request
-from provisioner.cluster.api import Cluster as Api
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Forbidden, Unreachable
 from provisioner.values import Content, ObjectRef, Plan
 from tests.approvals.core import world

@@ -19,8 +19,8 @@ from approvals.models import Cluster
 from approvals.services import prove
 from approvals.steps import advance
 from approvals.watch import hearing
-from provisioner.cluster.answers import WatchEvent, WatchType
-from provisioner.cluster.exchanges import Exchange
+from provisioner.cluster.client.answers import WatchEvent, WatchType
+from provisioner.cluster.client.exchanges import Exchange
 from provisioner.errors import BadSource, Unreachable
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World

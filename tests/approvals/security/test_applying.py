@@ -10,7 +10,7 @@ from django.utils import timezone
 from approvals.ledger import claims
 from approvals.models import Report, Request, Revision
 from approvals.steps import deploy
-from provisioner.cluster.plan import plan_digest
+from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.errors import DigestMismatch
 from provisioner.review.record import to_record
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.errors import PratiqueError
 from provisioner.values import ObjectRef
 from tests.controlplane.endpoint import Endpoint

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from tests.controlplane.endpoint import Endpoint
 from tests.services.web import Authority, make_authority
 

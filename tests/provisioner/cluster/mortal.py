@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provisioner.cluster.api import Cluster
-from provisioner.cluster.apply import Terms, apply
+from provisioner.cluster.apply.run import Terms, apply
+from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, ObjectIdentity
 from provisioner.values import Content, InventoryItem, ObjectRef, Plan
 from tests.provisioner.cluster.scene import MANAGER, failures

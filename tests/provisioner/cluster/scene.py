@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.cluster.api import Cluster
-from provisioner.cluster.apply import Terms, apply
+from provisioner.cluster.apply.run import Terms, apply
+from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, uids
-from provisioner.cluster.plan import plan
-from provisioner.cluster.planning import Options
+from provisioner.cluster.plan.dry_run import plan
+from provisioner.cluster.plan.known import Options
 from provisioner.values import (
     AccessRequest,
     Action,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.api import Cluster
-from provisioner.cluster.discovery import Resource
+from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.discovery import Resource
 from provisioner.cluster.evidence import Bounds, Query, existing, published_schemas, samples
 from provisioner.schema import admit
 from provisioner.values import Identity, ObjectRef

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.access import ask_many
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.access import ask_many
+from provisioner.cluster.client.api import Cluster
 from provisioner.errors import ClusterError, PratiqueError
 from provisioner.rbac import RbacObjects, allows, allows_in, effective_rules, may_write_binding, may_write_role
 from provisioner.values import AccessRequest, Identity, ObjectRef

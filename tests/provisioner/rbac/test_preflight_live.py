@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.cluster.api import Cluster
+from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.order import phases
 from provisioner.errors import ClusterError, PratiqueError
 from provisioner.pipeline import FIELD_MANAGER, preflight

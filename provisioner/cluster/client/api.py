@@ -1,0 +1,496 @@
+"""The one door to a Kubernetes API server.
+
+The official client reads kubeconfigs, renews credentials and owns the TLS pool; the calls are plain REST over it.
+Every call is bounded in time and bytes, and every failure is one of provisioner.errors.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import urllib3
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.incluster_config import load_incluster_config
+from kubernetes.config.kube_config import load_kube_config_from_dict
+
+from provisioner.cluster.client.answers import Applied, Excerpt, Snapshot, Watch, named
+from provisioner.cluster.client.discovery import AGGREGATED, Discovery, Resource, Served
+from provisioner.cluster.client.exchanges import Observer, unobserved
+from provisioner.cluster.client.failures import Doing
+from provisioner.cluster.client.kubeconfig import asks_for_credentials, read_kubeconfig
+from provisioner.cluster.client.tls import Certificates, tls_context, without_certificates
+from provisioner.cluster.client.transport import APPLY, MERGE, Answer, Call, Transport
+from provisioner.errors import (
+    AlreadyExists,
+    BadSource,
+    ClusterError,
+    Expired,
+    InvalidObject,
+    PreconditionFailed,
+    UnknownKind,
+    Unreachable,
+)
+from provisioner.values import Identity, JsonObject, ObjectRef
+
+TIMEOUT_SECONDS = 30.0
+# A worker process applies six requests at once by default, with 24 writes each on their way, and asks questions beside.
+POOL_SIZE = 200
+CREDENTIALS_SECONDS = 1.0
+# A kind that is not known may be new: discovery is read again for it, but not more often than this.
+DISCOVERY_AGAIN_SECONDS = 1.0
+PAGE = 500
+LIST_RESTARTS = 5
+# A resourceVersion that no object has: apply with it creates, and is refused where the object exists (seen on 1.36.3).
+MUST_NOT_EXIST = "1"
+_WATCH_GRACE_SECONDS = 15.0
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+
+class Cluster:
+    """One API server, met as one identity; views by `acting_as` share connections and discovery. Safe for threads."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        found: Discovery,
+        identity: Identity | None = None,
+        before_send: Callable[[], None] | None = None,
+    ):
+        self._transport = transport
+        self._discovery = found
+        self.identity = identity
+        self._before_send = before_send
+
+    @classmethod
+    def connect(
+        cls,
+        kubeconfig: str | Mapping[str, Any],
+        *,
+        context: str = "",
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        trusted: bool = False,
+        observe: Observer = unobserved,
+    ) -> Self:
+        """A connection by the text (or the parsed form) of a kubeconfig; `observe` is told of every call.
+
+        Who answers is always checked. Raises BadSource where it cannot be used, or where it is not `trusted` and
+        reaches outside itself (S19), and Unreachable where what it names gives no credentials now.
+        """
+        document = read_kubeconfig(kubeconfig, context=context, trusted=trusted)
+        certificates = Certificates.inline(document)
+        configuration = Configuration()
+        try:
+            load_kube_config_from_dict(  # type: ignore[no-untyped-call]  # the client is not typed here
+                without_certificates(document), client_configuration=configuration, persist_config=False
+            )
+        except (ConfigException, ValueError, TypeError, KeyError) as exc:
+            raise BadSource(f"kubeconfig: cannot be used ({type(exc).__name__})") from exc.with_traceback(None)
+        if asks_for_credentials(document) and not (configuration.api_key or configuration.cert_file):
+            # The client logs it and would go on as nobody.
+            raise Unreachable("kubeconfig: the command or file that it names gave no credentials")
+        return cls._over(configuration, certificates, timeout_seconds, observe, trusted=trusted)
+
+    @classmethod
+    def in_cluster(cls, *, timeout_seconds: float = TIMEOUT_SECONDS, observe: Observer = unobserved) -> Self:
+        """A connection as the ServiceAccount of the pod that we run in."""
+        configuration = Configuration()
+        try:
+            load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # not typed
+        except ConfigException as exc:
+            raise BadSource(f"not in a pod with a ServiceAccount: {exc}") from exc
+        return cls._over(configuration, Certificates(), timeout_seconds, observe, trusted=False)
+
+    @classmethod
+    def _over(
+        cls,
+        configuration: Configuration,
+        certificates: Certificates,
+        timeout_seconds: float,
+        observe: Observer,
+        *,
+        trusted: bool,
+    ) -> Self:
+        configuration.connection_pool_maxsize = POOL_SIZE
+        configuration.keep_alive = True  # else what a network forgets in silence is noticed by a timeout
+        try:
+            pool = _pool(configuration, certificates, trusted=trusted)
+        except (OSError, ValueError) as exc:
+            raise BadSource(f"kubeconfig: its certificates cannot be used ({type(exc).__name__})") from exc
+        transport = Transport(pool, configuration.host, _Credentials(configuration), timeout_seconds, observe)
+
+        def fetch(path: str) -> dict[str, Any]:
+            return transport.send(Call("GET", path, Doing("read", path), accept=AGGREGATED), None).body
+
+        return cls(transport, Discovery(fetch))
+
+    def acting_as(self, identity: Identity) -> Cluster:
+        """The same cluster, every call impersonated."""
+        return Cluster(self._transport, self._discovery, identity, self._before_send)
+
+    def guarded(self, before_send: Callable[[], None]) -> Cluster:
+        """The same, but `before_send` is called right before the last of each write goes out; by raising it keeps that
+        back, and the API server does nothing. It may be called several times for one write. Dry-runs are no writes.
+        """
+        asked = [one for one in (self._before_send, before_send) if one]
+
+        def ask_all() -> None:
+            for one in asked:
+                one()
+
+        return Cluster(self._transport, self._discovery, self.identity, ask_all)
+
+    def afresh(self) -> Cluster:
+        """The same over the same connections, with a discovery of its own that has read nothing yet."""
+        return Cluster(self._transport, self._discovery.afresh(), self.identity, self._before_send)
+
+    def close(self) -> None:
+        """Drop the idle connections. The cluster can still be used."""
+        self._transport.close()
+
+    # Who and what the cluster is
+
+    def uid(self) -> str:
+        """The uid of kube-system: which cluster this is, whatever its address."""
+        found = self.get(ObjectRef("", "v1", "Namespace", "", "kube-system"))
+        uid = str(((found or {}).get("metadata") or {}).get("uid") or "")
+        if not uid:
+            raise ClusterError("the cluster has no namespace kube-system to know it by")
+        return uid
+
+    def version(self) -> str:
+        """Such as v1.36.3."""
+        return str(self._send(Call("GET", "/version", Doing("read", "/version"))).body.get("gitVersion") or "")
+
+    def resources(self) -> tuple[Resource, ...]:
+        return self.served().resources
+
+    def served(self) -> Served:
+        """What discovery says, with the groups whose own servers did not answer."""
+        return self._discovery.served()
+
+    def forget_discovery(self) -> None:
+        self._discovery.forget()
+
+    def resource_of(self, group: str, version: str, kind: str) -> Resource | None:
+        """How a kind is served, None if it is not; with version "" the preferred one.
+
+        Raises Unreachable where the group's own server does not answer, because then nobody knows.
+        """
+        served = self._discovery.served()
+        if found := served.of_kind(group, version, kind):
+            return found
+        served = self._discovery.served(at_most_seconds=DISCOVERY_AGAIN_SECONDS)
+        found = served.of_kind(group, version, kind)
+        if found is None and served.is_unknown(group, version):
+            raise Unreachable(f"the API {group}/{version or '*'} is registered but does not answer")
+        return found
+
+    # Reading
+
+    def get(self, ref: ObjectRef, *, metadata_only: bool = False) -> dict[str, Any] | None:
+        """The live object, None if there is none. Raises UnknownKind where the cluster does not serve the kind."""
+        resource = self._resource(ref)
+        accept = _METADATA if metadata_only else "application/json"
+        doing = _doing("get", ref)
+        try:
+            body = self._send(Call("GET", _path(resource, ref), doing, accept=accept)).body
+        except ClusterError as exc:
+            if exc.status == 404 and exc.reason == "NotFound":
+                return None
+            raise
+        return named(body, resource)
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        label_selector: str = "",
+        page: int = PAGE,
+        metadata_only: bool = False,
+    ) -> Iterator[dict[str, Any]]:
+        """Every object, `page` of them per call, each once even where the server made us start again."""
+        query = {"limit": str(page)} | ({"labelSelector": label_selector} if label_selector else {})
+        for objects, _ in self._pages(resource, namespace, query, metadata_only):
+            yield from objects
+
+    def snapshot(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> Snapshot:
+        """All objects at once, with the resourceVersion to watch from."""
+        query = {"limit": str(PAGE)} | ({"labelSelector": label_selector} if label_selector else {})
+        pages = tuple(self._pages(resource, namespace, query, False))
+        return Snapshot(tuple(obj for objects, _ in pages for obj in objects), pages[-1][1])
+
+    def pages(
+        self, resource: Resource, *, namespace: str = "", metadata_only: bool = False
+    ) -> Iterator[tuple[tuple[dict[str, Any], ...], str]]:
+        """Every object, a page at a time, with the page's resourceVersion; watch from the first one's."""
+        return self._pages(resource, namespace, {"limit": str(PAGE)}, metadata_only)
+
+    def excerpt(  # noqa: PLR0913 -- each by its name
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        at_most: int = PAGE,
+        metadata_only: bool = False,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> Excerpt:
+        """At most `at_most` objects, by one call, and how many there are."""
+        query = {"limit": str(at_most), "labelSelector": label_selector, "fieldSelector": field_selector}
+        body = self._page(resource, namespace, query, metadata_only)
+        objects = tuple(named(obj, resource) for obj in body.get("items") or [])
+        meta = body.get("metadata") or {}
+        rest = meta.get("remainingItemCount") if meta.get("continue") else 0
+        total = len(objects) + rest if isinstance(rest, int) else None
+        return Excerpt(objects, total, str(meta.get("resourceVersion") or ""))
+
+    def openapi(self, group: str, version: str) -> dict[str, Any]:
+        """The OpenAPI v3 document of one group and version."""
+        path = f"/openapi/v3/apis/{group}/{version}" if group else f"/openapi/v3/api/{version}"
+        return self._send(Call("GET", path, Doing("read", path))).body
+
+    def _pages(
+        self, resource: Resource, namespace: str, query: Mapping[str, str], metadata_only: bool
+    ) -> Iterator[tuple[tuple[dict[str, Any], ...], str]]:
+        """(objects, resourceVersion) per page. After a 410 the list starts again, without what was given already."""
+        seen: set[str] = set()
+        carry_on, restarts = "", 0
+        while True:
+            try:
+                body = self._page(resource, namespace, {**query, "continue": carry_on}, metadata_only)
+            except Expired:
+                restarts += 1
+                if not carry_on or restarts > LIST_RESTARTS:
+                    raise
+                carry_on = ""
+                continue
+            objects = tuple(named(obj, resource) for obj in body.get("items") or [] if _uid(obj) not in seen)
+            seen.update(_uid(obj) for obj in objects)
+            meta = body.get("metadata") or {}
+            yield objects, str(meta.get("resourceVersion") or "")
+            carry_on = str(meta.get("continue") or "")
+            if not carry_on:
+                return
+
+    def _page(
+        self, resource: Resource, namespace: str, query: Mapping[str, str], metadata_only: bool
+    ) -> dict[str, Any]:
+        accept = _METADATA_LIST if metadata_only else "application/json"
+        asked = {key: value for key, value in query.items() if value}
+        doing = _doing_all("list", resource)
+        return self._send(Call("GET", resource.path(namespace), doing, asked, accept=accept)).body
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        resource_version: str = "",
+        timeout_seconds: float = 300.0,
+        metadata_only: bool = False,
+    ) -> Watch:
+        """Changes after `resource_version`, with bookmarks, until the server ends the watch.
+
+        Raises Expired, here or while iterating, where the version is too old: take a new snapshot.
+        """
+        query = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(1, int(timeout_seconds))),
+            **({"resourceVersion": resource_version} if resource_version else {}),
+        }
+        doing = _doing_all("watch", resource)
+        accept = _METADATA if metadata_only else "application/json"
+        call = Call("GET", resource.path(namespace), doing, query, accept=accept)
+        read_seconds = timeout_seconds + _WATCH_GRACE_SECONDS
+        return Watch(self._transport.stream(call, self.identity, read_seconds=read_seconds), resource, doing)
+
+    # Writing
+
+    def create(self, obj: JsonObject, *, field_manager: str = "pratique", dry_run: bool = False) -> dict[str, Any]:
+        """POST. For reviews and for our own objects; objects of bundles are applied (design.md section 8)."""
+        ref = ObjectRef.of(obj)
+        resource = self._resource(ref)
+        query = _write_query(field_manager, dry_run)
+        path = resource.path(ref.namespace)
+        return named(self._write(Call("POST", path, _doing("create", ref), query, obj), dry_run).body, resource)
+
+    def replace(
+        self, obj: JsonObject, *, field_manager: str = "pratique", dry_run: bool = False, subresource: str = ""
+    ) -> dict[str, Any]:
+        """PUT. The object's resourceVersion, if stated, must still be the live one (PreconditionFailed)."""
+        ref = ObjectRef.of(obj)
+        resource = self._resource(ref)
+        query = _write_query(field_manager, dry_run)
+        path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
+        return named(self._write(Call("PUT", path, _doing("replace", ref), query, obj), dry_run).body, resource)
+
+    def apply(
+        self,
+        obj: JsonObject,
+        *,
+        field_manager: str,
+        dry_run: bool = False,
+        subresource: str = "",
+        force: bool = False,
+    ) -> Applied:
+        """Server-side apply, strictly validated.
+
+        `force` takes the fields of `obj`, and no others, from whoever owns them: for drift correction (correct.py) and
+        for mirrors, which are nobody else's.
+
+        Preconditions travel in the object: `metadata.resourceVersion` of MUST_NOT_EXIST creates only (AlreadyExists),
+        `metadata.uid` and any other resourceVersion must be the live ones (PreconditionFailed). Raises FieldConflict
+        naming the field where somebody else owns a field with another value; who, is in its `server_words`.
+        """
+        ref = ObjectRef.of(obj)
+        resource = self._resource(ref)
+        query = {**_write_query(field_manager, dry_run), "force": "true" if force else "false"}
+        path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
+        call = Call("PATCH", path, _doing("apply", ref, obj), query, obj, APPLY)
+        try:
+            answer = self._write(call, dry_run)
+        except PreconditionFailed as exc:
+            if (obj.get("metadata") or {}).get("resourceVersion") != MUST_NOT_EXIST:
+                raise
+            words = f"{ref} exists already"
+            raise AlreadyExists(
+                words, status=409, reason=exc.reason, details=exc.details, server_words=exc.server_words
+            ) from exc
+        return Applied(named(answer.body, resource), answer.status == 201, answer.warnings)
+
+    def merge(self, part: JsonObject, *, field_manager: str) -> None:
+        """Merge patch, for what no apply does: to write managedFields, to take away and own nothing.
+
+        Preconditions travel in `part`, as for `apply`; None takes a field away.
+        """
+        ref = ObjectRef.of(part)
+        resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
+        call = Call("PATCH", _path(resource, ref), _doing("patch", ref, part), query, part, MERGE)
+        self._write(call, dry_run=False)
+
+    def delete(
+        self,
+        ref: ObjectRef,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "Background",
+        dry_run: bool = False,
+    ) -> bool:
+        """Whether there was something to delete. Finalizers may keep it for longer.
+
+        Raises PreconditionFailed where the live object has another `uid` or `resource_version`.
+        """
+        resource = self._resource(ref)
+        stated = {"uid": uid, "resourceVersion": resource_version}
+        body: dict[str, object] = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        if preconditions := {key: value for key, value in stated.items() if value}:
+            body["preconditions"] = preconditions
+        if dry_run:
+            body["dryRun"] = ["All"]  # with a body the server reads nothing from the query: there it would delete
+        try:
+            self._write(Call("DELETE", _path(resource, ref), _doing("delete", ref), {}, body), dry_run)
+        except ClusterError as exc:
+            if exc.status == 404 and exc.reason == "NotFound":
+                return False
+            raise
+        return True
+
+    def post(self, path: str, body: JsonObject, *, subject: str) -> dict[str, Any]:
+        """POST to a path that stores nothing (the reviews); `subject` names it in errors."""
+        return self._send(Call("POST", path, Doing("ask", subject), {}, body)).body
+
+    # Inside
+
+    def _resource(self, ref: ObjectRef) -> Resource:
+        found = self.resource_of(ref.group, ref.version, ref.kind)
+        if found is None:
+            raise UnknownKind(f"{ref}: the cluster serves no {ref.kind} in {ref.api_version}", status=404)
+        return found
+
+    def _write(self, call: Call, dry_run: bool) -> Answer:
+        """The server gives up when we do: a write that nobody waits for any more is not done much later."""
+        timeout = f"{math.ceil(self._transport.timeout_seconds)}s"
+        call = replace(call, query={**call.query, "timeout": timeout})
+        return self._send(call if dry_run else replace(call, before_send=self._before_send))
+
+    def _send(self, call: Call) -> Answer:
+        try:
+            return self._transport.send(call, self.identity)
+        except UnknownKind:
+            self._discovery.forget()  # the path itself is gone, so what we knew is old
+            raise
+
+
+class _Credentials:
+    """The headers that say who we are. Asking the client whether to renew them takes a fifth of a call's own time."""
+
+    def __init__(self, configuration: Configuration):
+        self._configuration = configuration
+        self._lock = threading.Lock()  # renewing is not made for threads
+        self._asked_at = -math.inf
+        self._token = ""
+
+    def __call__(self) -> Mapping[str, str]:
+        with self._lock:
+            if time.monotonic() - self._asked_at > CREDENTIALS_SECONDS:
+                self._token = self._configuration.get_api_key_with_prefix("BearerToken") or ""
+                self._asked_at = time.monotonic()
+            return {"Authorization": self._token} if self._token else {}
+
+
+def _pool(configuration: Configuration, certificates: Certificates, *, trusted: bool) -> urllib3.PoolManager:
+    """The client's pool with TLS of ours. HTTPS_PROXY and its like choose a proxy only where the operator trusts it."""
+    context = tls_context(
+        certificates,
+        authority_file=configuration.ssl_ca_cert or "",
+        client_files=(configuration.cert_file or "", configuration.key_file or ""),
+        trusted=trusted,
+    )
+    configuration.ssl_ca_cert = configuration.cert_file = configuration.key_file = None
+    configuration.verify_ssl, configuration.assert_hostname = True, None
+    if not trusted:
+        configuration.proxy = None
+    pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+    pool.connection_pool_kw["ssl_context"] = context
+    return pool
+
+
+def _path(resource: Resource, ref: ObjectRef) -> str:
+    return resource.path(ref.namespace, _checked_name(resource, ref))
+
+
+def _checked_name(resource: Resource, ref: ObjectRef) -> str:
+    if not ref.name:
+        raise InvalidObject(f"{ref.group_kind} without a name")
+    if resource.is_namespaced and not ref.namespace:
+        raise InvalidObject(f"{ref}: {ref.kind} is namespaced and the object names no namespace")
+    return ref.name
+
+
+def _write_query(field_manager: str, dry_run: bool) -> dict[str, str]:
+    query = {"fieldManager": field_manager, "fieldValidation": "Strict"}
+    return query | {"dryRun": "All"} if dry_run else query
+
+
+def _doing(verb: str, ref: ObjectRef, sent: JsonObject | None = None) -> Doing:
+    return Doing(verb, str(ref), is_secret=(ref.group, ref.kind) == ("", "Secret"), sent=sent)
+
+
+def _doing_all(verb: str, resource: Resource) -> Doing:
+    is_secret = (resource.group, resource.kind) == ("", "Secret")
+    return Doing(verb, f"{resource.plural}.{resource.group}".rstrip("."), is_secret=is_secret)
+
+
+def _uid(obj: Mapping[str, Any]) -> str:
+    meta = obj.get("metadata") or {}
+    return str(meta.get("uid") or f"{meta.get('namespace', '')}/{meta.get('name', '')}")

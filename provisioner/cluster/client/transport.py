@@ -1,0 +1,303 @@
+"""One HTTP exchange with an API server: bounded in time and bytes, never redirected, its errors translated.
+
+The pool of connections is made by the official client (api.py); everything above it is ours, because the generated
+classes cost most of a request's time (dependencies.md section 3).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import orjson
+import urllib3
+from urllib3._collections import HTTPHeaderDict
+from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
+
+from provisioner.cluster.client.exchanges import Exchange, Observer, unobserved
+from provisioner.cluster.client.failures import Doing, failure_of
+from provisioner.errors import ClusterError, Forbidden, InvalidObject, PratiqueError, Unreachable
+from provisioner.values import Identity
+
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+READS_RIGHTS_SECONDS = 10.0
+_CHUNK_BYTES = 256 * 1024
+_RECORD_BYTES = 16 * 1024
+AUTHENTICATED = "system:authenticated"
+_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
+
+JSON = "application/json"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. `path` is already encoded; `query` values are encoded here.
+
+    `before_send` is called when all but the body is sent, which without a body is nothing that a server acts on: what
+    it raises ends the call, and the server never has it whole.
+    """
+
+    method: str
+    path: str
+    doing: Doing
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    content_type: str = JSON
+    accept: str = JSON
+    before_send: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+class Transport:
+    """The pool of one API server, shared by every identity that acts through it. Safe for threads."""
+
+    def __init__(
+        self,
+        manager: urllib3.PoolManager,
+        host: str,
+        authorization: Callable[[], Mapping[str, str]],
+        timeout_seconds: float,
+        observe: Observer = unobserved,
+    ):
+        self._manager = manager
+        self._host = host.rstrip("/")
+        self._path = urlsplit(self._host).path
+        self._pool: urllib3.HTTPConnectionPool | None = None
+        self._authorization = authorization
+        self._timeout_seconds = timeout_seconds
+        self._observe = observe
+        # When it first answered after it did not; infinite as long as it does not.
+        self._back_at = -math.inf
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    @property
+    def timeout_seconds(self) -> float:
+        return self._timeout_seconds
+
+    def close(self) -> None:
+        self._manager.clear()
+        self._pool = None
+
+    def send(self, call: Call, identity: Identity | None) -> Answer:
+        """The JSON answer of a call that succeeded; else one of provisioner.errors."""
+        response, body = self._exchange(call, identity)
+        if response.status >= 400:
+            raise self._failure(call.doing, response, body)
+        if not 200 <= response.status < 300:
+            raise ClusterError(f"{call.doing}: unexpected answer {response.status}", status=response.status)
+        try:
+            document = orjson.loads(body) if body else {}
+        except orjson.JSONDecodeError as exc:
+            raise ClusterError(f"{call.doing}: the answer is not JSON", status=response.status) from exc
+        if not isinstance(document, dict):
+            raise ClusterError(f"{call.doing}: the answer is no JSON object", status=response.status)
+        return Answer(response.status, document, _warnings(response))
+
+    def stream(self, call: Call, identity: Identity | None, *, read_seconds: float) -> Stream:
+        """The lines of an answer that goes on, as JSON objects. `read_seconds` bounds the silence between two lines."""
+        began = time.perf_counter()
+        try:
+            response = self._open(call, identity, read_seconds=read_seconds)
+        except Unreachable:
+            self._tell(call, 0, began)
+            raise
+        self._tell(call, response.status, began)
+        if response.status != 200:
+            body = _read(response, call.doing)
+            raise self._failure(call.doing, response, body)
+        return Stream(response, call.doing)
+
+    def _exchange(self, call: Call, identity: Identity | None) -> tuple[urllib3.BaseHTTPResponse, bytes]:
+        """The answer and its whole body, whatever its status; the observer is told also where none came."""
+        began = time.perf_counter()
+        try:
+            response = self._open(call, identity, read_seconds=self._timeout_seconds)
+            body = _read(response, call.doing)
+        except Unreachable:
+            self._tell(call, 0, began)
+            raise
+        self._tell(call, response.status, began)
+        return response, body
+
+    def _tell(self, call: Call, status: int, began: float) -> None:
+        self._observe(Exchange(call.doing.verb, status, time.perf_counter() - began))
+
+    def _open(self, call: Call, identity: Identity | None, *, read_seconds: float) -> urllib3.BaseHTTPResponse:
+        headers = {"Accept": call.accept, "User-Agent": "pratique", **self._authorization()}
+        body: bytes | Iterator[bytes] | None = None
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+            body = _encoded(call)
+            if call.before_send:
+                headers["Content-Length"] = str(len(body))
+                body = _guarded(body, call.before_send)
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        try:
+            # `request` would copy everything several times, and be a tenth of what a write costs us.
+            response = self._opener()(
+                call.method,
+                f"{self._path}{call.path}{query}",
+                body=body,
+                headers=_impersonating(headers, identity) if identity else headers,
+                timeout=urllib3.Timeout(connect=min(self._timeout_seconds, 10.0), read=read_seconds),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+        except HTTPError as exc:
+            if not isinstance(exc, ReadTimeoutError):  # slow is not away
+                self._back_at = math.inf
+            words = str(exc) if isinstance(exc, SSLError) else type(exc).__name__
+            raise Unreachable(f"{call.doing}: {self._host} did not answer ({words})") from exc
+        if self._back_at == math.inf:
+            self._back_at = time.monotonic()
+        return response
+
+    def _opener(self) -> Callable[..., urllib3.BaseHTTPResponse]:
+        """The pool's own `urlopen`: the manager would look for it by the parts of the address, at each call.
+
+        Through a proxy, too: the server speaks TLS, so it is tunnelled, and the proxy is told nothing of the calls.
+        """
+        pool = self._pool or self._manager.connection_from_url(self._host)
+        self._pool = pool
+        return pool.urlopen
+
+    def _failure(self, doing: Doing, response: urllib3.BaseHTTPResponse, body: bytes) -> PratiqueError:
+        """What the answer says went wrong; a refusal right after the server was away is no answer yet.
+
+        An API server that starts serves before it has read the roles and bindings, and refuses all until then.
+        """
+        failure = failure_of(doing, response.status, body, response.headers)
+        if isinstance(failure, Forbidden) and time.monotonic() - self._back_at < READS_RIGHTS_SECONDS:
+            words = "(said moments after the API server was away: it may not know the rights yet)"
+            return Unreachable(f"{failure} {words}", server_words=failure.server_words)
+        return failure
+
+
+class Stream(Iterator[dict[str, Any]]):
+    """JSON objects, one a line. `close` may be called from another thread; iteration then ends."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse, doing: Doing):
+        self._response = response
+        self._doing = doing
+        self._is_closed = False
+        self._lines = self._read_lines()
+
+    def __next__(self) -> dict[str, Any]:
+        return next(self._lines)
+
+    def close(self) -> None:
+        """End the stream now, also while another thread waits in it."""
+        self._is_closed = True
+        try:
+            self._response.shutdown()
+        except (RuntimeError, ValueError, OSError):
+            return  # it has ended already, and with it its socket
+
+    def _read_lines(self) -> Iterator[dict[str, Any]]:
+        rest = b""
+        try:
+            while chunk := self._response.read1(_CHUNK_BYTES):
+                *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) > MAX_RESPONSE_BYTES:
+                    raise ClusterError(f"{self._doing}: an event of more than {MAX_RESPONSE_BYTES} bytes")
+                yield from (self._object(line) for line in lines if line.strip())
+        except (HTTPError, OSError) as exc:
+            if not self._is_closed:
+                raise Unreachable(f"{self._doing}: the stream broke off ({type(exc).__name__})") from exc
+        finally:
+            self._response.close()
+
+    def _object(self, line: bytes) -> dict[str, Any]:
+        try:
+            document = orjson.loads(line)
+        except orjson.JSONDecodeError as exc:
+            raise Unreachable(f"{self._doing}: an event that is not JSON") from exc
+        return document if isinstance(document, dict) else {}
+
+
+def _encoded(call: Call) -> bytes:
+    try:
+        return orjson.dumps(call.body)
+    except (orjson.JSONEncodeError, TypeError) as exc:
+        raise InvalidObject(f"{call.doing}: cannot be written as JSON") from exc.with_traceback(None)
+
+
+def _guarded(body: bytes, before_send: Callable[[], None]) -> Iterator[bytes]:
+    """`body` in records of TLS, asked about before each: a sender that is stopped in between has not sent the last."""
+    for start in range(0, len(body), _RECORD_BYTES):
+        before_send()
+        yield body[start : start + _RECORD_BYTES]
+
+
+def _read(response: urllib3.BaseHTTPResponse, doing: Doing) -> bytes:
+    """The whole body, at most MAX_RESPONSE_BYTES; the connection goes back to the pool."""
+    parts: list[bytes] = []
+    total = 0
+    try:
+        while chunk := response.read(_CHUNK_BYTES):
+            total += len(chunk)
+            if total > MAX_RESPONSE_BYTES:
+                response.close()
+                raise ClusterError(f"{doing}: the answer is larger than {MAX_RESPONSE_BYTES} bytes")
+            parts.append(chunk)
+    except (HTTPError, OSError) as exc:
+        raise Unreachable(f"{doing}: the answer broke off ({type(exc).__name__})") from exc
+    finally:
+        response.release_conn()
+    return b"".join(parts)
+
+
+def _warnings(response: urllib3.BaseHTTPResponse) -> tuple[str, ...]:
+    """The texts of the Warning headers (RFC 7234 form, code 299), each once."""
+    found: dict[str, None] = {}
+    for header in response.headers.getlist("Warning"):
+        for text in _WARNING.findall(header):
+            found[re.sub(r"\\(.)", r"\1", text)] = None
+    return tuple(found)
+
+
+def _impersonating(headers: Mapping[str, str], identity: Identity) -> Mapping[str, str]:
+    """`headers` with those that impersonate, and only those that need a right of ours.
+
+    Left out are the uid, which decides nothing, and the groups that the API server adds by itself:
+    `system:authenticated` to everybody, and its own ones to a ServiceAccount without any.
+
+    A header loses blanks at its ends and carries no line ends, so a name with these would arrive as another name.
+    """
+    for value in (identity.username, *identity.groups):
+        if not value or value != value.strip() or not (value.isascii() and value.isprintable()):
+            raise ClusterError(f"{value!r} cannot be impersonated: expected printable ASCII without blanks at the ends")
+    named = {**headers, "Impersonate-User": identity.username}
+    groups = _groups_to_ask_for(identity)
+    if not groups:
+        return named
+    several = HTTPHeaderDict(named)
+    for group in groups:
+        several.add("Impersonate-Group", group)
+    return several
+
+
+def _groups_to_ask_for(identity: Identity) -> tuple[str, ...]:
+    kind, _, account = identity.username.partition(":serviceaccount:")
+    if kind != "system":
+        return tuple(group for group in identity.groups if group != AUTHENTICATED)
+    namespace, _, name = account.partition(":")
+    is_plain = set(identity.groups) == set(Identity.of_service_account(namespace, name).groups)
+    return () if is_plain else identity.groups

@@ -1,0 +1,1 @@
+"""What others did to objects that are ours, and how soon it may be put back."""

@@ -1,0 +1,212 @@
+"""The health of everything that a revision owns, by a few lists where those are cheaper than reading one by one."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+
+from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.failures import is_of_webhook
+from provisioner.cluster.health import cel_checks
+from provisioner.cluster.health.backends import health_of_backends
+from provisioner.cluster.health.kstatus import health_of
+from provisioner.cluster.health.reasons import reasons
+from provisioner.errors import ClusterError, TryLater, UnknownKind, Unreachable
+from provisioner.probes import HealthCheck
+from provisioner.values import WORST_FIRST, Health, HealthState, JsonObject, ObjectRef
+
+PARALLEL = 8
+# So many objects of one kind and place are worth a list; it may hold so many others for each of ours.
+LIST_FROM = 3
+MAX_OTHERS = 4
+PAGE = 500
+MAX_EXPLAINED = 10
+MAX_MESSAGE = 2000
+MAX_PAUSE_SECONDS = 5.0
+# Kinds that have no state: that they exist says it all, so their content (of Secrets above all) is not read.
+_STATELESS = frozenset(
+    {
+        ("", "ConfigMap"),
+        ("", "LimitRange"),
+        ("", "Secret"),
+        ("", "ServiceAccount"),
+        ("networking.k8s.io", "NetworkPolicy"),
+        ("node.k8s.io", "RuntimeClass"),
+        ("rbac.authorization.k8s.io", "ClusterRole"),
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+        ("rbac.authorization.k8s.io", "Role"),
+        ("rbac.authorization.k8s.io", "RoleBinding"),
+        ("scheduling.k8s.io", "PriorityClass"),
+        ("storage.k8s.io", "StorageClass"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was read: objects by reference, None for those that are not there; problems where none could be read."""
+
+    objects: dict[ObjectRef, JsonObject | None] = field(default_factory=dict)
+    problems: dict[ObjectRef, Health] = field(default_factory=dict)
+
+
+def observe(
+    cluster: Cluster, refs: Iterable[ObjectRef], *, now: datetime, checks: Sequence[HealthCheck] = ()
+) -> dict[ObjectRef, Health]:
+    """The health of each object, read once as the identity of `cluster`, with the reasons where it is not well.
+
+    Each of `checks` is asked too of what it selects; the worst answer counts. What may not be read is Unknown, or what
+    a webhook, or a server behind the API server, keeps from being read. Raises TryLater if nobody answers.
+    """
+    wished = list(dict.fromkeys(refs))
+    found = _read_all(cluster, wished, checks)
+    health = dict(found.problems)
+    for ref, obj in found.objects.items():
+        health[ref] = worst([health_of(obj, now=now), *health_of_backends(cluster, obj)])
+    for ref, answer in _checked(found, checks):
+        health[ref] = worst([health[ref], answer])
+    return _explained(cluster, {ref: health[ref] for ref in wished}, found)
+
+
+def until_sound(
+    cluster: Cluster,
+    refs: Iterable[ObjectRef],
+    checks: Sequence[HealthCheck],
+    *,
+    timeout_seconds: float,
+    while_waiting: Callable[[], None],
+) -> dict[ObjectRef, Health]:
+    """The health of each object once all are Current or one has Failed, or when the time is over.
+
+    Looked at again and again, as what a check asks for may depend on time alone; `while_waiting` is called in between,
+    and ends the wait by raising.
+    """
+    end, pause, wished = time.monotonic() + timeout_seconds, 0.5, list(refs)
+    while wished:
+        try:
+            health = observe(cluster, wished, now=datetime.now(UTC), checks=checks)
+        except TryLater as exc:  # who does not answer now may do so in a moment
+            health = dict.fromkeys(wished, Health(HealthState.UNKNOWN, str(exc), exc.server_words))
+        states = {one.state for one in health.values()}
+        if states == {HealthState.CURRENT} or HealthState.FAILED in states or time.monotonic() >= end:
+            return health
+        while_waiting()
+        time.sleep(max(min(pause, end - time.monotonic()), 0.0))
+        pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
+    return {}
+
+
+def worst(healths: Sequence[Health]) -> Health:
+    """The first of the worst."""
+    return min(healths, key=lambda health: WORST_FIRST.index(health.state))
+
+
+def _read_all(cluster: Cluster, wished: Sequence[ObjectRef], checks: Sequence[HealthCheck]) -> _Found:
+    found = _Found()
+    groups: dict[tuple[Resource, str], list[ObjectRef]] = defaultdict(list)
+    nobody: Unreachable | None = None
+    for ref in wished:
+        try:
+            resource = cluster.resource_of(ref.group, ref.version, ref.kind)
+        except Unreachable as exc:
+            found.problems[ref], nobody = Health(HealthState.UNKNOWN, str(exc), exc.server_words), exc
+            continue
+        if resource is None:
+            words = f"the cluster serves no {ref.kind} in {ref.api_version}"
+            found.problems[ref] = Health(HealthState.NOT_FOUND, words)
+        else:
+            groups[resource, ref.namespace].append(ref)
+    if nobody and not groups:
+        raise nobody
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        jobs = [
+            pool.submit(_read_group, cluster, resource, refs, _is_stateless(refs, checks))
+            for (resource, _), refs in groups.items()
+        ]
+        listed = [job.result() for job in jobs]
+        rest = [(ref, is_light) for _, missing, is_light in listed for ref in missing]
+        single = list(pool.map(partial(_read_one, cluster), *zip(*rest, strict=True))) if rest else []
+    for objects, _, _ in listed:
+        found.objects.update(objects)
+    for (ref, _), answer in zip(rest, single, strict=True):
+        if isinstance(answer, Health):
+            found.problems[ref] = answer
+        else:
+            found.objects[ref] = answer
+    return found
+
+
+def _is_stateless(refs: Sequence[ObjectRef], checks: Sequence[HealthCheck]) -> bool:
+    is_read = any(check.selects(ref) for check in checks for ref in refs)
+    return (refs[0].group, refs[0].kind) in _STATELESS and not is_read
+
+
+def _read_group(
+    cluster: Cluster, resource: Resource, refs: list[ObjectRef], is_light: bool
+) -> tuple[dict[ObjectRef, JsonObject | None], list[ObjectRef], bool]:
+    """What a list gave, and what is still to be read one by one: all of it where a list is dearer or not allowed."""
+    if len(refs) < LIST_FROM:
+        return {}, refs, is_light
+    by_name = {ref.name: ref for ref in refs}
+    most = len(refs) * (1 + MAX_OTHERS)
+    found: dict[ObjectRef, JsonObject | None] = {}
+    listed = cluster.list(resource, refs[0].namespace, page=min(PAGE, most), metadata_only=is_light)
+    try:
+        for seen, obj in enumerate(listed, start=1):
+            if (ref := by_name.get(ObjectRef.of(obj).name)) is not None:
+                found[ref] = obj
+            if len(found) == len(by_name) or seen >= most:
+                return found, [ref for ref in refs if ref not in found], is_light
+    except ClusterError:
+        return {}, refs, is_light
+    except Unreachable as exc:
+        if is_of_webhook(exc):
+            return {}, refs, is_light
+        raise
+    return {ref: found.get(ref) for ref in refs}, [], is_light
+
+
+def _read_one(cluster: Cluster, ref: ObjectRef, is_light: bool) -> JsonObject | Health | None:
+    try:
+        return cluster.get(ref, metadata_only=is_light)
+    except UnknownKind as exc:
+        return Health(HealthState.NOT_FOUND, str(exc), exc.server_words)
+    except ClusterError as exc:
+        return Health(HealthState.UNKNOWN, str(exc), exc.server_words)
+    except Unreachable as exc:
+        if is_of_webhook(exc):
+            return Health(HealthState.UNKNOWN, str(exc), exc.server_words)
+        raise
+
+
+def _checked(found: _Found, checks: Sequence[HealthCheck]) -> Iterator[tuple[ObjectRef, Health]]:
+    """The answers of the deployment's own checks; an object that is not there needs none."""
+    asked = [
+        (ref, check, obj)
+        for check in checks
+        for ref, obj in found.objects.items()
+        if obj is not None and check.selects(ref)
+    ]
+    expressions = [one for one in asked if one[1].expressions]
+    yield from ((ref, check.judge(obj)) for ref, check, obj in asked if not check.expressions)
+    answers = cel_checks.evaluated([(check, obj) for _, check, obj in expressions])
+    yield from ((ref, answer) for (ref, _, _), answer in zip(expressions, answers, strict=True))
+
+
+def _explained(cluster: Cluster, health: dict[ObjectRef, Health], found: _Found) -> dict[ObjectRef, Health]:
+    """With the reasons of the worst few added, in the cluster's words."""
+    ill = [ref for ref, one in health.items() if one.state in (HealthState.FAILED, HealthState.IN_PROGRESS)]
+    ill.sort(key=lambda ref: (WORST_FIRST.index(health[ref].state), str(ref)))
+    for ref in ill[:MAX_EXPLAINED]:
+        obj = found.objects.get(ref)
+        words = reasons(cluster, obj) if obj is not None else []
+        known = health[ref].server_words
+        said = "; ".join(filter(None, [known, *(it for it in words if it not in known)]))
+        health[ref] = replace(health[ref], server_words=said[:MAX_MESSAGE])
+    return health

@@ -1,0 +1,126 @@
+"""Why an object is not well, in the cluster's own words: its pods, and the events of it and of them.
+
+Bounded: so many pods, so many events, one short line each. Only events whose words Kubernetes itself wrote are told: a
+failed probe or hook quotes what the container printed, which may be anything (security.md S09).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.health.pods import words_of_pod
+from provisioner.cluster.health.statuses import joined, meta_of, shortened, spec_of
+from provisioner.errors import ClusterError, TryLater
+from provisioner.values import JsonObject, ObjectRef
+
+MAX_PODS_READ = 50
+MAX_REASONS = 5
+_MAX_EVENTS_READ = 50
+_WORKLOADS = frozenset(
+    {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), ("batch", "Job")}
+)
+_TOLD = frozenset(
+    {
+        "BackoffLimitExceeded",
+        "DeadlineExceeded",
+        "ExternalProvisioning",
+        "FailedAttachVolume",
+        "FailedBinding",
+        "FailedCreate",
+        "FailedCreatePodSandBox",
+        "FailedMount",
+        "FailedScheduling",
+        "ProvisioningFailed",
+        "WaitForFirstConsumer",
+    }
+)
+
+
+def reasons(cluster: Cluster, obj: JsonObject) -> list[str]:
+    """At most MAX_REASONS sentences, each once, as the identity of `cluster`; [] where nothing can be found out."""
+    try:
+        return list(dict.fromkeys(_first(_reasons(cluster, obj))))
+    except (ClusterError, TryLater):
+        return []  # only the why is missing; that it is not well has been said
+
+
+def failing_pods(cluster: Cluster, workload: JsonObject) -> list[str]:
+    """Why the pods of a Deployment, StatefulSet, DaemonSet, ReplicaSet or Job do not get on, in sentences."""
+    return list(_first(_of_pods(pods_of(cluster, workload))))
+
+
+def pods_of(cluster: Cluster, workload: JsonObject) -> list[JsonObject]:
+    """The pods that a workload's selector selects, at most MAX_PODS_READ; raises what a list raises."""
+    selector = _selector_words(spec_of(workload).get("selector") or {})
+    resource = cluster.resource_of("", "v1", "Pod")
+    if not selector or resource is None:
+        return []
+    namespace = ObjectRef.of(workload).namespace
+    found = cluster.excerpt(resource, namespace=namespace, at_most=MAX_PODS_READ, label_selector=selector)
+    return list(found.objects)
+
+
+def _reasons(cluster: Cluster, obj: JsonObject) -> Iterator[str]:
+    ref = ObjectRef.of(obj)
+    if (ref.group, ref.kind) not in _WORKLOADS:
+        yield from _events_of(cluster, obj)
+        return
+    pods = pods_of(cluster, obj)
+    yield from _of_pods(pods)
+    for pod in [one for one in pods if not _is_ready(one) and not words_of_pod(one)][:MAX_REASONS]:
+        yield from (f"pod {ObjectRef.of(pod).name}: {words}" for words in _events_of(cluster, pod))
+    if not pods:
+        yield from _events_of(cluster, obj)
+
+
+def _of_pods(pods: Iterable[JsonObject]) -> Iterator[str]:
+    for pod in pods:
+        yield from (f"pod {ObjectRef.of(pod).name}: {words}" for words in words_of_pod(pod))
+
+
+def _is_ready(pod: JsonObject) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(it.get("type") == "Ready" and it.get("status") == "True" for it in conditions)
+
+
+def _events_of(cluster: Cluster, obj: JsonObject) -> Iterator[str]:
+    """The newest event of each reason that is told."""
+    resource, uid = cluster.resource_of("", "v1", "Event"), meta_of(obj).get("uid")
+    if resource is None or not uid:
+        return
+    found = cluster.excerpt(
+        resource,
+        namespace=ObjectRef.of(obj).namespace or "default",
+        at_most=_MAX_EVENTS_READ,
+        field_selector=f"involvedObject.uid={uid}",
+    )
+    newest = sorted(found.objects, key=_when, reverse=True)
+    told: dict[str, str] = {}
+    for event in newest:
+        if event.get("reason") in _TOLD:
+            told.setdefault(str(event["reason"]), shortened(event.get("message")))
+    yield from (joined(reason, message) for reason, message in told.items())
+
+
+def _when(event: JsonObject) -> str:
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return next((str(time) for time in times if time), "")
+
+
+def _first(words: Iterable[str]) -> Iterator[str]:
+    for _, one in zip(range(MAX_REASONS), words, strict=False):
+        yield one
+
+
+def _selector_words(selector: Mapping[str, Any]) -> str:
+    labels = selector.get("matchLabels") or {}
+    words = [f"{key}={value}" for key, value in sorted(labels.items())]
+    for one in selector.get("matchExpressions") or []:
+        values = ",".join(one.get("values") or [])
+        operators = {"In": f"{one['key']} in ({values})", "NotIn": f"{one['key']} notin ({values})"}
+        operators |= {"Exists": one["key"], "DoesNotExist": f"!{one['key']}"}
+        words.append(operators[one["operator"]])
+    return ",".join(words)

@@ -1,0 +1,108 @@
+"""What planning knows of one content on one cluster, and the forms that a planned action has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from provisioner.cluster.bulk_read import Live
+from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.compare import masked, uid_of, version_of
+from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.errors import ClusterError
+from provisioner.values import (
+    Action,
+    CollisionProtection,
+    GroupKind,
+    JsonObject,
+    Manifest,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+)
+
+_STANDING = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE, Action.NONE})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to plan.
+
+    `others` are the names of other deployments by the uid of each object that they hold. `is_removal`: everything is
+    meant to go, so that a content without any object is no mistake; with `is_orphaning` it is let go and stays. Objects
+    of `optional_kinds` are left out while the cluster does not serve them, as are those that say so themselves.
+    `reviewed` is an earlier plan of the same content: what it says of an object stands while the object is in the state
+    that it was made on, and is asked anew otherwise.
+    `warned` is what the API server said of each running object when it was written, by the object in words (str of its
+    ref): of one that is as it was the server is not asked again. `may_try_foreign`: whoever asked is known and may do
+    so themselves, so that an object that is not ours may be tried by dry-run, where it may be adopted (S09).
+    """
+
+    collision_protection: CollisionProtection = CollisionProtection.PREVENT
+    others: Mapping[str, str] = field(default_factory=dict)
+    is_removal: bool = False
+    is_orphaning: bool = False
+    optional_kinds: frozenset[GroupKind] = frozenset()
+    reviewed: Plan | None = None
+    warned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    may_try_foreign: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is known while planning: what was there at the beginning, what runs (`before`), the webhooks of either
+    content, what this bundle brings, the kinds and namespaces that it is going to make or change, and the versions in
+    which those kinds are served by then."""
+
+    cluster: Cluster
+    inventory: Mapping[ObjectIdentity, str]
+    field_manager: str
+    options: Options
+    known: Live
+    before: Mapping[ObjectIdentity, Manifest]
+    reviewed: Mapping[ObjectIdentity, PlannedAction]
+    webhooks: frozenset[str] = frozenset()
+    new_kinds: frozenset[GroupKind] = frozenset()
+    new_versions: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
+    new_namespaces: frozenset[str] = field(default_factory=frozenset)
+    brought: frozenset[ObjectIdentity] = frozenset()
+
+    def live(self, ref: ObjectRef, *, is_again: bool = False) -> dict[str, Any] | None:
+        """The object, as it was listed if it was; `is_again`: that has proved out of date.
+
+        A listed object is handed out once and not kept: of a large bundle that is most of what planning holds.
+        """
+        if not is_again and ref.identity in self.known:
+            return self.known.pop(ref.identity)
+        return self.cluster.get(ref)
+
+
+def standing(scene: Scene, ref: ObjectRef, live: dict[str, Any] | None) -> PlannedAction | None:
+    """What was reviewed, where the object is as it was then. What cannot be seen on it, such as another admission
+    policy, is met by the write itself: its answer is held against what was reviewed (S10)."""
+    planned = scene.reviewed.get(ref.identity)
+    if planned is None or planned.problem or planned.action not in _STANDING:
+        return None
+    if live is None:
+        return planned if planned.action is Action.CREATE else None
+    is_ours = bool(planned.uid) and planned.uid == uid_of(live) == scene.inventory.get(ref.identity)
+    is_dying = bool((live.get("metadata") or {}).get("deletionTimestamp"))
+    return planned if is_ours and not is_dying and planned.resource_version == version_of(live) else None
+
+
+def offline(manifest: Manifest, action: Action, live: dict[str, Any] | None = None) -> PlannedAction:
+    """A planned action with the content's own words as the result, because the server could not be asked."""
+    before, after = masked(live, manifest.body)
+    uid, version = (uid_of(live), version_of(live)) if live else ("", "")
+    return PlannedAction(manifest.ref, action, uid, version, before, after, is_proved=False)
+
+
+def stopped(planned: PlannedAction, error: ClusterError) -> PlannedAction:
+    return replace(
+        planned, is_proved=False, problem=str(error), problem_code=error.code, server_words=error.server_words
+    )
+
+
+def says(obj: JsonObject, annotation: str) -> str:
+    return str(((obj.get("metadata") or {}).get("annotations") or {}).get(annotation) or "")

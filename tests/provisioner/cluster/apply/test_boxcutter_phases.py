@@ -1,0 +1,242 @@
+"""boxcutter's phases and revisions, and OLM v1's sets of them, by the names of their tests (provisioning.md 2.6).
+
+What there is a phase's digest, recorded when it is first seen, is here the digest of the content and that of the plan,
+recorded when they are reviewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from provisioner.cluster.apply.run import Terms, apply
+from provisioner.cluster.inventory import MemoryInventory
+from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.tracking import Owner, Tracking
+from provisioner.errors import AlreadyExists, InvalidObject, PlanChanged, PreconditionFailed
+from provisioner.probes import health_checks
+from provisioner.render import content_digest
+from provisioner.values import Action, CollisionProtection, Manifest, ObjectRef, OutcomeState, Plan, PlannedAction
+from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures, states
+
+DONE, FAILED, SKIPPED = OutcomeState.DONE, OutcomeState.FAILED, OutcomeState.SKIPPED
+GATE = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gate", "fieldValue": {"path": "data.open", "value": "yes"}}
+
+
+def waits_on_incomplete_phase(scene: Scene) -> None:
+    gate = scene.config_map("gate", open="no")
+    checks = health_checks({"healthChecks": [GATE]})
+    outcomes = scene.deploy(gate, scene.service(), checks=checks, timeout_seconds=1.0)
+    assert states(outcomes) == {"ConfigMap/gate": DONE, "Service/web": SKIPPED}
+    assert scene.live(scene.service()) is None
+
+
+def validation_failure(scene: Scene) -> None:
+    """An object of a late phase that the API server refuses keeps everything before it from being written too."""
+    broken = scene.service()
+    broken["spec"]["type"] = "Harbour"
+    planned = scene.plan(settings := scene.config_map(), broken)
+    assert action_of(planned, broken).problem_code == InvalidObject.code
+    with pytest.raises(PreconditionFailed, match="spec.type") as caught:
+        scene.apply(planned, settings, broken)
+    assert "Harbour" in caught.value.server_words
+    assert (scene.live(settings), scene.inventory.items()) == (None, {})
+
+
+def teardown_delayed(scene: Scene) -> None:
+    """What came last goes first, and what came before it stays while a finalizer holds that."""
+    scene.deploy(settings := scene.config_map(), web := scene.service())
+    scene.edit(web, lambda it: it["metadata"].update(finalizers=["example.com/hold"]), manager="somebody")
+    assert states(scene.deploy(timeout_seconds=1.0)) == {"Service/web": FAILED, "ConfigMap/settings": SKIPPED}
+    assert scene.live(settings) is not None
+    scene.edit(web, lambda it: it["metadata"].update(finalizers=[]), manager="somebody")
+    assert failures(scene.deploy()) == []
+    assert (scene.live(settings), scene.inventory.items()) == (None, {})
+
+
+ENGINE: dict[str, Callable[[Scene], None]] = {
+    "WaitsOnIncompletePhase": waits_on_incomplete_phase,
+    "ValidationFailure": validation_failure,
+    "Teardown_delayed": teardown_delayed,
+}
+
+
+@pytest.mark.parametrize("row", ENGINE.values(), ids=ENGINE)
+def test_boxcutter_phases_row(scene: Scene, row: Callable[[Scene], None]) -> None:
+    row(scene)
+
+
+def collides(scene: Scene, protection: CollisionProtection, **options: Any) -> PlannedAction:
+    planned = scene.plan(obj := scene.config_map(a="1"), collision_protection=protection, **options)
+    found = action_of(planned, obj)
+    assert (found.action, found.problem_code) == (Action.ADOPT, AlreadyExists.code)
+    assert "does not belong to this deployment" in found.problem
+    return found
+
+
+def prevent_unowned(scene: Scene) -> None:
+    scene.cluster.create(scene.config_map(a="1"), field_manager="somebody")
+    assert "written by somebody" in collides(scene, CollisionProtection.PREVENT).server_words
+
+
+def prevent_owned(scene: Scene) -> None:
+    scene.deploy(scene.config_map(a="1"))
+    found = action_of(scene.plan(obj := scene.config_map(a="2")), obj)
+    assert (found.action, found.problem) == (Action.UPDATE, "")
+
+
+def higher_revision(scene: Scene) -> None:
+    """A later revision has no more right to somebody else's object than the first."""
+    other = scene.config_map("other")
+    scene.deploy(other, owner=Owner("harbour", 1))
+    scene.cluster.create(before := scene.config_map(a="1"), field_manager="somebody")
+    with pytest.raises(PreconditionFailed, match="does not belong to this deployment"):
+        scene.deploy(other, scene.config_map(a="1"), owner=Owner("harbour", 2))
+    live: Any = scene.live(before)
+    assert "annotations" not in live["metadata"]
+
+
+def not_in_cache(scene: Scene) -> None:
+    """The object was made after the lists were read that the plan is made of: the write itself meets it."""
+    planned = scene.plan(obj := scene.config_map(a="1"))
+    before = scene.cluster.create(obj, field_manager="somebody")
+    (outcome,) = scene.apply(planned, obj)
+    assert outcome.state is FAILED
+    assert "does not belong to this deployment" in outcome.message
+    assert outcome.server_words == "written by somebody"
+    assert scene.live(obj) == before
+
+
+def foreign_revision(scene: Scene) -> None:
+    """Another deployment's revision holds the object; whose it is, is named, also where adopting is allowed."""
+    pier = Scene(scene.cluster, scene.namespace)
+    pier.deploy(scene.config_map(a="1"), owner=Owner("pier", 1))
+    (uid,) = (item.uid for item in pier.inventory.items().values())
+    for protection in CollisionProtection:
+        found = collides(scene, protection, others={uid: "pier"})
+        assert "the BundleDeployment pier holds it" in found.problem
+
+
+COLLISIONS: dict[str, Callable[[Scene], None]] = {
+    "PreventUnowned": prevent_unowned,
+    "PreventOwned": prevent_owned,
+    "HigherRevisionDoesNotAdoptForeignObject": higher_revision,
+    "NotInCache": not_in_cache,
+    "ForeignRevisionCollision": foreign_revision,
+}
+
+
+@pytest.mark.parametrize("row", COLLISIONS.values(), ids=COLLISIONS)
+def test_boxcutter_collision_protection_row(scene: Scene, row: Callable[[Scene], None]) -> None:
+    row(scene)
+
+
+def written_for(text: str) -> dict[str, Any]:
+    return {"metadata": {"annotations": {"core.rukpak.io/owner": text}}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "newer"),
+    [
+        pytest.param({"metadata": Tracking.of("n", Owner("harbour", 1)).put_on({})}, 0, id="older sibling"),
+        pytest.param({"metadata": Tracking.of("n", Owner("harbour", 2)).put_on({})}, 0, id="itself"),
+        pytest.param({"metadata": Tracking.of("n", Owner("harbour", 3)).put_on({})}, 0, id="newer, and known"),
+        pytest.param({"metadata": Tracking.of("n", Owner("harbour", 4)).put_on({})}, 4, id="newer sibling"),
+        pytest.param({"metadata": Tracking.of("n", Owner("pier", 9)).put_on({})}, 0, id="no sibling"),
+        pytest.param({"metadata": Tracking.of("n", Owner("harbour2", 9)).put_on({})}, 0, id="a longer name"),
+        pytest.param({}, 0, id="nobody's"),
+        pytest.param(written_for("mine"), 0, id="other words"),
+        pytest.param(written_for("BundleDeployment harbour, revision -4"), 0, id="no number"),
+        pytest.param(written_for(f"BundleDeployment harbour, revision {'9' * 5000}"), 0, id="too long a number"),
+    ],
+)
+def test_sibling_owner_classifier(obj: dict[str, Any], newer: int) -> None:
+    """boxcutter's TestSiblingOwnerClassifier, asked by revision 2 at a time when there were three."""
+    assert Owner("harbour", 2, newest=3).newer_on(obj) == newer
+
+
+def config(name: str = "a", value: str = "1") -> Manifest:
+    meta = {"name": name, "namespace": "n"}
+    return Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": value}})
+
+
+def digest(*manifests: Manifest, namespace: str = "n", account: str = "s") -> str:
+    return content_digest(manifests, install_namespace=namespace, service_account=account)
+
+
+MANY = [config(f"part-{number}") for number in range(50)]
+
+
+def test_compute_phase_digest_is_deterministic() -> None:
+    keys = {"kind": "ConfigMap", "data": {"a": "1"}, "metadata": {"namespace": "n", "name": "a"}, "apiVersion": "v1"}
+    assert digest(config()) == digest(config()) == digest(Manifest(keys))
+
+
+def test_compute_phase_digest_many_objects() -> None:
+    assert len({digest(*MANY[:count]) for count in range(len(MANY) + 1)}) == len(MANY) + 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(digest(config("a", "2"), config("b")), id="content change"),
+        pytest.param(digest(config("a"), config("c")), id="name change"),
+        pytest.param(digest(config("b"), config("a")), id="order change"),
+        pytest.param(digest(config("a"), config("b"), namespace="ns", account=""), id="another place"),
+        pytest.param(digest(), id="empty"),
+    ],
+)
+def test_compute_phase_digest_tells(other: str) -> None:
+    """Manifests come sorted out of rendering (tests/provisioner/render), so that another order is another apply."""
+    assert digest(config("a"), config("b")) != other
+
+
+def test_compute_phase_digest_prefix() -> None:
+    """It names its algorithm, and no field runs into the next."""
+    assert digest().startswith("sha256:")
+    assert digest(namespace="ab", account="c") != digest(namespace="a", account="bc")
+    refs = [ObjectRef("", "v1", "ConfigMap", *place) for place in (("ab", "c"), ("a", "bc"))]
+    digests = {plan_digest([PlannedAction(ref, Action.CREATE)]) for ref in refs}
+    assert len(digests) == 2
+    assert all(one.startswith("sha256:") for one in digests)
+
+
+def changed(planned: Plan) -> Plan:
+    return Plan((replace(planned.actions[0], uid="other"), *planned.actions[1:]), planned.digest)
+
+
+def all_changed(planned: Plan) -> Plan:
+    return Plan(tuple(replace(one, uid="other") for one in planned.actions), planned.digest)
+
+
+def one_less(planned: Plan) -> Plan:
+    return Plan(planned.actions[1:], plan_digest(planned.actions[1:]))
+
+
+def nothing(_: Plan) -> Plan:
+    return Plan((), plan_digest(()))
+
+
+@pytest.mark.parametrize(
+    "tampered",
+    [
+        pytest.param(changed, id="change"),
+        pytest.param(all_changed, id="all mismatches"),
+        pytest.param(one_less, id="count"),
+        pytest.param(nothing, id="empty"),
+    ],
+)
+def test_verify_observed_phases_refuses(scene: Scene, tampered: Callable[[Plan], Plan]) -> None:
+    bundle = [scene.config_map("a"), scene.config_map("b")]
+    found = tampered(scene.plan(*bundle))
+    with pytest.raises(PlanChanged):
+        next(apply(scene.cluster, content(bundle), found, MemoryInventory(), Terms(MANAGER)))
+    assert [scene.live(one) for one in bundle] == [None, None]
+
+
+def test_verify_observed_phases_match(scene: Scene) -> None:
+    bundle = [scene.config_map("a"), scene.config_map("b")]
+    assert failures(scene.apply(scene.plan(*bundle), *bundle)) == []

@@ -1,0 +1,124 @@
+"""Before each phase it is asked (S25): once all before it is written, and before its own first write."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from provisioner.cluster.apply.run import Terms, apply
+from provisioner.cluster.graph import DEPENDS_ON
+from provisioner.errors import PreconditionFailed
+from provisioner.values import Outcome, OutcomeState
+from tests.provisioner.cluster.scene import MANAGER, Scene
+
+# For a question that is asked too early, while a write is held back to see whether one is.
+EARLY_SECONDS = 0.3
+
+
+class Asked:
+    """Who is asked: refuses the phase `against`. `events` are what happens, in order.
+
+    A phase that is asked for stands there with a question mark, an outcome with the kind of its object.
+    """
+
+    def __init__(self, against: str = ""):
+        self.events: list[str] = []
+        self._against = against
+
+    def __call__(self, phase: str) -> None:
+        self.events.append(f"{phase}?")
+        if phase == self._against:
+            raise PreconditionFailed(f"{phase} is paused")
+
+    def hears(self, outcome: Outcome) -> None:
+        self.events.append(outcome.ref.kind)
+
+
+class PausedInTheLastWrite:
+    """Somebody pauses it in the moment in which the last bytes of a write go out, and from then on it is refused."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._is_asked = threading.Event()
+        self._is_paused = False
+
+    def before_send(self) -> None:
+        self._is_asked.clear()
+        self._is_asked.wait(EARLY_SECONDS)
+        self._is_paused = True
+
+    def __call__(self, phase: str) -> None:
+        self.asked.append(phase)
+        self._is_asked.set()
+        if self._is_paused:
+            raise PreconditionFailed(f"{phase} is paused")
+
+
+def test_a_phase_is_asked_for_after_the_outcomes_of_the_one_before(scene: Scene):
+    events = events_of(scene, Asked(), scene.config_map(), scene.secret(), scene.service())
+    assert events == ["configuration?", "ConfigMap", "Secret", "infrastructure?", "Service"]
+
+
+def test_S25_a_pause_during_the_last_write_of_a_phase_stops_the_very_next_one(scene: Scene):
+    pause = PausedInTheLastWrite()
+    objects = (scene.config_map(), scene.service())
+    planned = scene.plan(*objects)
+    terms = Terms(MANAGER, timeout_seconds=60.0, before_phase=pause)
+    cluster = scene.cluster.guarded(pause.before_send)
+    with pytest.raises(PreconditionFailed, match="infrastructure is paused"):
+        list(apply(cluster, scene.content(*objects), planned, scene.inventory, terms))
+    assert pause.asked == ["configuration", "infrastructure"]
+    assert scene.live(scene.config_map()) is not None
+    assert scene.live(scene.service()) is None
+
+
+def test_S25_the_same_of_a_deletion(scene: Scene):
+    scene.deploy(scene.config_map(), scene.service())
+    pause = PausedInTheLastWrite()
+    planned = scene.plan(scene.config_map(a="2"))
+    terms = Terms(MANAGER, timeout_seconds=60.0, before_phase=pause)
+    cluster = scene.cluster.guarded(pause.before_send)
+    with pytest.raises(PreconditionFailed, match="delete infrastructure is paused"):
+        list(apply(cluster, scene.content(scene.config_map(a="2")), planned, scene.inventory, terms))
+    assert scene.live(scene.config_map())["data"] == {"a": "2"}
+    assert scene.live(scene.service()) is not None
+
+
+def test_a_phase_without_changes_is_not_asked_for(scene: Scene):
+    scene.deploy(scene.config_map(), scene.service(), scene.autoscaler())
+    events = events_of(scene, Asked(), scene.config_map(a="2"), scene.service(), scene.autoscaler())
+    assert events == ["configuration?", "ConfigMap", "Service", "HorizontalPodAutoscaler"]
+
+
+def test_a_phase_in_several_chunks_is_one(scene: Scene):
+    objects = [scene.config_map(f"settings-{number}") for number in range(70)]
+    events = events_of(scene, Asked(), *objects, scene.service())
+    assert events == ["configuration?", *["ConfigMap"] * 70, "infrastructure?", "Service"]
+
+
+def test_after_a_wait_within_a_phase_it_is_asked_once_more(scene: Scene):
+    first, second = scene.deployment("first"), scene.deployment("second")
+    needed = f"apps/namespaces/{scene.namespace}/Deployment/first"
+    second["metadata"]["annotations"] = {DEPENDS_ON: needed}
+    events = events_of(scene, Asked(), first, second)
+    assert events == ["deploy?", "Deployment", "deploy?", "Deployment"]
+
+
+def test_after_a_failure_nothing_is_asked(scene: Scene):
+    objects = (scene.config_map(), scene.service())
+    planned = scene.plan(*objects)
+    scene.cluster.create(scene.config_map(a="theirs"))
+    asked = Asked("infrastructure")
+    outcomes = scene.apply(planned, *objects, before_phase=asked)
+    assert [one.state for one in outcomes] == [OutcomeState.FAILED, OutcomeState.SKIPPED]
+    assert (asked.events, scene.live(scene.service())) == (["configuration?"], None)
+
+
+def events_of(scene: Scene, asked: Asked, *objects: dict[str, Any]) -> list[str]:
+    terms = Terms(MANAGER, timeout_seconds=60.0, before_phase=asked)
+    outcomes = apply(scene.cluster, scene.content(*objects), scene.plan(*objects), scene.inventory, terms)
+    for outcome in outcomes:
+        asked.hears(outcome)
+    return asked.events

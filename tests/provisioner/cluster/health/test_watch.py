@@ -1,0 +1,110 @@
+"""Waiting for objects, by watching."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from provisioner.cluster.health.watch import failing_pods, until_gone, until_settled
+from provisioner.errors import UnknownKind
+from provisioner.values import HealthState, Identity, ObjectRef
+from tests.live import PATIENCE_SECONDS, wait_until
+from tests.provisioner.cluster.scene import Scene
+
+
+def test_what_is_current_already_is_settled_at_once(scene: Scene):
+    scene.deploy(obj := scene.config_map())
+    found = until_settled(scene.cluster, [ObjectRef.of(obj)], timeout_seconds=PATIENCE_SECONDS)
+    assert [health.state for health in found.values()] == [HealthState.CURRENT]
+
+
+def test_a_deployment_becomes_current_and_each_change_is_told(scene: Scene):
+    scene.deploy(obj := scene.deployment())
+    told: list[HealthState] = []
+    found = until_settled(
+        scene.cluster, [ObjectRef.of(obj)], timeout_seconds=60, on_change=lambda _, health: told.append(health.state)
+    )
+    assert found[ObjectRef.of(obj)].state is HealthState.CURRENT
+    assert told[-1] is HealthState.CURRENT
+
+
+def test_the_deadline_ends_the_wait_with_what_was_seen_last(scene: Scene):
+    missing = ObjectRef.of(scene.config_map("never"))
+    began = time.monotonic()
+    found = until_settled(scene.cluster, [missing], timeout_seconds=1)
+    assert found[missing].state is HealthState.NOT_FOUND
+    assert time.monotonic() - began < PATIENCE_SECONDS / 2
+
+
+def test_an_object_that_comes_later_is_seen(scene: Scene):
+    obj = scene.config_map("late")
+    threading.Timer(0.3, scene.cluster.create, [obj]).start()
+    found = until_settled(scene.cluster, [ObjectRef.of(obj)], timeout_seconds=PATIENCE_SECONDS)
+    assert found[ObjectRef.of(obj)].state is HealthState.CURRENT
+
+
+def test_an_identity_that_may_not_watch_still_learns_what_it_may_get(scene: Scene):
+    rbac = "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
+    subject = {"kind": "User", "name": "getter", "apiGroup": rbac}
+    scene.deploy(
+        obj := scene.config_map(),
+        scene.namespaced(f"{rbac}/v1", "Role", "getter", rules=rules),
+        scene.namespaced(
+            f"{rbac}/v1",
+            "RoleBinding",
+            "getter",
+            roleRef={"kind": "Role", "name": "getter", "apiGroup": rbac},
+            subjects=[subject],
+        ),
+    )
+    scene.until_may(Identity("getter"), "get", "configmaps")
+    getter = scene.cluster.acting_as(Identity("getter"))
+    found = until_settled(getter, [ObjectRef.of(obj)], timeout_seconds=PATIENCE_SECONDS)
+    assert found[ObjectRef.of(obj)].state is HealthState.CURRENT
+
+
+def test_a_kind_that_nobody_serves_cannot_be_waited_for(scene: Scene):
+    with pytest.raises(UnknownKind):
+        until_settled(scene.cluster, [ObjectRef.of(scene.widget())], timeout_seconds=1)
+
+
+def test_nothing_to_wait_for_is_settled(kubernetes_api):
+    assert until_settled(kubernetes_api, [], timeout_seconds=1) == {}
+
+
+def test_what_a_finalizer_holds_is_named(scene: Scene):
+    obj = scene.config_map()
+    obj["metadata"]["finalizers"] = ["example.com/hold"]
+    created = scene.cluster.create(obj)
+    ref, uid = ObjectRef.of(obj), created["metadata"]["uid"]
+    scene.cluster.delete(ref, uid=uid)
+    left = until_gone(scene.cluster, {ref: uid}, timeout_seconds=0.5)
+    assert "waits for its finalizers" in left[ref].words
+    assert "example.com/hold" in left[ref].server_words
+    scene.cluster.replace({**scene.live(obj), "metadata": {**scene.live(obj)["metadata"], "finalizers": []}})
+    assert until_gone(scene.cluster, {ref: uid}, timeout_seconds=PATIENCE_SECONDS) == {}
+
+
+def test_why_pods_fail_is_said_in_words(scene: Scene):
+    workload = scene.deployment(replicas=0)
+    scene.deploy(workload)
+    pod = scene.namespaced("v1", "Pod", "web-1", spec=workload["spec"]["template"]["spec"])
+    pod["metadata"]["labels"] = {"app": "web"}
+    pod["spec"] = {**pod["spec"], "nodeName": "no-such-node"}
+    account = ObjectRef("", "v1", "ServiceAccount", scene.namespace, "default")
+    wait_until(lambda: scene.cluster.get(account) is not None, "the account of the namespace's pods")
+    made = scene.cluster.create(pod)
+    stuck = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+    status = {
+        "phase": "Pending",
+        "containerStatuses": [
+            {"name": "main", "state": stuck, "ready": False, "restartCount": 0, "image": "", "imageID": ""}
+        ],
+    }
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-1", "namespace": scene.namespace}}
+    scene.cluster.apply({**body, "status": status}, field_manager="kubelet", subresource="status")
+    assert made["metadata"]["name"] == "web-1"
+    assert failing_pods(scene.cluster, workload) == ["pod web-1: container main: ImagePullBackOff: no such image"]
