@@ -45,13 +45,13 @@ from provisioner.reading import (
     with_rights,
 )
 from provisioner.render import PLAIN_FOLDER, IsNamespaced, Rendering, content_digest, files_read, render_content
-from provisioner.review.difference import mask_secret
-from provisioner.review.facts import OWN_NAMESPACE, Facts, Gap, Surroundings, WayBack
+from provisioner.review.base.difference import mask_secret
+from provisioner.review.base.facts import OWN_NAMESPACE, Facts, Gap, Surroundings, WayBack
 from provisioner.review.frame import report, wanted
-from provisioner.review.permission_report import PermissionReport, permission_report
-from provisioner.review.preflight import PreflightFacts, Resource
-from provisioner.review.preflight_answer import Preflight
-from provisioner.review.preflight_answer import preflight as answer_preflight
+from provisioner.review.preflight.answer import Preflight
+from provisioner.review.preflight.answer import preflight as answer_preflight
+from provisioner.review.preflight.needs import PreflightFacts, Resource
+from provisioner.review.rights.permission_report import PermissionReport, permission_report
 from provisioner.source import Credentials, EgressPolicy, Source, fetch, pinned
 from provisioner.unpack import Limits, unpack
 from provisioner.values import (

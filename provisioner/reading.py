@@ -17,11 +17,11 @@ from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError, TryLater, UnknownKind
 from provisioner.rbac import Subject
-from provisioner.review.facts import Facts, Gap, Installer, Kind, Listed, Listing, Surroundings
+from provisioner.review.base.facts import Facts, Gap, Installer, Kind, Listed, Listing, Surroundings
+from provisioner.review.checks.objects.offline import untried_kinds
 from provisioner.review.frame import listings, mentioned, questions
-from provisioner.review.offline import untried_kinds
-from provisioner.review.preflight import PreflightFacts
-from provisioner.review.preflight_answer import questions as questions_of
+from provisioner.review.preflight.answer import questions as questions_of
+from provisioner.review.preflight.needs import PreflightFacts
 from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectRef, Section
 
 PARALLEL = 8

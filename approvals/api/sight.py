@@ -7,7 +7,7 @@ from typing import Any
 from approvals.access import Caller
 from approvals.access.sight import Record, ReportSight, Sight
 from approvals.models import Report, Request
-from provisioner.review.difference import mask_secret
+from provisioner.review.base.difference import mask_secret
 
 # Kubernetes is asked at most this often for one report.
 MAX_ASKED = 300

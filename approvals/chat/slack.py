@@ -16,7 +16,7 @@ from slack_sdk.signature import Clock, SignatureVerifier
 from approvals import services
 from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish, identifier, raw_body, storable
 from approvals.models import Report, Request
-from provisioner.review.text import visible
+from provisioner.review.base.text import visible
 from provisioner.values import Severity
 
 NAME = "slack"

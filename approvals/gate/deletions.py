@@ -14,7 +14,7 @@ from approvals.models import Request
 from approvals.policy import OWN_RULES_PREFIX, holdings
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.dependents import dependents
-from provisioner.review.record import from_record
+from provisioner.review.base.record import from_record
 from provisioner.values import Action, Plan, Severity
 
 WORDS = "it holds no data, and PRATIQUE_UNREVIEWED_DELETIONS lets it go without a review"

@@ -22,8 +22,8 @@ from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.plan.dry_run import is_within
 from provisioner.errors import AlreadyExists, Forbidden
 from provisioner.rbac import Subject
-from provisioner.review.preflight_text import as_yaml
-from provisioner.review.record import from_record
+from provisioner.review.base.record import from_record
+from provisioner.review.preflight.text import as_yaml
 from provisioner.values import AccessRequest, Content, Plan, PlannedAction
 
 # The finding of a report that lists the rules which the installing account lacks.

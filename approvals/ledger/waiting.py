@@ -18,7 +18,7 @@ from approvals.errors import Awaits
 from approvals.lifecycle import OPEN
 from approvals.models import Cluster, Request
 from provisioner.errors import PratiqueError, TryLater, Unreachable
-from provisioner.review.record import ref_record
+from provisioner.review.base.record import ref_record
 from provisioner.values import ObjectRef
 
 # The longest wait between two looks at what nobody tells us about.

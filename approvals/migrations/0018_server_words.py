@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from provisioner.review.record import OLD_WORDS, upgraded
+from provisioner.review.base.record import OLD_WORDS, upgraded
 
 OLD_VERSION = 1
 

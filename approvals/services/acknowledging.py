@@ -8,7 +8,7 @@ from typing import Any
 
 from approvals.models import Request
 from provisioner.errors import AlreadyExists
-from provisioner.review.facts import said
+from provisioner.review.base.facts import said
 from provisioner.values import Action, ObjectRef
 
 TO_ACKNOWLEDGE = (Action.DELETE, Action.REPLACE, Action.ADOPT)

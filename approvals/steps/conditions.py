@@ -9,7 +9,7 @@ from typing import Any
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
 from approvals.selectors.drift import DriftSummary
-from provisioner.review.text import visible
+from provisioner.review.base.text import visible
 
 MAX_MESSAGE = 8000
 HEALTHY = "Current"

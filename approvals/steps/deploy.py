@@ -32,7 +32,7 @@ from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.plan.dry_run import differences, plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.probes import health_checks
-from provisioner.review.record import from_record
+from provisioner.review.base.record import from_record
 from provisioner.values import Action, Content, ObjectRef, Plan, PlannedAction
 from provisioner.values import Outcome as Done
 

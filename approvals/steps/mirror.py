@@ -22,7 +22,7 @@ from approvals.steps import conditions
 from approvals.steps.observe import is_due, note_unknown, observe
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import InvalidObject, PreconditionFailed, TryLater
-from provisioner.review.text import visible
+from provisioner.review.base.text import visible
 from provisioner.values import ObjectRef
 
 GROUP_VERSION = "core.rukpak.io/v1alpha2"

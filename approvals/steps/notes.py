@@ -18,7 +18,7 @@ from approvals.ledger.claims import LostClaim
 from approvals.ledger.held import claim_seconds
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
-from provisioner.review.record import ref_record
+from provisioner.review.base.record import ref_record
 from provisioner.values import Outcome as Done
 from provisioner.values import OutcomeState
 

@@ -39,7 +39,7 @@ from provisioner.errors import (
     InvalidManifest,
     SourceUnavailable,
 )
-from provisioner.review.record import to_record
+from provisioner.review.base.record import to_record
 from provisioner.values import Content, GroupKind, JsonObject, ObjectRef, Report, Severity
 
 DEFAULT_FORMAT = "plain"

@@ -34,7 +34,7 @@ from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.probes import health_checks
-from provisioner.review.volumes import takes_claims_along
+from provisioner.review.workloads.volumes import takes_claims_along
 from provisioner.values import Action, Content, GroupKind, Plan, PlannedAction
 from provisioner.values import Outcome as Done
 

@@ -25,7 +25,7 @@ from provisioner.cluster.plan.pruning import in_served_version
 from provisioner.cluster.tracking import has_named_owner, nonce_of
 from provisioner.errors import PratiqueError, PreconditionFailed, UnknownKind
 from provisioner.pipeline import FIELD_MANAGER
-from provisioner.review.volumes import takes_claims_along
+from provisioner.review.workloads.volumes import takes_claims_along
 from provisioner.values import JsonObject, ObjectRef
 
 logger = logging.getLogger(__name__)

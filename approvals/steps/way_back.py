@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
-from provisioner.review.facts import Gone, WayBack
+from provisioner.review.base.facts import Gone, WayBack
 from provisioner.values import Action, Content, OutcomeState
 
 TAKING = (Action.DELETE, Action.REPLACE)

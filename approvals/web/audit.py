@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from approvals import access, audit
 from approvals.audit import ChainState
 from approvals.selectors.audit import AuditReader, audit_entries, was_ever_linked
-from approvals.web.doors import person, readable, signed_in
+from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.rendering import page
 
 ROWS = 100

@@ -16,7 +16,7 @@ from approvals.access import Answers, Permission
 from approvals.models import Cluster
 from approvals.probes import notes
 from approvals.selectors import lists
-from approvals.web.doors import person, signed_in
+from approvals.web.access_decorators import person, signed_in
 from approvals.web.rendering import page
 
 

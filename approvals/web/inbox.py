@@ -15,7 +15,7 @@ from approvals.lifecycle import State
 from approvals.models import Cluster, Request
 from approvals.selectors import pages
 from approvals.services.reviews import is_self_approval
-from approvals.web.doors import person, readable, signed_in
+from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.rendering import page
 from provisioner.values import AccessRequest
 

@@ -19,7 +19,7 @@ from approvals.errors import Refused
 from approvals.limits import client_address
 from approvals.models import Cluster
 from approvals.selectors import account as shown
-from approvals.web.doors import only_by_form, person, signed_in
+from approvals.web.access_decorators import only_by_form, person, signed_in
 from approvals.web.errors import with_retry
 from approvals.web.rendering import page
 

@@ -17,7 +17,7 @@ from approvals.models import Cluster, Policy
 from approvals.policy import FACTS
 from approvals.policy.expression import MAX_EXPRESSION
 from approvals.selectors import lists
-from approvals.web.doors import person, readable, signed_in
+from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, mono
 from approvals.web.rendering import note_cluster, page
 

@@ -16,7 +16,7 @@ from django.utils.functional import SimpleLazyObject
 
 from approvals.access import Acting, Caller, acting_of
 from approvals.models import Cluster
-from provisioner.review.text import visible
+from provisioner.review.base.text import visible
 
 THEMES = ("light", "dark")
 THEME_COOKIE = "theme"

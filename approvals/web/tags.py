@@ -17,9 +17,9 @@ from django.utils.safestring import SafeString, mark_safe
 from approvals import audit
 from approvals.models import Review
 from approvals.selectors.pages import version_words
-from approvals.web.sight import ShownFinding
-from approvals.web.waivers import Accepted, ShownWaiver, Waivers
-from provisioner.review.text import with_names
+from approvals.web.requests.sight import ShownFinding
+from approvals.web.requests.waivers import Accepted, ShownWaiver, Waivers
+from provisioner.review.base.text import with_names
 
 register = template.Library()
 

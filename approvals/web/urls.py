@@ -2,24 +2,14 @@
 
 from django.urls import path
 
-from approvals.web import (
-    accounts,
-    audit,
-    clusters,
-    deployments,
-    findings,
-    inbox,
-    me,
-    oidc,
-    pictures,
-    policies,
-    probes,
-    requests,
-)
+from approvals.web import audit, clusters, health_endpoints, inbox, me, policies
+from approvals.web.deployments import deployments
+from approvals.web.requests import findings, pictures, requests
+from approvals.web.signing_in import accounts, oidc
 
 urlpatterns = [
-    path("healthz", probes.healthz, name="healthz"),
-    path("readyz", probes.readyz, name="readyz"),
+    path("healthz", health_endpoints.healthz, name="healthz"),
+    path("readyz", health_endpoints.readyz, name="readyz"),
     path("sign-in", accounts.sign_in, name="sign-in"),
     path("sign-out", accounts.sign_out, name="sign-out"),
     path("oidc/<slug:name>", oidc.leave, name="oidc-leave"),

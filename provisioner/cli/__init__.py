@@ -13,7 +13,7 @@ from provisioner.cli.permissions import COMMANDS as PERMISSIONS
 from provisioner.cli.review import COMMANDS as REVIEWS
 from provisioner.cli.review import UNKNOWN, Command, Usage, exit_status, source_of
 from provisioner.errors import PratiqueError
-from provisioner.review.text import visible
+from provisioner.review.base.text import visible
 
 __all__ = ["COMMANDS", "Usage", "exit_status", "main", "source_of"]
 

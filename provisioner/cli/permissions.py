@@ -23,8 +23,9 @@ from provisioner.cli.review import (
     scopes_of,
 )
 from provisioner.rbac import Subject
-from provisioner.review import permission_text, preflight_text
-from provisioner.review.permission_words import files_of
+from provisioner.review.output import permission_text
+from provisioner.review.preflight import text
+from provisioner.review.rights.permission_words import files_of
 from provisioner.values import Severity
 
 _PREFLIGHT_EPILOG = """\
@@ -105,9 +106,9 @@ def _run_preflight(options: argparse.Namespace) -> int:
     inventory = owned(cluster, old) if cluster else {}
     found = pipeline.preflight(cluster, content, account=account, previous=old, inventory=inventory)
     if options.output == "json":
-        sys.stdout.write(json.dumps(preflight_text.to_record(found), indent=2, sort_keys=True) + "\n")
+        sys.stdout.write(json.dumps(text.to_record(found), indent=2, sort_keys=True) + "\n")
     else:
-        shown = preflight_text.as_yaml if options.output == "yaml" else preflight_text.as_text
+        shown = text.as_yaml if options.output == "yaml" else text.as_text
         sys.stdout.write(shown(found))
     return {Severity.SAFE: OK, Severity.UNKNOWN: UNKNOWN}.get(found.verdict, FINDINGS)
 

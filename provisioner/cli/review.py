@@ -23,8 +23,8 @@ from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError
 from provisioner.render import BUILT_IN, IsNamespaced, format_names, load_all
-from provisioner.review.as_html import as_html
-from provisioner.review.as_text import as_text, crds_as_text
+from provisioner.review.base.record import to_record
+from provisioner.review.base.text import visible
 from provisioner.review.crd_diff import (
     CrdDifference,
     crdify_differences,
@@ -38,8 +38,8 @@ from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.explanations.shown import as_text as explained
 from provisioner.review.explanations.shown import rules_of
 from provisioner.review.explanations.shown import to_record as explained_record
-from provisioner.review.record import to_record
-from provisioner.review.text import visible
+from provisioner.review.output.html import as_html
+from provisioner.review.output.terminal import as_text, crds_as_text
 from provisioner.schema import CrdifyConfig
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import Limits

@@ -8,15 +8,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from provisioner.review import permission_text, preflight_text
+from provisioner.review.base.facts import Rule
+from provisioner.review.base.record import to_record
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.explanations.shown import rules_of
 from provisioner.review.explanations.shown import to_record as explained_record
-from provisioner.review.facts import Rule
-from provisioner.review.permission_report import PermissionReport
-from provisioner.review.preflight_answer import Preflight
-from provisioner.review.record import to_record
+from provisioner.review.output import permission_text
+from provisioner.review.preflight import text
+from provisioner.review.preflight.answer import Preflight
+from provisioner.review.rights.permission_report import PermissionReport
 from provisioner.schema.verdicts import NOTHING_KNOWN
 from provisioner.values import Plan, Report, Section, Severity
 
@@ -48,7 +49,7 @@ def preflight(options: argparse.Namespace, words: str, code: str) -> dict[str, A
     """No step, and the account as far as it was understood: preflight.schema.json."""
     message = f"Could not find out what the installation takes: {words}"
     found = _NOT_READ.at(None, message, evidence=_evidence(code), key=words)
-    return preflight_text.to_record(Preflight(options.account, (found,), (), (), ()))
+    return text.to_record(Preflight(options.account, (found,), (), (), ()))
 
 
 def _evidence(code: str) -> dict[str, str]:

@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from provisioner.review.base.facts import Facts, Listed, said
+from provisioner.review.base.record import plain
 from provisioner.review.explanations import explanation
-from provisioner.review.facts import Facts, Listed, said
-from provisioner.review.record import plain
 from provisioner.values import Finding, JsonObject, ObjectRef, Severity
 
 _RBAC = "rbac.authorization.k8s.io"

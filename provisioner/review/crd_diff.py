@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.errors import InvalidManifest
-from provisioner.review.checks.crds import CRD, created, deleted, unused
-from provisioner.review.counting import number
-from provisioner.review.crd_owners import owned_by_others, twice_taken
-from provisioner.review.facts import Rule, mapping, maps
-from provisioner.review.live_findings import live_findings
-from provisioner.review.live_scene import scene_of
-from provisioner.review.record import plain
-from provisioner.review.settling import settled
+from provisioner.review.base.counting import number
+from provisioner.review.base.facts import Rule, mapping, maps
+from provisioner.review.base.record import plain
+from provisioner.review.checks.objects.crds import CRD, created, deleted, unused
+from provisioner.review.crds.live_findings import live_findings
+from provisioner.review.crds.live_scene import scene_of
+from provisioner.review.crds.owners import owned_by_others, twice_taken
+from provisioner.review.crds.severity_from_objects import settled
 from provisioner.schema import CrdifyConfig, compare, crdify_triples
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import HARMLESS

@@ -15,33 +15,23 @@ from importlib.metadata import entry_points
 from pathlib import PurePath
 from typing import TypeVar
 
-from provisioner.review.alike import folded
-from provisioner.review.checks import (
+from provisioner.review.base.facts import SECRET, Check, Facts, Gap, Listing, Rule, fingerprint, said
+from provisioner.review.base.fold import folded
+from provisioner.review.checks.network import (
     api_services,
-    apis,
-    content,
-    crds,
-    deletions,
-    images,
-    live,
     network,
     network_policies,
-    objects,
-    own,
-    permissions,
-    pod_habits,
-    pods,
     policies,
-    preflight,
-    settings,
-    way_back,
     webhook_effects,
     webhooks,
 )
-from provisioner.review.facts import SECRET, Check, Facts, Gap, Listing, Rule, fingerprint, said
-from provisioner.review.headline import headline
-from provisioner.review.preflight_findings import questions as preflight_questions
-from provisioner.review.preflight_findings import said_once
+from provisioner.review.checks.objects import apis, content, crds, deletions, live, objects, way_back
+from provisioner.review.checks.own import own
+from provisioner.review.checks.pods import images, pod_habits, pods, settings
+from provisioner.review.checks.rights import permissions, preflight
+from provisioner.review.output.headline import headline
+from provisioner.review.preflight.findings import questions as preflight_questions
+from provisioner.review.preflight.findings import said_once
 from provisioner.review.withholding import looked
 from provisioner.values import (
     AccessRequest,

@@ -7,13 +7,15 @@ import logging
 from typing import Any
 from urllib.parse import unquote
 
-from provisioner.sandbox import bodies, custom, discovery, openapi, options, reading, tables
+from provisioner.sandbox import options, reading
 from provisioner.sandbox.access import RBAC, Access
 from provisioner.sandbox.calls import Answer, Call, Target, Writing
-from provisioner.sandbox.kinds import BUILT_IN, REVIEWS, Kind
 from provisioner.sandbox.status import Refusal, bad_request, lost, not_allowed, not_found
 from provisioner.sandbox.store import Store
-from provisioner.sandbox.writing import Writes
+from provisioner.sandbox.types import custom, discovery, openapi, tables
+from provisioner.sandbox.types.kinds import BUILT_IN, REVIEWS, Kind
+from provisioner.sandbox.writing import bodies
+from provisioner.sandbox.writing.writing import Writes
 from provisioner.values import AccessRequest, Identity
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from provisioner.sandbox import protobuf
-from provisioner.sandbox.kinds import Kind
 from provisioner.sandbox.status import bad_request
+from provisioner.sandbox.types.kinds import Kind
 from provisioner.values import Identity
 
 

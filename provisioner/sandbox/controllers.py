@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from provisioner.sandbox.store import Key, Store
-from provisioner.sandbox.writing import now
+from provisioner.sandbox.writing.writing import now
 
 logger = logging.getLogger(__name__)
 

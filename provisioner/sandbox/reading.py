@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.sandbox import custom, options, selectors
+from provisioner.sandbox import options, selectors
 from provisioner.sandbox.calls import Call, Target
-from provisioner.sandbox.kinds import Kind
 from provisioner.sandbox.status import bad_request
 from provisioner.sandbox.store import Change, Store
+from provisioner.sandbox.types import custom
+from provisioner.sandbox.types.kinds import Kind
 
 Shown = Callable[[dict[str, Any]], dict[str, Any]]
 BOOKMARK_SECONDS = 5.0

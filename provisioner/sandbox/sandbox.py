@@ -24,10 +24,10 @@ from provisioner.sandbox import bootstrap
 from provisioner.sandbox.access import MASTERS, Access
 from provisioner.sandbox.api import Api
 from provisioner.sandbox.controllers import Controllers
-from provisioner.sandbox.kinds import BUILT_IN
 from provisioner.sandbox.server import Server
 from provisioner.sandbox.store import Store
-from provisioner.sandbox.writing import now
+from provisioner.sandbox.types.kinds import BUILT_IN
+from provisioner.sandbox.writing.writing import now
 from provisioner.values import Identity
 
 HOST = "127.0.0.1"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from provisioner.sandbox.kinds import Kind
 from provisioner.sandbox.status import bad_request
+from provisioner.sandbox.types.kinds import Kind
 
 Labels = Mapping[str, str]
 _KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?)"

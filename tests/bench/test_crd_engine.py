@@ -21,10 +21,10 @@ import yaml
 
 from provisioner import pipeline
 from provisioner.render import load_all
-from provisioner.review.checks import crds as crd_check
-from provisioner.review.facts import Facts
-from provisioner.review.permission_report import permission_report
-from provisioner.review.record import to_record
+from provisioner.review.base.facts import Facts
+from provisioner.review.base.record import to_record
+from provisioner.review.checks.objects import crds as crd_check
+from provisioner.review.rights.permission_report import permission_report
 from provisioner.values import Content, Manifest
 from tests.bench.built import built
 from tests.bench.crds import CRDS, SIZES, crd, nodes, reworded, versions

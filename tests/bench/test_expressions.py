@@ -17,7 +17,7 @@ from cel_expr_python import cel
 from approvals.policy import POLICY
 from provisioner.expressions import Answer, Question, evaluator, runtime
 from provisioner.expressions.evaluator import ask
-from provisioner.review.stored import Fate, fates
+from provisioner.review.crds.stored import Fate, fates
 from provisioner.schema.cel import runtime as rules
 from provisioner.schema.definition.crd import Crd
 from tests.approvals.core.test_rules import FACTS

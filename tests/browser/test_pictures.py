@@ -13,8 +13,8 @@ from tests.approvals.web.test_pictures import drawn, many
 from tests.approvals.web.test_waivers import with_findings
 from tests.browser.conftest import SignIn
 from tests.browser.test_pages import OPEN_ALL, complaints, listen
-from tests.provisioner.review.test_account_graph import PODS, SECRETS, binding, role
-from tests.provisioner.review.test_schema_tree import TEXT, crd
+from tests.provisioner.review.crds.test_schema_tree import TEXT, crd
+from tests.provisioner.review.rights.test_account_graph import PODS, SECRETS, binding, role
 
 LONG = "n" * 253
 WIDE = {"width": 1280, "height": 800}

@@ -11,7 +11,7 @@ import yaml
 
 from approvals import store
 from approvals.models import InventoryItem, Request
-from provisioner.review.record import from_record
+from provisioner.review.base.record import from_record
 from provisioner.values import ObjectRef
 from tests.conftest import CORPUS
 from tests.journeys import bundles

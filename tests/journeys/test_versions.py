@@ -12,7 +12,7 @@ import yaml
 from approvals import store
 from approvals.models import BundleDeployment, InventoryItem, Request
 from provisioner.errors import InvalidObject
-from provisioner.review.record import from_record
+from provisioner.review.base.record import from_record
 from provisioner.values import Action, ObjectRef
 from tests.conftest import CORPUS
 from tests.journeys import bundles

@@ -11,7 +11,7 @@ import pytest
 
 import provisioner.review
 from provisioner.cli import Usage, exit_status, main, source_of
-from provisioner.review.facts import Rule
+from provisioner.review.base.facts import Rule
 from provisioner.source import GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.values import Plan, Report, Section, Severity
 

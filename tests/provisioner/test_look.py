@@ -13,8 +13,8 @@ from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.reading import MAX_QUESTIONS
-from provisioner.review.as_text import as_text
-from provisioner.review.record import from_record, to_record
+from provisioner.review.base.record import from_record, to_record
+from provisioner.review.output.terminal import as_text
 from provisioner.source import LocalSource
 from provisioner.values import Action, Content, Finding, Identity, ObjectRef, OutcomeState, Report, Section, Severity
 from tests.live import until_served, wait_until

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from approvals.models import Cluster
-from provisioner.review.text import visible
+from provisioner.review.base.text import visible
 
 
 class Command(BaseCommand):

@@ -29,7 +29,7 @@ from approvals.rights import (
 from approvals.rights.needs import Account
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PratiqueError
-from provisioner.review.text import visible
+from provisioner.review.base.text import visible
 
 NOTHING = "# Nobody is registered that a process would have to act as.\n"
 

@@ -10,7 +10,7 @@ from approvals import services
 from approvals.errors import Unacknowledged
 from approvals.models import Request
 from approvals.services import Acknowledgement
-from provisioner.review.facts import said
+from provisioner.review.base.facts import said
 from provisioner.values import ObjectRef
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from approvals.audit import WITHHELD, public_facts
-from provisioner.review.record import OLD_WORDS, VERSION
+from provisioner.review.base.record import OLD_WORDS, VERSION
 from tests.approvals.core.test_databases import database_url, manage
 from tests.provisioner.review.old_records import VALUE, old_record
 

@@ -8,7 +8,7 @@ import pytest
 
 from approvals.gate.deletions import is_free
 from approvals.models import Request
-from provisioner.review.record import VERSION
+from provisioner.review.base.record import VERSION
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_waivers import finding, report

@@ -12,7 +12,7 @@ from approvals.models import Report, Request, Revision
 from approvals.steps import deploy
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.errors import DigestMismatch
-from provisioner.review.record import to_record
+from provisioner.review.base.record import to_record
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
 from provisioner.values import Report as Reported
 from tests.approvals.core import world

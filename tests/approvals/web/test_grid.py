@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from approvals.web.grid import MAX_GRIDS, Cell, grids
-from approvals.web.rules import explanation
+from approvals.web.requests.grid import MAX_GRIDS, Cell, grids
+from approvals.web.requests.rules import explanation
 from tests.approvals.web.scene import report_of
 
 

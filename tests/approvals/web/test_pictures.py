@@ -12,17 +12,17 @@ import pytest
 from django.core.cache import cache
 
 from approvals.models import Request
-from approvals.web.findings import FINDINGS_PER_PAGE
-from approvals.web.sight import MAX_OPENED
+from approvals.web.requests.findings import FINDINGS_PER_PAGE
+from approvals.web.requests.sight import MAX_OPENED
 from provisioner.pipeline import look_offline
-from provisioner.review.record import to_record
+from provisioner.review.base.record import to_record
 from tests.approvals.core.conftest import World
 from tests.approvals.web import scene
 from tests.approvals.web.conftest import Browse, text_of
 from tests.approvals.web.test_doors import queries
 from tests.provisioner.review.bundles import content_with
-from tests.provisioner.review.test_account_graph import PODS, SECRETS, binding, role
-from tests.provisioner.review.test_schema_tree import TEXT, crd
+from tests.provisioner.review.crds.test_schema_tree import TEXT, crd
+from tests.provisioner.review.rights.test_account_graph import PODS, SECRETS, binding, role
 
 MAX_PAGE_BYTES = 1_000_000
 # Queries of a page, with one more for each live object that Kubernetes is asked about, at most thirty.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.web.rules import explanation
+from approvals.web.requests.rules import explanation
 from provisioner.review.explanations import EXPLANATIONS
 
 

@@ -11,8 +11,8 @@ from approvals import services
 from approvals.models import AuditEntry, Report, Request, Review
 from approvals.policy import OWN_RULES_PREFIX
 from approvals.services.waivers import MAX_WAIVERS, Waiver
-from approvals.web.sight import MAX_OPENED
-from approvals.web.waivers import FIELD
+from approvals.web.requests.sight import MAX_OPENED
+from approvals.web.requests.waivers import FIELD
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_waivers import finding

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks import permissions
-from provisioner.review.facts import Facts
+from provisioner.review.base.facts import Facts
+from provisioner.review.checks.rights import permissions
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.provisioner.rbac.roles import account, bound, cluster_role, role, rule

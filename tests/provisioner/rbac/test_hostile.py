@@ -13,9 +13,10 @@ import pytest
 from provisioner import pipeline
 from provisioner.errors import TooManyRights
 from provisioner.rbac import Subject, allows, compact, covers, holds, minimal
-from provisioner.review import permission_text, preflight_text
-from provisioner.review.preflight import PreflightFacts
-from provisioner.review.preflight_answer import preflight
+from provisioner.review.output import permission_text
+from provisioner.review.preflight import text
+from provisioner.review.preflight.answer import preflight
+from provisioner.review.preflight.needs import PreflightFacts
 from provisioner.values import AccessRequest, Content, Severity
 from tests.provisioner.rbac.random_roles import world
 from tests.provisioner.rbac.roles import account, bound, cluster_role, rule, rules
@@ -90,8 +91,8 @@ def test_the_preflight_says_something_of_everything(seed: int) -> None:
     live = tuple(one.body for one in broken.manifests)
     for roles in (None, live):
         found = preflight(PreflightFacts(ROBOT, broken.manifests, roles=roles, namespaces=frozenset({"near"})))
-        assert preflight_text.as_text(found)
-        assert preflight_text.to_record(found)
+        assert text.as_text(found)
+        assert text.to_record(found)
 
 
 SIZES = ((100, 100, 20), (200, 200, 20), (600, 600, 40))

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from provisioner.rbac import PolicyRule, Subject, covers
-from provisioner.review.facts import Gap
-from provisioner.review.preflight import PreflightFacts, Resource
-from provisioner.review.preflight_answer import Preflight, preflight, questions
-from provisioner.review.preflight_text import as_text, as_yaml
+from provisioner.review.base.facts import Gap
+from provisioner.review.preflight.answer import Preflight, preflight, questions
+from provisioner.review.preflight.needs import PreflightFacts, Resource
+from provisioner.review.preflight.text import as_text, as_yaml
 from provisioner.values import (
     AccessAnswer,
     Action,

@@ -17,8 +17,8 @@ from provisioner.cluster.order import phases
 from provisioner.errors import ClusterError, PratiqueError
 from provisioner.pipeline import FIELD_MANAGER, preflight
 from provisioner.rbac import Subject
-from provisioner.review.preflight_answer import Preflight
-from provisioner.review.preflight_text import as_yaml
+from provisioner.review.preflight.answer import Preflight
+from provisioner.review.preflight.text import as_yaml
 from provisioner.values import Content, ObjectRef, Severity
 from tests.provisioner.rbac.roles import account, bound, cluster_role, role, rule
 from tests.provisioner.review.bundles import an_object, content_with

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from provisioner.render import BUILT_IN, Rendering, content_digest, render_content
-from provisioner.review.facts import Facts
+from provisioner.review.base.facts import Facts
 from provisioner.values import Action, Content, GroupKind, Manifest, ObjectRef, Plan, PlannedAction, Tree
 
 OTHER_KINDS = {GroupKind("monitoring.coreos.com", "ServiceMonitor"): True}

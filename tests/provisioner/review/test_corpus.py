@@ -13,9 +13,10 @@ import pytest
 import provisioner.review
 from provisioner.pipeline import look_offline, permissions, preflight
 from provisioner.rbac import Subject
-from provisioner.review import permission_text, preflight_text
-from provisioner.review.permission_words import files_of
-from provisioner.review.record import to_record
+from provisioner.review.base.record import to_record
+from provisioner.review.output import permission_text
+from provisioner.review.preflight import text
+from provisioner.review.rights.permission_words import files_of
 from provisioner.values import Content, Severity
 from tests.conftest import CORPUS
 from tests.provisioner.review.corpus import Bundle, content_of, named, pairs
@@ -94,7 +95,7 @@ def test_permissions_and_preflight_of_a_real_bundle_fit_their_published_schemas(
     rights = permissions(None, after, before)
     fits(permission_text.to_record(rights, files_of(after)), "permissions.schema.json")
     found = preflight(None, after, account=Subject("ServiceAccount", "installer", "ops"))
-    fits(preflight_text.to_record(found), "preflight.schema.json")
-    shown = permission_text.as_text(rights, files_of(after)) + preflight_text.as_text(found)
+    fits(text.to_record(found), "preflight.schema.json")
+    shown = permission_text.as_text(rights, files_of(after)) + text.as_text(found)
     assert " 1 rights" not in shown
     assert "does not hold itself" not in shown  # nobody was asked what it holds

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks import crds, live
+from provisioner.review.base.facts import Listed, Listing, Surroundings
+from provisioner.review.checks.objects import crds, live
 from provisioner.review.crd_diff import differences
-from provisioner.review.facts import Listed, Listing, Surroundings
+from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.frame import report
-from provisioner.review.references import DEPENDENTS
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.provisioner.review.bundles import content_with, facts, planned
 from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, obj, root, thing, version

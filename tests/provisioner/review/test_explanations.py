@@ -14,8 +14,8 @@ import pytest
 import provisioner
 from provisioner.cli import main
 from provisioner.pipeline import look_offline
-from provisioner.review.as_html import as_html
 from provisioner.review.explanations import EXPLANATIONS, explanation
+from provisioner.review.output.html import as_html
 from tests.provisioner.review.bundles import content_of
 from tests.provisioner.schema.shapes import crd_of
 

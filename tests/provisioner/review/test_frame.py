@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from provisioner.review.facts import Check, Facts, Gap, Rule, State
+from provisioner.review.base.facts import Check, Facts, Gap, Rule, State
 from provisioner.review.frame import CHECKS, report, wanted
 from provisioner.values import Action, Content, Finding, ObjectRef, Plan, Section, Severity
 from tests.provisioner.review.bundles import an_object, config_map, content_with, facts, planned

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.offline import try_offline
+from provisioner.review.checks.objects.offline import try_offline
 from provisioner.values import ObjectRef
 from tests.provisioner.review.bundles import content_with, facts
 from tests.provisioner.schema.shapes import TEXT, crd_of, obj, thing

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from provisioner.errors import AlreadyExists
-from provisioner.review.checks import objects
-from provisioner.review.facts import Facts, Listed, Listing, Rule, Surroundings
+from provisioner.review.base.facts import Facts, Listed, Listing, Rule, Surroundings
+from provisioner.review.checks.objects import objects
 from provisioner.review.withholding import is_private, looked, without_private
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
 from tests.provisioner.review.bundles import config_map, content_with, facts, planned

@@ -15,8 +15,8 @@ from provisioner import regexes
 from provisioner.cluster.compare import lost
 from provisioner.expressions import evaluator
 from provisioner.regexes import BadRegularExpression, TooMuchWork, compiled
-from provisioner.review.sizes import bytes_of
-from provisioner.review.stored import NOT_EVALUATED
+from provisioner.review.base.sizes import bytes_of
+from provisioner.review.crds.stored import NOT_EVALUATED
 from provisioner.schema.admission.rules import Change, errors_of_rules, rule_errors
 from provisioner.schema.cel.ast import read
 from provisioner.schema.cel.normal_form import TooLarge, plain_form

@@ -1,0 +1,217 @@
+"""Deployments: what runs, since when, and is it what was approved?"""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from approvals import access, services
+from approvals.errors import InvalidInput
+from approvals.models import BundleDeployment
+from approvals.selectors import lists
+from approvals.selectors import revisions as known_revisions
+from approvals.web.access_decorators import of_deployment, only_by_form, person, readable, signed_in
+from approvals.web.deployments.drifts import shown_drifts, with_health_words
+from approvals.web.deployments.form import NewForm, SpecForm, initial_of
+from approvals.web.rendering import page
+
+ROWS = 50
+OBJECTS = 200
+HISTORY = 30
+VIA = "browser"
+MAX_DIGITS = 9
+
+
+@require_safe
+@signed_in
+def index(http: HttpRequest) -> HttpResponse:
+    clusters = readable(http)
+    search, cluster = http.GET.get("search", "").strip()[:100], http.GET.get("cluster", "")
+    rows = lists.deployments(clusters=clusters, search=search, cluster=cluster)
+    facts = {
+        "rows": Paginator(rows, ROWS).get_page(http.GET.get("page")),
+        "search": search,
+        "cluster": cluster,
+        "clusters": clusters,
+    }
+    return page(http, "deployments.html", facts)
+
+
+@require_safe
+@of_deployment
+def show(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    return _whole(http, deployment)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def new(http: HttpRequest) -> HttpResponse:
+    """Write a new BundleDeployment to the cluster as the viewer; Kubernetes decides whether they may."""
+    clusters = readable(http)
+    form = NewForm(clusters, http.POST or None)
+    if http.method == "GET" or not form.is_valid():
+        return _form(http, form, None)
+    given = form.cleaned_data
+    try:
+        made = services.create_deployment(
+            by=person(http),
+            cluster=given["cluster"],
+            name=given["name"],
+            spec=form.spec(),
+            labels=given["labels"],
+            via=VIA,
+        )
+    except InvalidInput as refusal:
+        return _form(http, _with_error(form, refusal), None)
+    return redirect("deployment", cluster=made.cluster.name, name=made.name)
+
+
+@require_http_methods(["GET", "POST"])
+@of_deployment
+def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Change the spec in the cluster as the viewer, if it is still the one that the form was made from."""
+    form = SpecForm(http.POST or None, initial=initial_of(deployment.spec, deployment.generation))
+    if http.method == "GET" or not form.is_valid():
+        return _form(http, form, deployment)
+    try:
+        changed = services.change_deployment(
+            by=person(http),
+            deployment=deployment,
+            spec=form.spec(deployment.spec),
+            generation=form.cleaned_data["generation"],
+            via=VIA,
+        )
+    except InvalidInput as refusal:
+        return _form(http, _with_error(form, refusal), deployment)
+    if changed.generation == form.cleaned_data["generation"]:
+        messages.success(http, "The spec is as it was, so no request was made. To read the sources again, ask again.")
+    else:
+        messages.success(http, "The change is written. Its request is being prepared.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+@only_by_form
+@of_deployment
+def pause(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Pause with a reason, or resume."""
+    is_paused, reason = http.POST.get("pause") == "yes", http.POST.get("reason", "").strip()
+    if is_paused and not reason:
+        return _whole(http, deployment, wrong="Say why it is paused: whoever finds it paused will ask.")
+    services.pause_deployment(by=person(http), deployment=deployment, is_paused=is_paused, reason=reason, via=VIA)
+    messages.success(http, f"{deployment.name} is {'paused' if is_paused else 'resumed'}.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+@only_by_form
+@of_deployment
+def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """The same wish once more; the new request is where to look next."""
+    services.ask_again(by=person(http), deployment=deployment, via=VIA)
+    made = lists.open_request(deployment=deployment)
+    if made is None:
+        return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+    messages.success(http, "Asked again: the sources are looked at anew.")
+    return redirect("request", uid=made.uid)
+
+
+@only_by_form
+@of_deployment
+def rollback(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Back to the content of an earlier revision: a request like any other, from the stored bytes."""
+    number = _revision_of(http)
+    services.rollback_deployment(by=person(http), deployment=deployment, revision=number, via=VIA)
+    made = lists.open_request(deployment=deployment)
+    if made is None:
+        return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+    messages.success(http, f"Asked to go back to revision {number}: its stored content is being reported.")
+    return redirect("request", uid=made.uid)
+
+
+@only_by_form
+@of_deployment
+def revoke(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Mark an earlier revision as one that nobody goes back to."""
+    number, reason = _revision_of(http), http.POST.get("reason", "")
+    try:
+        services.revoke_revision(by=person(http), deployment=deployment, revision=number, reason=reason, via=VIA)
+    except InvalidInput as refusal:
+        return _whole(http, deployment, wrong=str(refusal))
+    messages.success(http, f"Revision {number} is revoked.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+@only_by_form
+@of_deployment
+def reinstate(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Take that mark off again."""
+    number, reason = _revision_of(http), http.POST.get("reason", "")
+    services.reinstate_revision(by=person(http), deployment=deployment, revision=number, reason=reason, via=VIA)
+    messages.success(http, f"Revision {number} can be gone back to again.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+@only_by_form
+@of_deployment
+def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """Ask for deletion; its objects stay until that request is approved."""
+    if http.POST.get("typed", "").strip() != deployment.name:
+        return _whole(http, deployment, wrong=f"Type the name {deployment.name} to ask for its deletion.")
+    policy = http.POST.get("policy", "")
+    services.delete_deployment(by=person(http), deployment=deployment, via=VIA, policy=policy)
+    messages.success(http, "Deletion is asked for. What is left of it stays until that request is approved.")
+    return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+def _revision_of(http: HttpRequest) -> int:
+    number = http.POST.get("revision", "")
+    if not number.isdecimal() or len(number) > MAX_DIGITS:
+        raise InvalidInput(f"The revision is {number[:20]!r}; expected its number.", field="revision")
+    return int(number)
+
+
+def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") -> HttpResponse:
+    search, wanted_health = http.GET.get("search", "").strip()[:100], http.GET.get("health", "")
+    rows = lists.inventory(deployment=deployment, search=search, health=wanted_health)
+    rights = {
+        verb: access.may(person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name)
+        for verb in ("update", "delete", "approve")
+    }
+    facts = {
+        "deployment": deployment,
+        "open_request": lists.open_request(deployment=deployment),
+        "history": lists.requests_of(deployment=deployment, limit=HISTORY),
+        "revisions": lists.revisions(deployment=deployment, limit=HISTORY),
+        "health": lists.inventory_health(deployment=deployment),
+        "rows": with_health_words(person(http), deployment, Paginator(rows, OBJECTS).get_page(http.GET.get("page"))),
+        "search": search,
+        "wanted_health": wanted_health,
+        "rights": rights,
+        "drifts": shown_drifts(person(http), deployment),
+        "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
+        "paused": lists.pause_words(deployment=deployment),
+        "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
+        "restorable": set(known_revisions.restorable(deployment=deployment).values_list("number", flat=True)),
+        "once_in_force": set(known_revisions.once_in_force(deployment=deployment).values_list("number", flat=True)),
+        "may_revoke": rights["approve"].allowed and not deployment.gone_at,
+        "wrong": wrong,
+    }
+    return page(http, "deployment.html", facts, status=422 if wrong else 200)
+
+
+def _form(http: HttpRequest, form: SpecForm, deployment: BundleDeployment | None) -> HttpResponse:
+    facts = {"form": form, "deployment": deployment, "more_sources": _more_sources(deployment)}
+    return page(http, "deployment_form.html", facts, status=422 if form.is_bound else 200)
+
+
+def _more_sources(deployment: BundleDeployment | None) -> int:
+    return max(len(deployment.spec.get("sources") or []) - 1, 0) if deployment else 0
+
+
+def _with_error(form: SpecForm, refusal: InvalidInput) -> SpecForm:
+    field = str(refusal.facts.get("field", ""))
+    form.add_error(field if field in form.fields else None, forms.ValidationError(str(refusal)))
+    return form

@@ -1,0 +1,64 @@
+"""The pictures of a report: how an account comes by its rights, and where in its schema a custom resource changes."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from approvals import access
+from approvals.access import Permission
+from approvals.models import Report, Request
+from approvals.selectors import pages
+from approvals.web.access_decorators import of_request, person
+from approvals.web.rendering import page
+from approvals.web.requests.sharing import visible_report
+from provisioner.review.crds.schema_tree import crds_of, picture_of
+from provisioner.review.rights.account_graph import account_graph, accounts_of
+from provisioner.values import GroupKind
+
+RBAC = "rbac.authorization.k8s.io"
+RIGHTS = (
+    GroupKind("", "ServiceAccount"),
+    *(GroupKind(RBAC, kind) for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
+)
+SCHEMAS = (GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),)
+
+
+@require_safe
+@of_request
+def rights(http: HttpRequest, request: Request) -> HttpResponse:
+    """One account, `?account=`, with its bindings, roles and rules before and after; the worst of them by default."""
+    shown, hidden = visible_report(person(http), request.deployment.cluster, _report_or_404(request), kinds=RIGHTS)
+    by_name = {str(subject): subject for subject in accounts_of(shown)}
+    name = http.GET.get("account") or next(iter(by_name), "")
+    if name and name not in by_name:
+        raise Http404
+    seen = {ref.identity for ref in hidden}
+    graph = account_graph(shown, by_name[name], hidden=seen) if name else None
+    return page(http, "request_rights.html", {"item": request, "names": list(by_name), "graph": graph, "chosen": name})
+
+
+@require_safe
+@of_request
+def schemas(http: HttpRequest, request: Request) -> HttpResponse:
+    """One custom resource definition, `?crd=`, with the changed branches of each version; the worst by default."""
+    caller, cluster = person(http), request.deployment.cluster
+    shown, hidden = visible_report(caller, cluster, _report_or_404(request), kinds=SCHEMAS)
+    by_name = {planned.ref.name: planned for planned in crds_of(shown)}
+    name = http.GET.get("crd") or next(iter(by_name), "")
+    if name and name not in by_name:
+        raise Http404
+    planned = by_name.get(name)
+    permission = Permission(True, "the object is new")
+    if planned and planned.ref in hidden:
+        permission = access.may_see_object(caller, cluster, planned.ref)
+    picture = picture_of(shown, planned) if planned and permission.allowed else None
+    facts = {"item": request, "names": list(by_name), "picture": picture, "chosen": name, "permission": permission}
+    return page(http, "request_schemas.html", {**facts, "planned": planned})
+
+
+def _report_or_404(request: Request) -> Report:
+    report = pages.report_of(request)
+    if report is None:
+        raise Http404
+    return report

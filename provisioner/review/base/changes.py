@@ -1,0 +1,50 @@
+"""Which fields of an object change, as paths with short values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.review.base.difference import mask_secret
+from provisioner.values import JsonObject
+
+MAX_VALUE_CHARACTERS = 200
+ABSENT = "(absent)"
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field: `before` and `after` are JSON-ready and short; ABSENT where there is none."""
+
+    path: Path
+    before: Any
+    after: Any
+
+
+def changed_paths(before: JsonObject | None, after: JsonObject | None) -> list[Change]:
+    """The smallest fields that differ, in the order of their paths. A Secret's values are never among them."""
+    found = _between(mask_secret(before or {}), mask_secret(after or {}), ())
+    return [Change(path, _short(old), _short(new)) for path, old, new in found]
+
+
+def _between(old: object, new: object, path: Path) -> Iterator[tuple[Path, object, object]]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted({**old, **new}, key=str):
+            yield from _between(old.get(key, ABSENT), new.get(key, ABSENT), (*path, str(key)))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from _between(one, other, (*path, index))
+    elif type(old) is not type(new) or old != new:
+        yield path, old, new
+
+
+def _short(value: object) -> Any:
+    """`value` itself if it is short, else the beginning of its JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    if len(text) <= MAX_VALUE_CHARACTERS:
+        return value
+    return f"{text[:MAX_VALUE_CHARACTERS]}… ({len(text)} characters)"

@@ -1,0 +1,1 @@
+"""Checks of webhooks, policies and API services, and of what they reach."""

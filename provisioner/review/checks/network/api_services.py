@@ -1,0 +1,78 @@
+"""API groups answered by a Service of the bundle instead of the API server: taken over, unreachable, or left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provisioner.review.base.facts import Check, Facts, Rule, State, mapping, said
+from provisioner.values import Action, Finding, GroupKind, ObjectRef, PlannedAction, Section, Severity
+
+_SHADOWS = Rule("AS-01", Section.WEBHOOKS, Severity.CRITICAL)
+_NO_SERVICE = Rule("AS-03", Section.WEBHOOKS, Severity.BREAKING)
+_SERVICE_UNKNOWN = Rule("AS-03", Section.WEBHOOKS, Severity.UNKNOWN)
+_GONE = Rule("AS-04", Section.WEBHOOKS, Severity.BREAKING)
+
+_API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
+
+
+def _called(obj: object) -> ObjectRef | None:
+    service = mapping(mapping(mapping(obj).get("spec")).get("service"))
+    if not service.get("name"):
+        return None
+    return ObjectRef("", "v1", "Service", str(service.get("namespace") or ""), str(service["name"]))
+
+
+def _standing(state: State) -> Iterator[Finding]:
+    brought = {ref.identity for ref, _ in state.named}
+    for ref, obj in state.named:
+        service = _called(obj)
+        if ref.group_kind != _API_SERVICE or service is None or service.identity in brought or state.is_offline:
+            continue
+        exists = state.around.exists.get(service.identity)
+        if exists is False:
+            message = (
+                f"{said(ref)} calls {said(service)}, which is neither in the bundle nor in the cluster: discovery "
+                "reports errors, namespaces cannot be deleted, and autoscalers by its metrics stop"
+            )
+            yield _NO_SERVICE.at(ref, message, path=("spec", "service"), key=str(service))
+        elif exists is None:
+            message = f"Whether {said(service)} exists, which {said(ref)} calls, is not known"
+            yield _SERVICE_UNKNOWN.at(ref, message, path=("spec", "service"), key=str(service))
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    """Groups that the cluster serves already, by somebody else; and groups that nobody answers for afterwards."""
+    for planned in facts.plan.actions:
+        if planned.ref.group_kind != _API_SERVICE:
+            continue
+        spec = mapping((planned.after or planned.before or {}).get("spec"))
+        group, version = str(spec.get("group") or ""), str(spec.get("version") or "")
+        kinds = sorted({one.kind for one in facts.around.kinds or () if (one.group, one.version) == (group, version)})
+        if planned.action is Action.CREATE and kinds and spec.get("service"):
+            message = (
+                f"{said(planned.ref)} takes over {group}/{version}, which the cluster serves already: {_few(kinds)}"
+            )
+            yield _SHADOWS.at(planned.ref, message, evidence={"kinds": kinds}, key=["shadows", group, version])
+        elif planned.action is Action.DELETE:
+            words = f": {_few(kinds)} can no longer be read or written" if kinds else ""
+            message = f"Deletes {said(planned.ref)}, so the cluster no longer serves {group}/{version}{words}"
+            yield _GONE.at(planned.ref, message, evidence={"kinds": kinds}, key=[group, version])
+
+
+def _few(kinds: list[str]) -> str:
+    return ", ".join(kinds[:5]) + (f" and {len(kinds) - 5} more" if len(kinds) > 5 else "")
+
+
+def _mentions(facts: Facts) -> Iterator[ObjectRef]:
+    brought = {one.ref.identity for one in facts.content.manifests}
+    for manifest in facts.content.manifests:
+        service = _called(manifest.body) if manifest.ref.group_kind == _API_SERVICE else None
+        if service is not None and service.identity not in brought:
+            yield service
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return planned.ref.group_kind == _API_SERVICE
+
+
+CHECK = Check("api-services", changes=_changes, standing=_standing, claims=_claims, mentions=_mentions)

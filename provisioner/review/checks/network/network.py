@@ -1,0 +1,91 @@
+"""What the bundle opens to the network, and which API groups it takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.review.base.counting import some
+from provisioner.review.base.facts import Check, Rule, State, items, mapping, maps, said
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+
+_OPEN = Rule("SV-01", Section.OBJECTS, Severity.DANGEROUS)
+_OPEN_INSIDE = Rule("SV-01", Section.OBJECTS, Severity.NOTABLE)
+_HOST = Rule("SV-02", Section.OBJECTS, Severity.NOTABLE)
+_TAKES_GROUP = Rule("AS-01", Section.WEBHOOKS, Severity.CRITICAL)
+_NO_TLS = Rule("AS-02", Section.WEBHOOKS, Severity.DANGEROUS)
+
+_SERVICE = GroupKind("", "Service")
+_INGRESS = GroupKind("networking.k8s.io", "Ingress")
+_API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
+# Annotations by which a provider makes a load balancer of its own network, with the values that mean so.
+_INTERNAL = {
+    "cloud.google.com/load-balancer-type": {"internal"},
+    "networking.gke.io/load-balancer-type": {"internal"},
+    "service.beta.kubernetes.io/aws-load-balancer-internal": {"true", "0.0.0.0/0"},
+    "service.beta.kubernetes.io/aws-load-balancer-scheme": {"internal"},
+    "service.beta.kubernetes.io/azure-load-balancer-internal": {"true"},
+    "service.beta.kubernetes.io/openstack-internal-load-balancer": {"true"},
+}
+
+
+def _standing(state: State) -> Iterator[Finding]:
+    judges = {_SERVICE: _of_service, _INGRESS: _of_ingress, _API_SERVICE: _of_api_service}
+    for ref, obj in state.named:
+        if ref.group_kind in judges:
+            yield from judges[ref.group_kind](ref, obj)
+
+
+def _of_service(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+    spec = mapping(obj.get("spec"))
+    kind = spec.get("type")
+    if kind == "LoadBalancer":
+        yield _of_load_balancer(ref, obj, spec)
+    elif kind == "NodePort":
+        yield _OPEN.at(ref, f"{said(ref)} can be reached on a port of every node", path=("spec", "type"), key=kind)
+    addresses = sorted(str(one) for one in items(spec.get("externalIPs")))
+    if addresses:
+        message = f"{said(ref)} takes over traffic to {', '.join(addresses)}"
+        yield _OPEN.at(ref, message, path=("spec", "externalIPs"), evidence={"addresses": addresses}, key=addresses)
+
+
+def _of_load_balancer(ref: ObjectRef, obj: JsonObject, spec: Mapping[str, Any]) -> Finding:
+    """Open to everybody, unless it says that it stays in the provider's own network, or lets some addresses in only."""
+    annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+    ranges = sorted(str(one) for one in items(spec.get("loadBalancerSourceRanges")))
+    is_inside = any(str(annotations.get(key)).lower() in words for key, words in _INTERNAL.items())
+    limit = f", only from {some(ranges)}" if ranges else ""
+    where = "from the provider's own network" if is_inside else "from outside"
+    rule = _OPEN_INSIDE if is_inside or (ranges and not any(one.endswith("/0") for one in ranges)) else _OPEN
+    message = f"{said(ref)} can be reached {where} by a load balancer{limit}"
+    key = ["LoadBalancer", is_inside, ranges]
+    return rule.at(ref, message, path=("spec", "type"), evidence={"ranges": ranges}, key=key)
+
+
+def _of_ingress(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+    spec = mapping(obj.get("spec"))
+    hosts = sorted({str(rule.get("host") or "every host") for rule in maps(spec.get("rules"))} or {"every host"})
+    covered = {str(host) for entry in maps(spec.get("tls")) for host in items(entry.get("hosts"))}
+    for host in hosts:
+        without = "" if host in covered else ", without TLS"
+        yield _HOST.at(ref, f"{said(ref)} serves {host}{without}", path=("spec", "rules"), key=[host, bool(without)])
+
+
+def _of_api_service(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+    spec = mapping(obj.get("spec"))
+    name = f"{spec.get('group')}/{spec.get('version')}"
+    if spec.get("service"):
+        service = mapping(spec.get("service"))
+        by = f"{service.get('namespace')}/{service.get('name')}"
+        message = f"Every request for {name} will be answered by the Service {by} instead of the API server"
+        yield _TAKES_GROUP.at(ref, message, evidence={"api": name, "service": by}, key=[name, by])
+    if spec.get("insecureSkipTLSVerify") is True:
+        message = f"{said(ref)} lets anybody on the way answer for {name}: its certificate is not checked"
+        yield _NO_TLS.at(ref, message, path=("spec", "insecureSkipTLSVerify"), key=name)
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return planned.ref.group_kind in {_SERVICE, _INGRESS, _API_SERVICE} and planned.action is not Action.DELETE
+
+
+CHECK = Check("network", standing=_standing, claims=_claims)

@@ -1,0 +1,146 @@
+"""What network policies let through or cut off, and doors that open beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
+from provisioner.review.checks.network.policy_reach import EGRESS, PEERS, openness, restricts, wider_rules
+from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+
+_ALL_PODS = Rule("NP-01", Section.OBJECTS, Severity.DANGEROUS)
+_REMOVED = Rule("NP-02", Section.OBJECTS, Severity.NOTABLE)
+_OPEN = Rule("NP-03", Section.OBJECTS, Severity.NOTABLE)
+_NO_DNS = Rule("NP-04", Section.OBJECTS, Severity.DANGEROUS)
+_ROUTE = Rule("SV-02", Section.OBJECTS, Severity.NOTABLE)
+_ON_NODE = Rule("SV-03", Section.OBJECTS, Severity.DANGEROUS)
+
+_POLICY = GroupKind("networking.k8s.io", "NetworkPolicy")
+_GATEWAY = "gateway.networking.k8s.io"
+_ROUTES = frozenset(GroupKind(_GATEWAY, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute"))
+_GATEWAYS = GroupKind(_GATEWAY, "Gateway")
+DNS_PORT = 53
+
+
+def _standing(state: State) -> Iterator[Finding]:
+    for ref, obj in state.named:
+        if ref.group_kind == _POLICY:
+            yield from _of_policy(ref, obj, state)
+        elif ref.group_kind in _ROUTES:
+            yield from _of_route(ref, obj)
+        elif ref.group_kind == _GATEWAYS:
+            yield from _of_gateway(ref, obj)
+    for pod in pod_specs(state.objects):
+        ports = [port for one in pod.containers() for port in maps(one.body.get("ports"))]
+        numbers = sorted({str(port.get("hostPort") or port.get("containerPort")) for port in ports})
+        if pod.body.get("hostNetwork") is True and numbers:
+            message = (
+                f"{said(pod.ref)} listens on the node's own network at {', '.join(numbers)}, past network policies"
+            )
+            yield _ON_NODE.at(pod.ref, message, path=(*pod.path, "hostNetwork"), key=numbers)
+
+
+def _of_policy(ref: ObjectRef, obj: JsonObject, state: State) -> Iterator[Finding]:
+    spec = mapping(obj.get("spec"))
+    selector = mapping(spec.get("podSelector"))
+    if not selector and not _is_deny_all(spec) and _opens(spec):
+        message = f"{said(ref)} applies to every pod of the namespace, also to those of others"
+        yield _ALL_PODS.at(ref, message, path=("spec", "podSelector"))
+    for direction, preposition in PEERS.items():
+        for index, rule in enumerate(maps(spec.get(direction))):
+            if where := openness(rule, direction):
+                message = f"{said(ref)} lets traffic {preposition} {where} through"
+                yield _OPEN.at(ref, message, path=("spec", direction, index), key=[direction, index])
+    if _denies_names(spec) and not _has_dns_elsewhere(ref, state):
+        message = f"{said(ref)} blocks DNS for its pods: they cannot resolve names of services"
+        yield _NO_DNS.at(ref, message, path=("spec", "egress"))
+
+
+def _is_deny_all(spec: Mapping[str, Any]) -> bool:
+    return not maps(spec.get("ingress")) and not maps(spec.get("egress"))
+
+
+def _opens(spec: Mapping[str, Any]) -> bool:
+    return bool(maps(spec.get("ingress")) or maps(spec.get("egress")))
+
+
+def _denies_names(spec: Mapping[str, Any]) -> bool:
+    """Whether egress is restricted and no rule lets port 53 out."""
+    return restricts(spec, EGRESS) and not any(_lets_names(rule) for rule in maps(spec.get("egress")))
+
+
+def _lets_names(rule: Mapping[str, Any]) -> bool:
+    ports = maps(rule.get("ports"))
+    return not ports or any(_covers(one, DNS_PORT) for one in ports)
+
+
+def _covers(port: Mapping[str, Any], number: int) -> bool:
+    first, last = port.get("port"), port.get("endPort")
+    if isinstance(first, str):
+        return first.startswith("dns")
+    return (
+        first is None
+        or first == number
+        or (isinstance(last, int) and isinstance(first, int) and first <= number <= last)
+    )
+
+
+def _has_dns_elsewhere(ref: ObjectRef, state: State) -> bool:
+    """Whether another policy of the bundle lets DNS out in the same namespace: policies add up."""
+    return any(
+        other.group_kind == _POLICY
+        and other.namespace == ref.namespace
+        and other.name != ref.name
+        and any(_lets_names(rule) for rule in maps(mapping(obj.get("spec")).get("egress")))
+        for obj in state.objects
+        for other in (ObjectRef.of(obj),)
+    )
+
+
+def _of_route(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+    spec = mapping(obj.get("spec"))
+    for host in sorted({str(one) for one in items(spec.get("hostnames"))} or {"every host of its gateway"}):
+        yield _ROUTE.at(ref, f"{said(ref)} serves {host}", path=("spec", "hostnames"), key=host)
+
+
+def _of_gateway(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+    for index, listener in enumerate(maps(mapping(obj.get("spec")).get("listeners"))):
+        host = str(listener.get("hostname") or "every host")
+        without = "" if listener.get("tls") or listener.get("protocol") in {"TCP", "UDP"} else ", without TLS"
+        message = f"{said(ref)} listens for {host} on port {listener.get('port')}{without}"
+        yield _ROUTE.at(ref, message, path=("spec", "listeners", index), key=[host, bool(without)])
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    for planned in facts.plan.actions:
+        if planned.ref.group_kind != _POLICY:
+            continue
+        if planned.action is Action.DELETE:
+            yield _REMOVED.at(
+                planned.ref, f"Deletes {said(planned.ref)}: traffic that it refused is let in", key="gone"
+            )
+        elif planned.action in {Action.UPDATE, Action.REPLACE} and planned.before and planned.after:
+            yield from _of_loosening(planned.ref, planned.before, planned.after)
+
+
+def _of_loosening(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
+    """Rules that were not there, directions no longer restricted, other pods."""
+    old, new = mapping(before.get("spec")), mapping(after.get("spec"))
+    changed = [f"new rules for {direction}" for direction in PEERS if wider_rules(old, new, direction)]
+    gone = [one for one in PEERS if restricts(old, one) and not restricts(new, one)]
+    changed += [f"no longer restricts {one}" for one in gone]
+    if old.get("podSelector") != new.get("podSelector"):
+        changed.append("other pods")
+    if changed:
+        message = f"{said(ref)} may let more through than before: {', '.join(changed)}"
+        yield _REMOVED.at(ref, message, path=("spec",), evidence={"changes": changed}, key=changed)
+
+
+def _claims(planned: PlannedAction) -> bool:
+    kind = planned.ref.group_kind
+    return kind == _POLICY or (planned.action is not Action.DELETE and (kind in _ROUTES or kind == _GATEWAYS))
+
+
+CHECK = Check("network-policies", changes=_changes, standing=_standing, claims=_claims)

@@ -1,0 +1,120 @@
+"""Admission policies (CEL in the API server): what they reach, and whether they can lock the cluster (WH-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+
+_LOCKS = Rule("WH-11", Section.WEBHOOKS, Severity.CRITICAL)
+_ALTERS = Rule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
+_REACHES = Rule("WH-11", Section.WEBHOOKS, Severity.NOTABLE)
+_NO_PARAMETERS = Rule("WH-11", Section.WEBHOOKS, Severity.BREAKING)
+_PARAMETERS_UNKNOWN = Rule("WH-11", Section.WEBHOOKS, Severity.UNKNOWN)
+_NO_POLICY = Rule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
+_GONE = Rule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS)
+
+_GROUP = "admissionregistration.k8s.io"
+_MUTATING = GroupKind(_GROUP, "MutatingAdmissionPolicy")
+_POLICIES = frozenset({_MUTATING, GroupKind(_GROUP, "ValidatingAdmissionPolicy")})
+_BINDINGS = {GroupKind(_GROUP, f"{one.kind}Binding"): one for one in _POLICIES}
+_SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
+
+
+def _standing(state: State) -> Iterator[Finding]:
+    bodies = {ref.identity: obj for ref, obj in state.named}
+    for ref, obj in state.named:
+        if ref.group_kind in _POLICIES:
+            yield from _of_policy(ref, mapping(obj.get("spec")))
+        elif ref.group_kind in _BINDINGS:
+            yield from _of_binding(ref, obj, bodies, state)
+
+
+def _of_policy(ref: ObjectRef, spec: Mapping[str, Any]) -> Iterator[Finding]:
+    constraints = mapping(spec.get("matchConstraints"))
+    rules = maps(constraints.get("resourceRules"))
+    reached = sorted({str(one) for rule in rules for one in items(rule.get("resources"))})
+    path, evidence = ("spec", "matchConstraints"), {"resources": reached}
+    sensitive = sorted({one.split("/")[0] for one in reached} & _SENSITIVE)
+    fails_closed = str(spec.get("failurePolicy", "Fail")) == "Fail"
+    if fails_closed and spec.get("paramKind") and sensitive and not mapping(constraints.get("namespaceSelector")):
+        message = (
+            f"{said(ref)} refuses every write of {', '.join(sensitive)}, those of kube-system too, while its "
+            "parameters cannot be read"
+        )
+        yield _LOCKS.at(ref, message, path=path, evidence=evidence, key=sensitive)
+    if ref.group_kind == _MUTATING and sensitive:
+        message = f"{said(ref)} may alter {', '.join(sensitive)} of everybody"
+        yield _ALTERS.at(ref, message, path=path, evidence=evidence, key=sensitive)
+    elif sensitive:
+        message = f"{said(ref)} may refuse writes of {', '.join(sensitive)}"
+        yield _REACHES.at(ref, message, path=path, evidence=evidence, key=["refuse", sensitive])
+
+
+def _of_binding(
+    ref: ObjectRef, obj: JsonObject, bodies: Mapping[tuple[str, str, str, str], JsonObject], state: State
+) -> Iterator[Finding]:
+    spec = mapping(obj.get("spec"))
+    policy = _BINDINGS[ref.group_kind]
+    name = str(spec.get("policyName") or "")
+    wanted = ObjectRef(policy.group, ref.version, policy.kind, "", name)
+    if wanted.identity not in bodies and state.around.exists.get(wanted.identity) is False:
+        message = (
+            f"{said(ref)} binds {said(wanted)}, which is neither in the bundle nor in the cluster: it does nothing "
+            "until the policy exists"
+        )
+        yield _NO_POLICY.at(ref, message, path=("spec", "policyName"), key=name)
+    parameters = _parameters(obj, bodies.get(wanted.identity))
+    if parameters is None or parameters.identity in bodies or state.is_offline:
+        return
+    if mapping(spec.get("paramRef")).get("parameterNotFoundAction") == "Allow":
+        return
+    exists = state.around.exists.get(parameters.identity)
+    if exists is False:
+        message = (
+            f"{said(ref)} takes its parameters from {said(parameters)}, which does not exist: it refuses everything "
+            "that it matches"
+        )
+        yield _NO_PARAMETERS.at(ref, message, path=("spec", "paramRef"), key=str(parameters))
+    elif exists is None:
+        message = f"Whether {said(parameters)} exists, from which {said(ref)} takes its parameters, is not known"
+        yield _PARAMETERS_UNKNOWN.at(ref, message, path=("spec", "paramRef"), key=str(parameters))
+
+
+def _parameters(binding: JsonObject, policy: JsonObject | None) -> ObjectRef | None:
+    """The object that a binding names as parameters, where its policy, in the bundle too, says of which kind."""
+    named = mapping(mapping(binding.get("spec")).get("paramRef"))
+    kind = mapping(mapping((policy or {}).get("spec")).get("paramKind"))
+    if not named.get("name") or not kind:
+        return None
+    group, _, version = str(kind.get("apiVersion") or "").rpartition("/")
+    return ObjectRef(group, version, str(kind.get("kind")), str(named.get("namespace") or ""), str(named["name"]))
+
+
+def _mentions(facts: Facts) -> Iterator[ObjectRef]:
+    bodies = {one.ref.identity: one.body for one in facts.content.manifests}
+    for manifest in facts.content.manifests:
+        policy = _BINDINGS.get(manifest.ref.group_kind)
+        if policy is None:
+            continue
+        name = str(mapping(manifest.body.get("spec")).get("policyName") or "")
+        wanted = ObjectRef(policy.group, manifest.ref.version, policy.kind, "", name)
+        parameters = _parameters(manifest.body, bodies.get(wanted.identity))
+        yield from (one for one in (wanted, parameters) if one is not None and one.name and one.identity not in bodies)
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    for planned in facts.plan.actions:
+        if planned.action is Action.DELETE and _claims(planned):
+            yield _GONE.at(
+                planned.ref, f"Deletes {said(planned.ref)}: what it refused or changed is now accepted as it is"
+            )
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return planned.ref.group_kind in _POLICIES or planned.ref.group_kind in _BINDINGS
+
+
+CHECK = Check("policies", changes=_changes, standing=_standing, claims=_claims, mentions=_mentions)

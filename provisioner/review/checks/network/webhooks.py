@@ -1,0 +1,279 @@
+"""Admission webhooks: what they reach, and whether they can lock the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
+from provisioner.review.checks.network.webhook_reach import (
+    SYSTEM,
+    is_looser,
+    namespace_labels,
+    sees_more,
+    sees_namespace,
+    sees_object,
+    sees_writes,
+)
+from provisioner.values import (
+    Action,
+    Content,
+    Finding,
+    GroupKind,
+    JsonObject,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+    Section,
+    Severity,
+)
+
+_LOCKS = Rule("WH-01", Section.WEBHOOKS, Severity.CRITICAL)
+_ALTERS = Rule("WH-02", Section.WEBHOOKS, Severity.DANGEROUS)
+_NO_SERVICE = Rule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
+_SERVICE_UNKNOWN = Rule("WH-03", Section.WEBHOOKS, Severity.UNKNOWN)
+_NO_CA = Rule("WH-04", Section.WEBHOOKS, Severity.BREAKING)
+_OUTSIDE = Rule("WH-05", Section.WEBHOOKS, Severity.CRITICAL)
+_WRONG_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.BREAKING)
+_OLD_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.DANGEROUS)
+_WIDER = Rule("WH-09", Section.WEBHOOKS, Severity.DANGEROUS)
+
+_GROUP = "admissionregistration.k8s.io"
+_MUTATING = GroupKind(_GROUP, "MutatingWebhookConfiguration")
+KINDS = frozenset({_MUTATING, GroupKind(_GROUP, "ValidatingWebhookConfiguration")})
+_KIND_NAMES = frozenset(one.kind for one in KINDS)
+_SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
+_SERVICE = GroupKind("", "Service")
+# Who writes the caBundle later, by annotation of the configuration.
+_CA_INJECTORS = (
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "cert-manager.io/inject-apiserver-ca",
+    "service.beta.openshift.io/inject-cabundle",
+)
+_NARROWING = ("namespaceSelector", "objectSelector", "matchConditions", "matchPolicy", "rules")
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """One webhook of a configuration; `path` leads to it."""
+
+    ref: ObjectRef
+    path: tuple[str | int, ...]
+    body: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.body.get("name") or self.path[-1])
+
+    @property
+    def words(self) -> str:
+        return f"The webhook {self.name} of {said(self.ref)}"
+
+    @property
+    def is_mutating(self) -> bool:
+        return self.ref.group_kind == _MUTATING
+
+    @property
+    def fails_closed(self) -> bool:
+        default = "Ignore" if self.ref.version == "v1beta1" else "Fail"
+        return str(self.body.get("failurePolicy") or default) == "Fail"
+
+    @property
+    def client(self) -> Mapping[str, Any]:
+        return mapping(self.body.get("clientConfig"))
+
+    @property
+    def service(self) -> ObjectRef | None:
+        service = mapping(self.client.get("service"))
+        if not service:
+            return None
+        return ObjectRef("", "v1", "Service", str(service.get("namespace") or ""), str(service.get("name") or ""))
+
+    def rules(self) -> list[Mapping[str, Any]]:
+        return maps(self.body.get("rules"))
+
+
+def webhooks_of(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
+    """The webhooks of the configurations among `objects`."""
+    for obj in objects:
+        if str(obj.get("kind", "")) not in _KIND_NAMES:
+            continue
+        ref = ObjectRef.of(obj)
+        if ref.group_kind in KINDS:
+            annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+            for index, body in enumerate(maps(obj.get("webhooks"))):
+                yield Webhook(ref, ("webhooks", index), body, annotations)
+
+
+def _standing(state: State) -> Iterator[Finding]:
+    services = {ref.identity for ref, _ in state.named if ref.group_kind == _SERVICE}
+    for webhook in webhooks_of(state.objects):
+        yield from _of_reach(webhook, state)
+        yield from _of_client(webhook)
+        yield from _of_form(webhook)
+        yield from _of_service(webhook, services, state)
+
+
+def _of_reach(webhook: Webhook, state: State) -> Iterator[Finding]:
+    reached = sorted({str(one) for rule in webhook.rules() for one in items(rule.get("resources"))})
+    evidence = {"webhook": webhook.name, "resources": reached}
+    locked = _locked_places(webhook, state) if webhook.fails_closed and _touches_start_up(webhook) else []
+    if locked:
+        message = (
+            f"{webhook.words} must answer before any pod of {' and of '.join(locked)} starts{_unless(webhook)}: if it "
+            "is down, nothing can start it again"
+        )
+        yield _LOCKS.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=webhook.name)
+    sensitive = sorted({one.split("/")[0] for one in reached} & _SENSITIVE)
+    if webhook.is_mutating and sensitive:
+        message = f"{webhook.words} may alter {', '.join(sensitive)} {_whose(webhook)}"
+        yield _ALTERS.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=[webhook.name, sensitive])
+
+
+def _whose(webhook: Webhook) -> str:
+    """Of whom, as far as its selectors and conditions tell."""
+    limits = ("namespaceSelector", "objectSelector", "matchConditions")
+    return "where its selectors and conditions let it" if any(map(webhook.body.get, limits)) else "of everybody"
+
+
+def _touches_start_up(webhook: Webhook) -> bool:
+    """Whether pods, or everything, cannot be created or changed without it."""
+    for rule in webhook.rules():
+        groups, resources = items(rule.get("apiGroups")), items(rule.get("resources"))
+        is_core = "*" in groups or "" in groups
+        is_wide = any(one in {"*", "*/*", "pods", "pods/*"} for one in resources)
+        if is_core and is_wide and sees_writes(rule):
+            return str(rule.get("scope", "*")) != "Cluster"
+    return False
+
+
+def _locked_places(webhook: Webhook, state: State) -> list[str]:
+    """The namespaces in whose pods it counts on itself: where it runs itself, and the one of the control plane."""
+    own = webhook.service.namespace if webhook.service else state.install_namespace
+    bodies = _own_pods(webhook, state.objects)
+    places = {own: bodies or [{}], SYSTEM: [{}, *(bodies if own == SYSTEM else [])]}
+    return sorted(
+        place
+        for place, labels in places.items()
+        if sees_namespace(webhook.body, namespace_labels(state.objects, place))
+        and any(sees_object(webhook.body, one) for one in labels)
+    )
+
+
+def _own_pods(webhook: Webhook, objects: tuple[JsonObject, ...]) -> list[Mapping[str, Any]]:
+    """The labels of the pods of the bundle that its service leads to."""
+    service = next((obj for obj in objects if webhook.service and ObjectRef.of(obj) == webhook.service), {})
+    selector = mapping(mapping(service.get("spec")).get("selector"))
+    return [
+        labels for labels in pod_labels(objects, webhook.service) if selector and selector.items() <= labels.items()
+    ]
+
+
+def pod_labels(objects: Iterable[JsonObject], beside: ObjectRef | None) -> Iterator[Mapping[str, Any]]:
+    """The labels of every pod and pod template in the namespace of an object."""
+    for obj in objects:
+        if beside is not None and ObjectRef.of(obj).namespace == beside.namespace:
+            template = mapping(mapping(obj.get("spec")).get("template")) or obj
+            yield mapping(mapping(template.get("metadata")).get("labels"))
+
+
+def _unless(webhook: Webhook) -> str:
+    """Conditions are not evaluated here: they may let pass what its selectors do not."""
+    return ", unless its matchConditions let it pass" if webhook.body.get("matchConditions") else ""
+
+
+def _of_client(webhook: Webhook) -> Iterator[Finding]:
+    url = webhook.client.get("url")
+    if url:
+        message = f"{webhook.words} sends what it sees to {url}, outside the cluster's services"
+        yield _OUTSIDE.at(
+            webhook.ref, message, path=(*webhook.path, "clientConfig", "url"), evidence={"url": str(url)}, key=str(url)
+        )
+    elif not webhook.client.get("caBundle") and not any(one in webhook.annotations for one in _CA_INJECTORS):
+        message = (
+            f"{webhook.words} has no caBundle, and no annotation says who writes one: the API "
+            "server cannot trust it until somebody does"
+        )
+        yield _NO_CA.at(webhook.ref, message, path=(*webhook.path, "clientConfig", "caBundle"), key=webhook.name)
+
+
+def _of_form(webhook: Webhook) -> Iterator[Finding]:
+    if webhook.ref.version != "v1":
+        return
+    effects = webhook.body.get("sideEffects")
+    if effects not in {"None", "NoneOnDryRun"}:
+        message = f"{webhook.words} has sideEffects {effects}: allowed are None and NoneOnDryRun"
+        yield _WRONG_FORM.at(
+            webhook.ref, message, path=(*webhook.path, "sideEffects"), key=[webhook.name, str(effects)]
+        )
+    versions = items(webhook.body.get("admissionReviewVersions"))
+    path, key = (*webhook.path, "admissionReviewVersions"), [webhook.name, "admissionReviewVersions"]
+    if not {"v1", "v1beta1"} & set(map(str, versions)):
+        message = f"{webhook.words} understands no version of admission reviews that is in use"
+        yield _WRONG_FORM.at(webhook.ref, message, path=path, key=key)
+    elif "v1" not in versions:
+        message = f"{webhook.words} understands only v1beta1 of admission reviews, which API servers still send"
+        yield _OLD_FORM.at(webhook.ref, message, path=path, key=key)
+
+
+def _of_service(webhook: Webhook, services: set[tuple[str, str, str, str]], state: State) -> Iterator[Finding]:
+    """A service that nobody has. Where nobody could look it is not known, which is said too."""
+    service = webhook.service
+    if service is None or service.identity in services:
+        return
+    path = (*webhook.path, "clientConfig", "service")
+    if service.identity in state.live:
+        if state.live[service.identity] is None:
+            message = f"{webhook.words} calls {said(service)}, which is neither in the bundle nor in the cluster"
+            yield _NO_SERVICE.at(webhook.ref, message, path=path, key=webhook.name)
+    else:
+        message = f"Whether {said(service)} exists, which the webhook {webhook.name} calls, is not known"
+        yield _SERVICE_UNKNOWN.at(webhook.ref, message, path=path, key=webhook.name)
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    """Known webhooks that now see more or refuse where they let pass."""
+    old = {(one.ref.identity, one.name): one for one in webhooks_of(facts.previous_state().objects)}
+    for webhook in webhooks_of(facts.state().objects):
+        before = old.get((webhook.ref.identity, webhook.name))
+        if before is None:
+            continue
+        if webhook.fails_closed and not before.fails_closed:
+            message = f"{webhook.words} now refuses everything while it is down"
+            yield _WIDER.at(webhook.ref, message, path=(*webhook.path, "failurePolicy"), key=[webhook.name, "Fail"])
+        for key in _NARROWING:
+            if _is_wider(key, before.body, webhook.body):
+                message = f"{webhook.words} may now see more than before: {key} changes"
+                evidence = {"before": before.body.get(key), "after": webhook.body.get(key)}
+                path = (*webhook.path, key)
+                yield _WIDER.at(webhook.ref, message, path=path, evidence=evidence, key=[webhook.name, evidence])
+
+
+def _is_wider(key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a part no longer holds back all that it held back; what is only added to a limit holds back more."""
+    old, new = before.get(key), after.get(key)
+    if key == "rules":
+        return sees_more(before, after)
+    if key == "matchPolicy":
+        return old == "Exact" and new != "Exact"
+    if key == "matchConditions":
+        kept = [one.get("expression") for one in maps(new)]
+        return any(one.get("expression") not in kept for one in maps(old))
+    return is_looser(old, new)
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return planned.ref.group_kind in KINDS and planned.action is not Action.DELETE
+
+
+def _wants(content: Content, _: Plan) -> list[ObjectRef]:
+    """The services that webhooks call and that the bundle does not bring."""
+    brought = {one.ref.identity for one in content.manifests}
+    called = {webhook.service for webhook in webhooks_of(one.body for one in content.manifests)}
+    return sorted(one for one in called if one is not None and one.identity not in brought and one.name)
+
+
+CHECK = Check("webhooks", changes=_changes, standing=_standing, claims=_claims, wants=_wants)

@@ -1,0 +1,101 @@
+"""Whether a changed CRD still accepts what is stored and written, by comparing what both schemas accept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from provisioner.review.base.facts import Check, Facts, Rule, mapping, said
+from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
+from provisioner.schema import compare, validate_crd
+from provisioner.schema.verdicts import GONE_UNUSED, GONE_WITH_ALL, NOTHING_KNOWN, REJECTED
+from provisioner.values import (
+    Action,
+    Content,
+    Finding,
+    GroupKind,
+    JsonObject,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+    Section,
+    Severity,
+)
+
+_GONE = Rule("CRD-08", Section.CRDS, Severity.BREAKING, GONE_WITH_ALL.as_mapping())
+_INVALID = Rule("CRD-19", Section.CRDS, Severity.BREAKING, REJECTED.as_mapping())
+_NOT_COMPARED = Rule("CRD-00", Section.CRDS, Severity.UNKNOWN, NOTHING_KNOWN.as_mapping())
+
+CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    wished = {one.ref.identity: one.body for one in facts.content.manifests if one.ref.group_kind == CRD}
+    before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
+    for planned in facts.plan.actions:
+        if planned.ref.group_kind != CRD or planned.action is Action.NONE:
+            continue
+        old = facts.live.get(planned.ref.identity) or (before.get(planned.ref.identity) if facts.is_offline else None)
+        if planned.action is Action.DELETE:
+            yield deleted(planned.ref, old or before.get(planned.ref.identity))
+        else:
+            yield from _of_change(planned, old, wished[planned.ref.identity])
+            yield from _of_owners(planned, wished[planned.ref.identity], facts)
+    yield from twice_taken(wished.values())
+
+
+def _of_owners(planned: PlannedAction, new: JsonObject, facts: Facts) -> Iterator[Finding]:
+    """Whose the CRD and its names are by now, as the cluster shows it."""
+    live = facts.live.get(planned.ref.identity)
+    yield from taken_in_cluster(new, facts.around.kinds or ())
+    if live is not None:
+        yield from refused_names(live)
+        yield from owned_by_others(live, new)
+
+
+def deleted(ref: ObjectRef, old: JsonObject | None) -> Finding:
+    """What goes with a CRD; `old` is what it was, if that is known."""
+    spec = mapping((old or {}).get("spec"))
+    kind = mapping(spec.get("names")).get("kind") or "its kind"
+    stored = [str(one) for one in mapping((old or {}).get("status")).get("storedVersions") or []]
+    message = f"Deletes {said(ref)}, and with it every {kind} in the cluster"
+    return _GONE.at(ref, message, evidence={"kind": str(kind), "storedVersions": stored})
+
+
+def unused(finding: Finding) -> Finding:
+    """A finding about a CRD that goes, where no object of it exists: no data goes along."""
+    return replace(finding, severity=GONE_UNUSED.severity, verdicts=GONE_UNUSED.as_mapping())
+
+
+def created(ref: ObjectRef, new: JsonObject) -> Iterator[Finding]:
+    """Why the API server will refuse a CRD that it has not yet."""
+    for error in validate_crd(new):
+        message = f"{said(ref)} will be refused: {error.path}: {error.message}"
+        yield _INVALID.at(ref, message, evidence={"path": error.path}, key=[error.path, error.message])
+
+
+def _of_change(planned: PlannedAction, old: JsonObject | None, new: JsonObject) -> Iterator[Finding]:
+    ref = planned.ref
+    if old is None and planned.action is Action.CREATE:
+        yield from created(ref, new)
+    elif old is None:
+        message = (
+            f"{said(ref)} changes, and what it is now could not be read: nothing is known of what the change breaks"
+        )
+        yield _NOT_COMPARED.at(ref, message)
+    elif planned.action is not Action.ADOPT:
+        for found in compare(old, new):
+            version = found.evidence.get("version")
+            name = f"{said(ref)} {version}" if version else said(ref)
+            yield replace(found, ref=found.ref or ref, message=f"{name}: {found.message}")
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return planned.ref.group_kind == CRD
+
+
+def _wants(_: Content, plan: Plan) -> list[ObjectRef]:
+    return [one.ref for one in plan.actions if one.ref.group_kind == CRD and one.ref.version]
+
+
+CHECK = Check("crds", changes=_changes, claims=_claims, wants=_wants)

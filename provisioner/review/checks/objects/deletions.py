@@ -1,0 +1,156 @@
+"""How much goes with what is deleted, counted and measured in the cluster: the objects of a CRD, the contents of a
+namespace, the data of claims and of stateful sets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from provisioner.review.base.counting import number
+from provisioner.review.base.facts import Check, Facts, Listed, Listing
+from provisioner.review.checks.objects.crds import unused
+from provisioner.review.crds.live_scene import CRD, objects_of
+from provisioner.review.workloads import volumes
+from provisioner.review.workloads.volumes import CLAIM, VOLUMES
+from provisioner.schema.definition.crd import Crd
+from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Severity
+
+_NAMESPACE = GroupKind("", "Namespace")
+_STATEFUL_SET = GroupKind("apps", "StatefulSet")
+_HOLDERS = frozenset({_NAMESPACE, _STATEFUL_SET, CLAIM})
+_GOING = frozenset({Action.DELETE, Action.REPLACE})
+_RULES = frozenset({"DEL-01", "CRD-08", "IMM-01"})
+MAX_NAMESPACES = 50
+# What somebody would miss; the rest of a namespace follows from these. Claims are read whole, for their sizes.
+_MISSED = (
+    ("", "ConfigMap"),
+    ("", "Pod"),
+    ("", "Secret"),
+    ("", "Service"),
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("batch", "Job"),
+)
+
+
+def _claims_in(namespace: str) -> Listing:
+    return Listing("", "", CLAIM.kind, namespace)
+
+
+def _going(facts: Facts) -> Iterator[tuple[ObjectRef, list[Listing]]]:
+    """What goes and takes others with it, with the lists of those."""
+    if facts.is_offline:
+        return
+    for planned in facts.plan.actions:
+        ref, live = planned.ref, facts.live.get(planned.ref.identity)
+        if planned.action not in _GOING:
+            continue
+        if ref.group_kind == CRD and live is not None:
+            yield ref, [objects_of(Crd(live), metadata_only=True)]
+        elif ref.group_kind == _NAMESPACE:
+            missed = [Listing(group, "", kind, ref.name, metadata_only=True) for group, kind in _MISSED]
+            yield ref, [_claims_in(ref.name), *missed]
+        elif ref.group_kind == _STATEFUL_SET:
+            yield ref, [_claims_in(ref.namespace)]
+        elif ref.group_kind == CLAIM:
+            yield ref, []
+
+
+def _wants(_: Content, plan: Plan) -> list[ObjectRef]:
+    """Claims and stateful sets that go, as they are now."""
+    going = (one.ref for one in plan.actions if one.action in _GOING)
+    return [ref for ref in going if ref.group_kind in {CLAIM, _STATEFUL_SET}]
+
+
+def _lists(facts: Facts) -> Iterator[Listing]:
+    for ref, listings in _going(facts):
+        yield from listings
+        if ref.group_kind in _HOLDERS:
+            yield VOLUMES
+
+
+def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
+    known = {ref: [(one, facts.around.lists.get(one)) for one in listings] for ref, listings in _going(facts)}
+    for finding in findings:
+        ref = finding.ref
+        if finding.rule not in _RULES or ref is None or ref not in known:
+            yield finding
+        elif ref.group_kind == CLAIM:
+            yield _of_claim(finding, facts, ref)
+        elif ref.group_kind == _STATEFUL_SET:
+            yield _of_stateful_set(finding, facts, ref)
+        else:
+            yield _counted(finding, known[ref], facts)
+
+
+def _of_claim(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
+    """The finding with the size of the claim; where its volume is kept, its data can be brought back."""
+    live = facts.live.get(ref.identity)
+    if live is None:
+        return finding
+    (held,) = volumes.holdings([live], facts)
+    evidence = {**finding.evidence, "volumes": volumes.to_record([held])}
+    is_mild = held.is_kept or not held.volume
+    severity = Severity.DANGEROUS if is_mild and finding.rule == "DEL-01" else finding.severity
+    return replace(finding, message=f"{finding.message}: {held.words}", evidence=evidence, severity=severity)
+
+
+def _of_stateful_set(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
+    live, listed = facts.live.get(ref.identity), facts.around.lists.get(_claims_in(ref.namespace))
+    if live is None or not volumes.claims_of(live, listed.objects if listed else ()):
+        return finding
+    held = volumes.holdings(volumes.claims_of(live, listed.objects if listed else ()), facts)
+    goes = volumes.takes_claims_along(live)
+    words = f"its claims go with it: {volumes.in_sum(held)}" if goes else f"{_kept(held)} by its own retention policy"
+    evidence = {**finding.evidence, "volumes": volumes.to_record(held)}
+    return replace(finding, message=f"{finding.message}; {words}", evidence=evidence)
+
+
+def _kept(held: list[volumes.Holding]) -> str:
+    return f"{number(len(held), 'claim')} {'stays' if len(held) == 1 else 'stay'}"
+
+
+def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts: Facts) -> Finding:
+    """The finding with its counts. Nothing there, and everything looked at, is no loss of data."""
+    missing = sorted(listing.kind for listing, listed in read if listed is None or listed.problem)
+    counts = {listing.kind: _number(listed) for listing, listed in read if listed is not None and not listed.problem}
+    evidence: dict[str, Any] = {**finding.evidence, "counts": counts, "notCounted": missing}
+    is_crd = finding.ref is not None and finding.ref.group_kind == CRD
+    if is_crd:
+        evidence["namespaces"] = _by_namespace(listed for _, listed in read if listed is not None)
+    held = volumes.holdings(_claims(read), facts)
+    if held:
+        evidence["volumes"] = volumes.to_record(held)
+    words = _words({kind: count for kind, count in counts.items() if count}, held, is_crd=is_crd)
+    told = [f"{words} at present"] if counts or not missing else []
+    told += [f"not counted: {', '.join(missing)}"] if missing else []
+    message = f"{finding.message}: {'; '.join(told)}"
+    is_empty = not any(counts.values()) and not missing and finding.rule in {"DEL-01", "CRD-08"}
+    found = replace(finding, message=message, evidence=evidence)
+    return unused(found) if is_empty and is_crd else found
+
+
+def _claims(read: list[tuple[Listing, Listed | None]]) -> list[JsonObject]:
+    return [obj for listing, listed in read if listing.kind == CLAIM.kind and listed for obj in listed.objects]
+
+
+def _words(present: dict[str, int], held: list[volumes.Holding], *, is_crd: bool) -> str:
+    """What is there in words: a custom kind's plural nobody knows, so its objects are counted."""
+    said = {kind: number(count, f"{kind} object" if is_crd else kind) for kind, count in sorted(present.items())}
+    if held and present.get(CLAIM.kind) == len(held):
+        said[CLAIM.kind] = volumes.in_sum(held)
+    return ", ".join(said.values()) or "nothing"
+
+
+def _number(listed: Listed) -> int:
+    return listed.total if listed.total is not None else len(listed.objects)
+
+
+def _by_namespace(read: Iterator[Listed]) -> dict[str, int]:
+    counted = Counter(ObjectRef.of(obj).namespace for listed in read for obj in listed.objects)
+    return dict(sorted(counted.items())[:MAX_NAMESPACES])
+
+
+CHECK = Check("deletions", wants=_wants, lists=_lists, settles=_settles)

@@ -1,0 +1,321 @@
+"""What happens to each object, and what stands in its way: created, changed, replaced, deleted, somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from provisioner.errors import (
+    AlreadyExists,
+    ClusterError,
+    FieldConflict,
+    Forbidden,
+    InvalidObject,
+    PreconditionFailed,
+    UnknownKind,
+)
+from provisioner.review.base.changes import Change, changed_paths
+from provisioner.review.base.facts import SECRET, Check, Facts, Rule, mapping, maps, said
+from provisioner.review.checks.objects.immutable import CONSEQUENCES, never_changing
+from provisioner.review.checks.objects.offline import Answer, is_untried, try_offline
+from provisioner.values import (
+    Action,
+    Finding,
+    GroupKind,
+    JsonObject,
+    ObjectRef,
+    PlannedAction,
+    Section,
+    Severity,
+)
+
+MAX_CHANGES = 20
+Path = tuple[str | int, ...]
+
+_CREATED = Rule("OBJ-01", Section.OBJECTS, Severity.SAFE)
+_CHANGED = Rule("OBJ-02", Section.OBJECTS, Severity.SAFE)
+_TRIED_OFFLINE = Rule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
+_FIT_OFFLINE = Rule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
+_NOT_TRIED = Rule("OBJ-04", Section.OBJECTS, Severity.UNKNOWN)
+_WARNED = Rule("OBJ-05", Section.OBJECTS, Severity.NOTABLE)
+_ADDED_BY_OTHERS = Rule("OBJ-06", Section.OBJECTS, Severity.DANGEROUS)
+_REFUSED_OFFLINE = Rule("OBJ-07", Section.OBJECTS, Severity.BREAKING)
+_REPLACED = Rule("IMM-01", Section.OBJECTS, Severity.BREAKING)
+_DELETED_WITH_DATA = Rule("DEL-01", Section.OBJECTS, Severity.BREAKING)
+_DELETED = Rule("DEL-01", Section.OBJECTS, Severity.DANGEROUS)
+_DELETED_ROLE = Rule("DEL-01", Section.OBJECTS, Severity.SAFE)
+_CONFLICT = Rule("OWN-01", Section.OBJECTS, Severity.BREAKING)
+_FOREIGN = Rule("OWN-02", Section.OBJECTS, Severity.BREAKING)
+_NO_RIGHT = Rule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
+_WOULD_ESCALATE = Rule("PRE-02", Section.PREFLIGHT, Severity.BREAKING)
+_NO_NAMESPACE = Rule("PRE-05", Section.PREFLIGHT, Severity.BREAKING)
+_NO_KIND = Rule("PRE-07", Section.PREFLIGHT, Severity.BREAKING)
+_REFUSED = Rule("PRE-09", Section.PREFLIGHT, Severity.BREAKING)
+_BEING_DELETED = Rule("OBJ-08", Section.OBJECTS, Severity.BREAKING)
+_NOT_PLANNED = Rule("OBJ-09", Section.OBJECTS, Severity.UNKNOWN)
+
+_RBAC = "rbac.authorization.k8s.io"
+_NAMESPACE = GroupKind("", "Namespace")
+_CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_CONSEQUENCE_OF_DELETION = {
+    _CRD: "every object of its kind goes with it",
+    _NAMESPACE: "everything in it goes with it",
+    GroupKind("", "PersistentVolumeClaim"): "its data may go with it",
+    GroupKind("", "PersistentVolume"): "its data may go with it",
+    GroupKind("apps", "StatefulSet"): "its pods stop, and its volumes are left behind",
+    SECRET: "programs that read it stop working, and Pratique cannot restore its values",
+}
+# Kinds whose fields are all that there is to see; what they mean to pods or people other checks say.
+_PLAIN = frozenset(
+    {
+        _NAMESPACE,
+        SECRET,
+        GroupKind("", "ConfigMap"),
+        GroupKind("", "LimitRange"),
+        GroupKind("", "PersistentVolumeClaim"),
+        GroupKind("", "ResourceQuota"),
+        GroupKind("", "ServiceAccount"),
+        GroupKind("autoscaling", "HorizontalPodAutoscaler"),
+        GroupKind("coordination.k8s.io", "Lease"),
+        GroupKind("policy", "PodDisruptionBudget"),
+    }
+)
+# Lists in which an item of somebody else changes what runs, or who may do what.
+_WATCHED = frozenset({"containers", "initContainers", "ephemeralContainers", "volumes", "env", "webhooks", "subjects"})
+# The server itself mounts every pod's token.
+_MOUNTED_BY_SERVER = "kube-api-access-"
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    wished = {one.ref.identity: one.body for one in facts.content.manifests}
+    untried: dict[str, list[ObjectRef]] = {}
+    fitting: list[ObjectRef] = []
+    for planned in facts.plan.actions:
+        if planned.problem:
+            yield _of_problem(planned)
+        else:
+            yield from _of_action(planned)
+            if is_untried(planned):
+                yield from _of_untried(facts, planned, (untried, fitting))
+        if not is_untried(planned):  # there they say why
+            is_new = planned.action is not Action.NONE or planned.ref.identity not in wished
+            yield from _of_warnings(planned, planned.uid or facts.salt, is_new=is_new)
+        yield from _of_others(planned, wished.get(planned.ref.identity))
+    for why, refs in sorted(untried.items()):
+        yield _of_untried_group(why, refs)
+    if fitting:
+        yield _of_fitting(fitting)
+
+
+def _of_warnings(planned: PlannedAction, salt: str, *, is_new: bool) -> Iterator[Finding]:
+    """What the API server said, and what is to be known of how it is applied; of an object that stays, nothing new.
+
+    The words of the server may quote values, which nobody shall guess from the fingerprint: it is made with `salt`, and
+    where there is none of the warning's place.
+    """
+    for place, words in enumerate(planned.warnings):
+        key = [salt, words] if salt else place
+        warned = _WARNED.at(planned.ref, f"The API server warns of {said(planned.ref)}", key=key)
+        yield replace(warned, is_new=is_new, server_words=words)
+    for words in planned.notes:
+        yield replace(_WARNED.at(planned.ref, f"{said(planned.ref)}: {words}", key=words), is_new=is_new)
+
+
+def _of_action(planned: PlannedAction) -> Iterator[Finding]:
+    ref = planned.ref
+    if planned.action is Action.CREATE:
+        yield _CREATED.at(ref, f"Creates {said(ref)}")
+    elif planned.action is Action.DELETE:
+        yield _of_deletion(ref)
+    elif planned.action in {Action.UPDATE, Action.REPLACE}:
+        found = changed_paths(planned.before, planned.after)
+        if planned.action is Action.REPLACE:
+            yield _of_replacement(ref, found)
+        else:
+            key = [[list(map(str, one.path)), one.after] for one in found] if ref.group_kind != SECRET else None
+            yield _CHANGED.at(ref, f"Changes {_fields(found)} of {said(ref)}", evidence=_evidence(found), key=key)
+            stuck = never_changing(ref.group_kind, found) if not planned.is_proved else []
+            if stuck:
+                yield _of_stuck(ref, stuck)
+
+
+def _of_deletion(ref: ObjectRef) -> Finding:
+    if ref.group == _RBAC:
+        return _DELETED_ROLE.at(ref, f"Deletes {said(ref)}; the section on permissions lists the rights that are lost")
+    consequence = _CONSEQUENCE_OF_DELETION.get(ref.group_kind)
+    if consequence:
+        return _DELETED_WITH_DATA.at(ref, f"Deletes {said(ref)}: {consequence}")
+    return _DELETED.at(ref, f"Deletes {said(ref)}")
+
+
+def _of_replacement(ref: ObjectRef, found: list[Change]) -> Finding:
+    """Proved by dry-run: the server refused for nothing but fields that never change."""
+    consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
+    stuck = never_changing(ref.group_kind, found)
+    fields = _fields(stuck or found)
+    message = f"Deletes {said(ref)} and creates it again, because {fields} cannot be changed: {consequence}"
+    return _REPLACED.at(ref, message, evidence=_evidence([*stuck, *(one for one in found if one not in stuck)]))
+
+
+def _of_stuck(ref: ObjectRef, stuck: list[Change]) -> Finding:
+    """Not proved, but known: nobody could ask the server about this change."""
+    consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
+    change = f"{said(ref)} changes {_fields(stuck)}, which the API server refuses"
+    message = f"{change}: it has to be deleted and created again; {consequence}"
+    return _REPLACED.at(ref, message, path=stuck[0].path, evidence=_evidence(stuck), key="known")
+
+
+def _fields(found: list[Change]) -> str:
+    """Up to three fields in words."""
+    names = [".".join(str(part) for part in one.path) for one in found]
+    if not names:
+        return "nothing that is shown here"
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more fields" if len(names) > 3 else "")
+
+
+def _evidence(found: list[Change]) -> dict[str, Any]:
+    """The first MAX_CHANGES, those of mere words last: a CRD has thousands, and the whole diff is the object's own."""
+    chosen = sorted(found, key=_is_of_words)[:MAX_CHANGES]
+    shown = [{"path": list(one.path), "before": one.before, "after": one.after} for one in chosen]
+    return {"changes": shown, "left_out": max(0, len(found) - MAX_CHANGES)}
+
+
+def _is_of_words(change: Change) -> bool:
+    """A description of a schema; `properties.description` is a field that has that name."""
+    return change.path[-1:] == ("description",) and change.path[-2:-1] != ("properties",)
+
+
+_BY_CODE = {
+    AlreadyExists.code: _FOREIGN,
+    FieldConflict.code: _CONFLICT,
+    Forbidden.code: _NO_RIGHT,
+    UnknownKind.code: _NO_KIND,
+    InvalidObject.code: _REFUSED,
+    PreconditionFailed.code: _BEING_DELETED,
+}
+
+
+def _of_problem(planned: PlannedAction) -> Finding:
+    """Apply starts only on a plan without problems, so each of these stops it."""
+    ref, words = planned.ref, planned.problem
+    rule = _BY_CODE.get(planned.problem_code, _NOT_PLANNED)
+    if planned.action is Action.ADOPT:
+        rule = _FOREIGN
+    elif rule is _NO_RIGHT and "attempting to grant RBAC permissions not currently held" in planned.server_words:
+        rule = _WOULD_ESCALATE
+    elif planned.problem_code == ClusterError.code and _says_no_namespace(planned.server_words, ref):
+        rule = _NO_NAMESPACE
+    message = f"Cannot {_verb(planned.action)} {said(ref)}: {words}"
+    if rule is _FOREIGN:
+        message = f"{words}. It will not be adopted, and nothing is applied while it exists"
+    found = rule.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)
+    return replace(found, server_words=planned.server_words)
+
+
+def _verb(action: Action) -> str:
+    return "plan" if action is Action.NONE else str(action)
+
+
+def _says_no_namespace(words: str, ref: ObjectRef) -> bool:
+    return bool(ref.namespace) and "namespaces" in words and "not found" in words
+
+
+def _of_untried(
+    facts: Facts, planned: PlannedAction, found: tuple[dict[str, list[ObjectRef]], list[ObjectRef]]
+) -> Iterator[Finding]:
+    """The server could not be asked, so the object is held against the schema of its kind.
+
+    `found` collects what is said of many at once: the untried by reason, and those that fit what the cluster publishes.
+    """
+    ref = planned.ref
+    untried, fitting = found
+    answer = try_offline(facts, ref)
+    if answer.errors:
+        shown = "; ".join(answer.errors[:3])
+        message = f"{said(ref)} does not fit the schema of its kind: {shown}"
+        yield _REFUSED_OFFLINE.at(ref, message, evidence={"errors": answer.errors}, key=answer.errors)
+    elif answer.pruned:
+        shown = ", ".join(answer.pruned[:5])
+        message = f"{said(ref)} loses fields that its kind does not know: {shown}"
+        yield _REFUSED_OFFLINE.at(ref, message, evidence={"pruned": answer.pruned}, key=answer.pruned)
+    elif facts.is_offline:
+        return
+    elif planned.notes:
+        untried.setdefault("; ".join(planned.notes), []).append(ref)
+    elif answer.is_own_kind and answer.is_tried:
+        message = f"{said(ref)} fits its schema, but could not be tried: its kind comes with this bundle"
+        yield _TRIED_OFFLINE.at(ref, message)
+    elif answer.is_tried and _comes_with_namespace(facts, ref):
+        fitting.append(ref)
+    else:
+        untried.setdefault(_why(facts, ref, answer), []).append(ref)
+
+
+def _comes_with_namespace(facts: Facts, ref: ObjectRef) -> bool:
+    return any(one.ref.group_kind == _NAMESPACE and one.ref.name == ref.namespace for one in facts.content.manifests)
+
+
+def _of_fitting(refs: list[ObjectRef]) -> Finding:
+    """Validated offline, and marked so: what a new namespace cannot have against an object yet is said, once."""
+    names, places = sorted(str(ref) for ref in refs), sorted({ref.namespace for ref in refs})
+    which = names[0] if len(names) == 1 else f"{len(names)} objects"
+    message = (
+        f"{which} of the new namespace {', '.join(places)} fit the schemas that the cluster publishes, and could "
+        "not be tried: quotas, admission webhooks and checks in code are first asked at apply"
+    )
+    return _FIT_OFFLINE.at(refs[0] if len(refs) == 1 else None, message, evidence={"objects": names}, key=places)
+
+
+def _why(facts: Facts, ref: ObjectRef, answer: Answer) -> str:
+    if answer.why:
+        return answer.why
+    if _comes_with_namespace(facts, ref):
+        return f"the namespace {ref.namespace} comes with this bundle, and the cluster publishes no schema of the kind"
+    return "the cluster cannot try objects of this kind without creating them"
+
+
+def _of_untried_group(why: str, refs: list[ObjectRef]) -> Finding:
+    names = sorted(str(ref) for ref in refs)
+    which = names[0] if len(names) == 1 else f"{len(names)} objects"
+    message = f"Whether the cluster accepts {which} is not known before apply: {why}"
+    return _NOT_TRIED.at(refs[0] if len(refs) == 1 else None, message, evidence={"objects": names}, key=why)
+
+
+def _of_others(planned: PlannedAction, wished: JsonObject | None) -> Iterator[Finding]:
+    """Named items in the result that the content does not set: somebody else put them there, and they stay (S11)."""
+    if wished is None or planned.after is None or not planned.is_proved or planned.ref.group_kind == SECRET:
+        return
+    for path, name in _foreign_items(wished, planned.after, ()):
+        place = ".".join(str(part) for part in path)
+        message = (
+            f"{said(planned.ref)} keeps {name} in {place}, which this bundle does not set: somebody else put it there"
+        )
+        yield _ADDED_BY_OTHERS.at(planned.ref, message, path=path, evidence={"item": name}, key=name)
+
+
+def _foreign_items(wished: object, found: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """(path of the list, name of the item) of each watched item in `found` that `wished` has not."""
+    if isinstance(found, Mapping):
+        known = mapping(wished)
+        for key in sorted(found):
+            if key != "metadata" or path:
+                yield from _foreign_items(known.get(key), found[key], (*path, key))
+    elif isinstance(found, list):
+        ours = {str(one.get("name")): one for one in maps(wished)}
+        for index, item in enumerate(maps(found)):
+            name = str(item.get("name") or "")
+            if name in ours:
+                yield from _foreign_items(ours[name], item, (*path, index))
+            elif name and path[-1] in _WATCHED and not name.startswith(_MOUNTED_BY_SERVER):
+                yield path, name
+
+
+def _claims(planned: PlannedAction) -> bool:
+    """Deletions, problems and somebody else's objects of any kind; changes of plain ones."""
+    if planned.action in {Action.DELETE, Action.ADOPT} or planned.problem:
+        return True
+    return planned.ref.group_kind in _PLAIN
+
+
+CHECK = Check("objects", changes=_changes, claims=_claims)

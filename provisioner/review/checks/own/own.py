@@ -1,0 +1,173 @@
+"""Content that touches Pratique itself, or hands out power over it (S22): said first, never approved by a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from provisioner import rbac
+from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, OWN_RESOURCES, PARTS_OF_THE_CLUSTER, Subject
+from provisioner.review.base.facts import Check, Facts, Listing, Rule, State, items, mapping, said
+from provisioner.review.checks.own.accounts import of_named_accounts, of_strong_accounts
+from provisioner.review.checks.own.admission import NAMESPACES, of_admission, wants_namespaces
+from provisioner.review.checks.own.others import of_other_ways
+from provisioner.review.checks.own.power import of_power
+from provisioner.values import (
+    Action,
+    Finding,
+    GroupKind,
+    JsonObject,
+    ObjectRef,
+    PlannedAction,
+    Section,
+    Severity,
+)
+
+GROUP = "core.rukpak.io"
+_NAME = "pratique"
+
+_OWN_KIND = Rule("OWN-PRATIQUE-01", Section.CONTENT, Severity.CRITICAL)
+_OWN_PLACE = Rule("OWN-PRATIQUE-02", Section.CONTENT, Severity.CRITICAL)
+_OWN_ACCOUNT = Rule("OWN-PRATIQUE-04", Section.PERMISSIONS, Severity.CRITICAL)
+
+_RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
+# What Pratique asks the API server: who somebody is, and what they may do. Whoever stands in between answers for it.
+_ASKED = frozenset({GROUP, "authentication.k8s.io", "authorization.k8s.io"})
+_ASKED_RESOURCES = frozenset({"*", *OWN_RESOURCES, "tokenreviews", "subjectaccessreviews"})
+_BINDINGS = frozenset({GroupKind(_RBAC, "RoleBinding"), GroupKind(_RBAC, "ClusterRoleBinding")})
+_CONFIG_MAP = GroupKind("", "ConfigMap")
+# What leads to the API server and to the names that everything looks up.
+_WAYS_TO = frozenset({("default", "kubernetes"), (CONTROL_PLANE, "kube-dns")})
+_SERVICES = frozenset({GroupKind("", "Service"), GroupKind("", "Endpoints")})
+_SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")
+_OF_SERVICE = "kubernetes.io/service-name"
+_SIGNING = "certificates.k8s.io"
+_NEVER_IN_CONTENT = frozenset({"BundleDeploymentRequest", "BundleDeploymentReview"})
+
+
+def _standing(state: State) -> Iterator[Finding]:
+    yield from of_named_accounts(state)
+    yield from of_admission(state)
+    yield from of_other_ways(state)
+    for ref, obj in state.named:
+        if ref.group == GROUP:
+            yield _of_own_kind(ref)
+        elif words := _own_place(ref, obj, state.around.own_namespace):
+            yield _OWN_PLACE.at(ref, f"{said(ref)} {words}")
+        if ref.group_kind in _BINDINGS:
+            yield from _of_account(ref, obj, state.around.own_namespace)
+
+
+def _of_own_kind(ref: ObjectRef) -> Finding:
+    if ref.kind in _NEVER_IN_CONTENT:
+        return _OWN_KIND.at(ref, f"The bundle carries {said(ref)}: requests and reviews are never part of a bundle")
+    return _OWN_KIND.at(
+        ref, f"The bundle carries {said(ref)}, so approving it decides what else may enter this cluster"
+    )
+
+
+def _own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
+    """What an object has to do with Pratique, in words that follow its name; "" where it has nothing to do with it."""
+    spec = mapping(obj.get("spec"))
+    if words := _part_of_cluster(ref, obj, own_namespace):
+        return words
+    if ref.namespace == own_namespace:
+        return "lies in the namespace of Pratique, and may change what Pratique runs with"
+    if ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition") and spec.get("group") == GROUP:
+        return "defines the objects of Pratique, and may change how they are stored and checked"
+    if ref.group == "apiregistration.k8s.io" and _serves_ours(spec):
+        return (
+            f"decides which server answers for the API group {spec.get('group') or '(core)'}: it sees and answers all"
+        )
+    if ref.group in {_ADMISSION, _RBAC} and (ref.name == _NAME or ref.name.startswith((f"{_NAME}-", f"{_NAME}."))):
+        return "has a name of Pratique's own policies and roles, and may replace one"
+    if ref.group == _ADMISSION and _stands_between(ref, obj):
+        return "sees or changes what Pratique asks the API server: who somebody is, and what they may do"
+    return ""
+
+
+def _part_of_cluster(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
+    """What a bundle changes of the ground that Pratique stands on, in words; "" where nothing."""
+    if ref.group_kind == GroupKind("", "Namespace") and ref.name in (own_namespace, CONTROL_PLANE):
+        whose = "Pratique" if ref.name == own_namespace else "the control plane"
+        return f"is the namespace of {whose}: its labels decide what may run there"
+    if ref.group_kind == _CONFIG_MAP and ref.namespace == CONTROL_PLANE and ref.name in PARTS_OF_THE_CLUSTER:
+        return "is a setting of the control plane, which says whom it believes or where names lead"
+    if _leads_to(ref, obj) in _WAYS_TO:
+        return "decides which server answers for the API server or for the names of the cluster"
+    return ""
+
+
+def _leads_to(ref: ObjectRef, obj: JsonObject) -> tuple[str, str]:
+    """(namespace, name) of the Service that the object is or belongs to; names are "" where it is about none."""
+    if ref.group_kind in _SERVICES:
+        return ref.namespace, ref.name
+    labels = mapping(mapping(obj.get("metadata")).get("labels")) if ref.group_kind == _SLICE else {}
+    return ref.namespace, str(labels.get(_OF_SERVICE) or "")
+
+
+def _serves_ours(spec: Mapping[str, object]) -> bool:
+    """Whether it is about our API group, or takes a group of Kubernetes away from the API server."""
+    return spec.get("group") == GROUP or (spec.get("group") in BUILT_IN_RESOURCES and bool(spec.get("service")))
+
+
+def _stands_between(ref: ObjectRef, obj: JsonObject) -> bool:
+    """Whether an admission object sees or changes what Pratique asks, or changes who may do what or is certified."""
+    groups = _ASKED | {_RBAC, _SIGNING} if ref.kind.startswith("Mutating") else _ASKED
+    return _matches(obj, groups)
+
+
+def _matches(value: object, wanted: frozenset[str]) -> bool:
+    """Whether a rule in it names one of these groups, or all groups and a resource that is asked."""
+    if isinstance(value, list):
+        return any(_matches(one, wanted) for one in value)
+    if not isinstance(value, dict):
+        return False
+    groups = items(value.get("apiGroups"))
+    if wanted.intersection(map(str, groups)):
+        return True
+    if "*" in groups and any(_is_asked(one) for one in items(value.get("resources"))):
+        return True
+    return any(_matches(one, wanted) for one in value.values())
+
+
+def _is_asked(resource: object) -> bool:
+    return str(resource).partition("/")[0] in _ASKED_RESOURCES
+
+
+def _of_account(ref: ObjectRef, binding: JsonObject, own_namespace: str) -> Iterator[Finding]:
+    """Bindings that name an account of ours, by whatever kind of subject."""
+    for index, subject in enumerate(rbac.binding_subjects(binding)):
+        if _is_own_account(subject, own_namespace):
+            message = f"{said(ref)} gives rights to {subject}, an account of Pratique"
+            yield _OWN_ACCOUNT.at(ref, message, path=("subjects", index), key=str(subject))
+
+
+def _is_own_account(subject: Subject, own_namespace: str) -> bool:
+    if subject.kind == "ServiceAccount":
+        return subject.namespace == own_namespace
+    if subject.kind == "Group":
+        return subject.name == f"system:serviceaccounts:{own_namespace}"
+    return subject.name.startswith(f"system:serviceaccount:{own_namespace}:")
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    """What the bundle takes away from Pratique, and the power over it that the bundle hands out."""
+    for planned in facts.plan.actions:
+        place = facts.around.own_namespace
+        is_own = planned.ref.group == GROUP or bool(_own_place(planned.ref, planned.before or {}, place))
+        if planned.action is Action.DELETE and is_own:
+            yield _OWN_PLACE.at(planned.ref, f"Deletes {said(planned.ref)}, a part of Pratique itself", key="delete")
+    yield from of_power(facts)
+    yield from of_strong_accounts(facts)
+
+
+def _lists(facts: Facts) -> tuple[Listing, ...]:
+    return (NAMESPACES,) if wants_namespaces(facts.content) else ()
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return planned.ref.group == GROUP
+
+
+CHECK = Check("own", changes=_changes, standing=_standing, claims=_claims, lists=_lists)

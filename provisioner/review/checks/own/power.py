@@ -1,0 +1,196 @@
+"""Whom a bundle gives power over Pratique: one sentence for each of them, and for roles that nothing binds yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from provisioner import rbac
+from provisioner.errors import InvalidManifest
+from provisioner.rbac import Grant, Means, Ours, PolicyRule, Power, RbacObjects, Subject
+from provisioner.review.base.facts import Facts, ObjectIdentity, Rule, mapping, said
+from provisioner.review.checks.own.advice import LIMIT_RIGHTS
+from provisioner.review.rights.permission_words import files_of, ref_of, ways_of, who
+from provisioner.review.rights.rbac_before_after import GROUP, Sides, sides_of
+from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+
+_POWER = Rule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL)
+_UNREADABLE = Rule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
+_ROLES = frozenset({GroupKind(GROUP, "Role"), GroupKind(GROUP, "ClusterRole")})
+_BINDINGS = frozenset({GroupKind(GROUP, "RoleBinding"), GroupKind(GROUP, "ClusterRoleBinding")})
+MAX_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What powers are judged by: what is Pratique's, and the roles before and after."""
+
+    ours: Ours
+    sides: Sides
+    files: Mapping[ObjectIdentity, str]
+
+    def before(self, grants: Iterable[Grant]) -> list[Power]:
+        return rbac.powers_of(grants, self.ours, self.sides.before)
+
+    def after(self, grants: Iterable[Grant]) -> list[Power]:
+        return rbac.powers_of(grants, self.ours, self.sides.after)
+
+    def held(self, subject: Subject) -> tuple[list[Grant], list[Power], list[str]]:
+        """What `subject` holds by roles and bindings that are not the bundle's: the grants behind its powers, the
+        powers, and what could not be read."""
+        found = rbac.effective_rules(subject.identity, self.sides.after)
+        others = [one for one in found.grants if not _is_of_bundle(one, self.sides)]
+        strong = [one for one in others if self.after([one])]
+        unread = [one for one in found.problems if not one.endswith(rbac.NO_SUCH_ROLE)]
+        return strong, self.after(others), unread
+
+
+def judge_of(facts: Facts) -> Judge:
+    """The judge of these facts. Where nobody could read what installers hold, each counts as strong."""
+    content, sides = facts.content, sides_of(facts)
+    installers = facts.around.installers | {(content.install_namespace, content.service_account)}
+    ours = Ours(facts.around.own_namespace, installers)
+    is_unknown = facts.live_rbac is None and not facts.is_offline
+    strong = installers if is_unknown else _strong(ours, sides.after)
+    return Judge(replace(ours, strong=strong), sides, files_of(content))
+
+
+def _strong(ours: Ours, known: RbacObjects) -> frozenset[tuple[str, str]]:
+    """The installers with power over Pratique; those who can be one of them have it, too."""
+    accounts = {one: Subject("ServiceAccount", one[1], one[0]).identity for one in ours.installers}
+    grants = {one: rbac.effective_rules(identity, known).grants for one, identity in accounts.items()}
+    found: frozenset[tuple[str, str]] = frozenset()
+    while True:
+        judged = Ours(ours.namespace, found, found)
+        more = frozenset(one for one in grants if one not in found and _has_power(grants[one], judged, known))
+        if not more:
+            return found
+        found |= more
+
+
+def _has_power(grants: Iterable[Grant], ours: Ours, known: RbacObjects) -> bool:
+    return any(one.means is not Means.DESTROY for one in rbac.powers_of(grants, ours, known))
+
+
+def of_power(facts: Facts) -> Iterator[Finding]:
+    """A finding for each subject, and each unbound role, to which the bundle gives power over Pratique."""
+    if not any(one.ref.group == GROUP for one in facts.plan.actions):
+        return
+    judge = judge_of(facts)
+    for subject in judge.sides.affected():
+        yield from _of_subject(judge, subject)
+    for ref, obj in facts.state().named:
+        if ref.group_kind in _ROLES:
+            yield from _of_role(judge, ref, obj)
+        if ref.group_kind in _BINDINGS:
+            yield from _of_unknown_role(judge, ref, obj)
+
+
+def _of_subject(judge: Judge, subject: Subject) -> Iterator[Finding]:
+    """What the bundle itself gives; what somebody holds by the roles and bindings of others is not the bundle's."""
+    old, new = (rbac.effective_rules(subject.identity, side) for side in (judge.sides.before, judge.sides.after))
+    known = {(grant.rule, grant.scope) for grant in old.grants}
+    given = [one for one in new.grants if _is_of_bundle(one, judge.sides) or (one.rule, one.scope) not in known]
+    found = judge.after(given)
+    if found:
+        is_new = bool(set(found) - set(judge.before(old.grants)))
+        reason = [grant for grant in given if judge.after([grant])]
+        may = "will newly be able to" if is_new else "can"
+        words = f"{who(subject)} {may} bypass the approvals of Pratique: {listed(found)}. {LIMIT_RIGHTS}"
+        evidence = {"subject": str(subject), "by": ways_of(reason, judge.files)}
+        yield replace(_finding(ref_of(subject), words, found, evidence), is_new=is_new)
+
+
+def _is_of_bundle(grant: Grant, sides: Sides) -> bool:
+    return any(one.identity in sides.own for one in (grant.binding, grant.role, grant.origin))
+
+
+def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding]:
+    """A role that nothing binds, judged as if it were bound as widely as it can be; so is one that others collect."""
+    if _is_bound(judge.sides.after, ref) and not _is_collected(judge.sides.after, ref, role):
+        return
+    scope = "" if ref.kind == "ClusterRole" else ref.namespace
+    try:
+        rules = rbac.role_rules(judge.sides.after, role)
+    except InvalidManifest as exc:
+        yield _UNREADABLE.at(ref, f"What {said(ref)} grants cannot be read: {exc}", key=str(exc))
+        return
+    found = rbac.powers(((rule, scope) for rule in rules), judge.ours, judge.sides.after)
+    if _collects_everything(role):
+        found = [Power(Means.EVERYTHING, "hold the rights of every ClusterRole, present and future")]
+    if found:
+        old = judge.sides.before.roles.get((scope, ref.name))
+        is_new = old is None or _readable(judge.sides.before, old) != rules
+        words = (
+            f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}. {LIMIT_RIGHTS}"
+        )
+        yield replace(_finding(ref, words, found, {"role": str(ref)}, path=("rules",)), is_new=is_new)
+
+
+def _of_unknown_role(judge: Judge, ref: ObjectRef, binding: JsonObject) -> Iterator[Finding]:
+    """A role of Kubernetes or Pratique that is known by its name only: no cluster was asked, or it is not there."""
+    if judge.sides.after.role_of(binding) is not None:
+        return
+    wanted = mapping(binding.get("roleRef"))
+    name = str(wanted.get("name") or "")
+    is_wide = ref.kind == "ClusterRoleBinding" or ref.namespace in judge.ours.places
+    if wanted.get("kind") == "ClusterRole" and is_wide and rbac.is_strong_name(name):
+        words = f"{said(ref)} binds the ClusterRole {name}: whoever it names can bypass the approvals of Pratique"
+        found = _POWER.at(ref, words, path=("roleRef",), evidence={"role": name}, key=name)
+        yield replace(found, is_new=judge.sides.before.bindings.get((ref.kind, ref.namespace, ref.name)) is None)
+
+
+def _is_bound(known: RbacObjects, ref: ObjectRef) -> bool:
+    return any(_names(binding, ref) for binding in known.bindings.values())
+
+
+def _names(binding: JsonObject, ref: ObjectRef) -> bool:
+    wanted = mapping(binding.get("roleRef"))
+    is_here = ref.kind == "ClusterRole" or ObjectRef.of(binding).namespace == ref.namespace
+    return wanted.get("kind") == ref.kind and wanted.get("name") == ref.name and is_here
+
+
+def _is_collected(known: RbacObjects, ref: ObjectRef, role: JsonObject) -> bool:
+    """Whether aggregated roles take this one's rules: who holds those is not to be told from its own bindings."""
+    labels = mapping(mapping(role.get("metadata")).get("labels"))
+    if ref.kind != "ClusterRole" or not labels:
+        return False
+    is_labelled = any(str(label).startswith(f"{GROUP}/aggregate-to-") for label in labels)
+    return is_labelled or any(rbac.collects(one, role) for one in known.roles.values())
+
+
+def _collects_everything(role: JsonObject) -> bool:
+    selectors = mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
+    listed = selectors if isinstance(selectors, list) else []
+    return any(not mapping(one).get("matchLabels") and not mapping(one).get("matchExpressions") for one in listed)
+
+
+def _readable(known: RbacObjects, role: JsonObject) -> list[PolicyRule] | None:
+    try:
+        return rbac.role_rules(known, role)
+    except InvalidManifest:
+        return None
+
+
+def listed(found: list[Power]) -> str:
+    """The worst means first; who may do everything may do all the rest."""
+    words = [one.words for one in found]
+    if found[0].means is Means.EVERYTHING:
+        return words[0]
+    more = f"; and {len(words) - MAX_NAMED} more" if len(words) > MAX_NAMED else ""
+    return "; ".join(words[:MAX_NAMED]) + more
+
+
+def _finding(
+    ref: ObjectRef,
+    words: str,
+    found: list[Power],
+    evidence: Mapping[str, object],
+    *,
+    path: tuple[str | int, ...] = (),
+) -> Finding:
+    """To destroy is not to decide: what only destroys weighs one step less."""
+    every = [one.words for one in found]
+    made = _POWER.at(ref, words, path=path, evidence={**evidence, "powers": every}, key=every)
+    only_destroys = all(one.means is Means.DESTROY for one in found)
+    return replace(made, severity=Severity.DANGEROUS) if only_destroys else made

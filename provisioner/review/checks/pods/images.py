@@ -1,0 +1,232 @@
+"""Where the code comes from: images without digest, other registries and repositories, moved tags, steps back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.review.base.counting import some
+from provisioner.review.base.facts import Check, Facts, Rule, State, maps, said
+from provisioner.review.workloads.pod_specs import Container, pod_specs, runs_pods
+from provisioner.values import Finding, JsonObject, ObjectRef, PlannedAction, Section, Severity
+
+_NO_DIGEST = Rule("IMG-01", Section.IMAGES, Severity.NOTABLE)
+_LATEST = Rule("IMG-02", Section.IMAGES, Severity.DANGEROUS)
+_OTHER_REGISTRY = Rule("IMG-03", Section.IMAGES, Severity.DANGEROUS)
+_OTHER_REPOSITORY = Rule("IMG-04", Section.IMAGES, Severity.DANGEROUS)
+_OTHER_DIGEST = Rule("IMG-05", Section.IMAGES, Severity.DANGEROUS)
+_BACK = Rule("IMG-06", Section.IMAGES, Severity.NOTABLE)
+_NOT_ALLOWED = Rule("IMG-07", Section.IMAGES, Severity.DANGEROUS)
+_HIDDEN = Rule("IMG-08", Section.IMAGES, Severity.NOTABLE)
+_RETIRED = Rule("IMG-12", Section.IMAGES, Severity.BREAKING)
+_UNREADABLE = Rule("IMG-00", Section.IMAGES, Severity.UNKNOWN)
+
+_RETIRED_REGISTRIES = frozenset({"k8s.gcr.io", "gcr.io/google-containers"})
+_DEFAULT_REGISTRY = "docker.io"
+_DOCKER_HUB = frozenset({_DEFAULT_REGISTRY, "index.docker.io", "registry-1.docker.io"})
+_DIGEST = re.compile(r"[a-z0-9]+:[0-9a-f]{32,}")
+_REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
+_TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
+_NUMBERS = re.compile(
+    r"v?(\d{1,18})\.(\d{1,18})(?:\.(\d{1,18}))?(?![\d.])(?:[-._]?(alpha|beta|rc|pre|preview|dev|m)[-._]?(\d{0,18}))?"
+)
+_FIRST_YEAR = 1900
+# An image in an argument or a variable: it has a host with a dot or port, a path, and a tag or digest.
+_IMAGE_IN_TEXT = re.compile(
+    r"(?<![\w./-])(?:[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?|localhost:\d+)/[a-z0-9._/-]+(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+_IMAGE_KEY = re.compile(r"(^RELATED_IMAGE|(^|[_-])IMAGE([_-]|$)|image$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The parts of an image reference, the registry that is left out stated."""
+
+    registry: str
+    repository: str
+    tag: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.registry}/{self.repository}"
+
+
+def parse(reference: str) -> Image | None:
+    """The parts as a container runtime takes them, None for what is no reference."""
+    name, _, digest = reference.partition("@")
+    if digest and not _DIGEST.fullmatch(digest):
+        return None
+    head, slash, rest = name.partition("/")
+    is_host = bool(slash) and ("." in head or ":" in head or head == "localhost")
+    registry, path = (head, rest) if is_host else (_DEFAULT_REGISTRY, name)
+    registry = _DEFAULT_REGISTRY if registry in _DOCKER_HUB else registry
+    path, colon, tag = path.partition(":")
+    if registry == _DEFAULT_REGISTRY and "/" not in path:
+        path = f"library/{path}"
+    if not _REPOSITORY.fullmatch(path) or (colon and not _TAG.fullmatch(tag)):
+        return None
+    return Image(registry, path, tag, digest)
+
+
+def _standing(state: State) -> Iterator[Finding]:
+    for pod in pod_specs(state.objects):
+        for container in pod.containers():
+            named = (container.ref, (*container.path, "image"), container.body.get("image"))
+            yield from _of_image(*named)
+            yield from _of_settings(container)
+            told = ((container.ref, path, text) for path, text in _told(container))
+            for place in (named, *told):
+                yield from _of_origin(*place, state.around.allowed_images)
+
+
+def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) -> Iterator[Finding]:
+    """Findings are known again by the image, not by the place of the container in its list."""
+    if reference is None:
+        return
+    image = parse(reference) if isinstance(reference, str) else None
+    evidence = {"image": str(reference)}
+    key = str(image or reference)  # another tag of the same image has the same weakness
+    if image is None:
+        message = f"{said(ref)} names the image {reference}, which is no image reference: its pods will not start"
+        yield _UNREADABLE.at(ref, message, path=path, evidence=evidence, key=key)
+        return
+    if any(f"{image}/".startswith(f"{retired}/") for retired in _RETIRED_REGISTRIES):
+        message = f"{said(ref)} pulls {image} from a registry that is retired"
+        yield _RETIRED.at(ref, message, path=path, evidence=evidence, key=key)
+    if image.digest:
+        return
+    if image.tag in {"", "latest"}:
+        message = f"{said(ref)} runs whatever {image} has as latest when a pod starts"
+        yield _LATEST.at(ref, message, path=path, evidence=evidence, key=key)
+    else:
+        message = f"{said(ref)} names {reference} by tag only: what runs may change without a request"
+        yield _NO_DIGEST.at(ref, message, path=path, evidence=evidence, key=key)
+
+
+def _of_origin(
+    ref: ObjectRef, path: tuple[str | int, ...], reference: object, allowed: tuple[str, ...]
+) -> Iterator[Finding]:
+    """An image from a place that is on no list, where there is a list."""
+    image = parse(reference) if isinstance(reference, str) else None
+    if image is None or not allowed or any(f"{image}/".startswith(f"{one.rstrip('/')}/") for one in allowed):
+        return
+    message = f"{said(ref)} runs {image}, which is in none of the places that images may come from: {some(allowed)}"
+    yield _NOT_ALLOWED.at(ref, message, path=path, evidence={"image": reference, "allowed": allowed}, key=str(image))
+
+
+def _told(container: Container) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The path and the reference of each image that a program is told to run."""
+    for path, name, text in _settings(container):
+        for match in _IMAGE_IN_TEXT.finditer(text):
+            if _IMAGE_KEY.search(name.split("=", 1)[0].lstrip("-")) and ("@" in match.group() or match.group() == text):
+                yield path, match.group()
+
+
+def _of_settings(container: Container) -> Iterator[Finding]:
+    """Images that a program is told to run, by variable or argument."""
+    for path, name, text in _settings(container):
+        for match in _IMAGE_IN_TEXT.finditer(text):
+            is_named_so = bool(_IMAGE_KEY.search(name.split("=", 1)[0].lstrip("-")))
+            image = parse(match.group())
+            if image is None or image.digest or not (is_named_so and (image.tag or match.group() == text)):
+                continue
+            message = f"{said(container.ref)} is told by {name} to run {match.group()}, by tag only"
+            yield _HIDDEN.at(
+                container.ref, message, path=path, evidence={"image": match.group(), "setting": name}, key=match.group()
+            )
+
+
+def _settings(container: Container) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
+    """(path, name, text) of each variable and argument with a literal value."""
+    for index, entry in enumerate(maps(container.body.get("env"))):
+        if isinstance(entry.get("value"), str):
+            yield (*container.path, "env", index), str(entry.get("name")), entry["value"]
+    for key in ("command", "args"):
+        words = container.body.get(key)
+        for index, word in enumerate(words if isinstance(words, list) else []):
+            if isinstance(word, str) and word.startswith("-") and "=" in word:
+                name, _, value = word.partition("=")
+                yield (*container.path, key, index), name, value
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    """What is another image than before, container by container; and registries that were not used before."""
+    old = _images(facts.previous_state().objects)
+    if not old:
+        return
+    known = {image.registry for image in old.values()}
+    for (identity, name), (container, image) in _containers(facts.state().objects).items():
+        before = old.get((identity, name))
+        path = (*container.path, "image")
+        evidence = {"before": _text(before), "after": _text(image)}
+        key = [name, _text(before), _text(image)]
+        said = _difference(container, before, image, known)
+        if said:
+            rule, message = said
+            yield rule.at(container.ref, message, path=path, evidence=evidence, key=key)
+
+
+def _difference(container: Container, before: Image | None, now: Image, known: set[str]) -> tuple[Rule, str] | None:
+    where = f"{said(container.ref)}, container {container.name},"
+    if before is None:
+        if now.registry in known:
+            return None
+        return _OTHER_REGISTRY, f"{where} is new and pulls from {now.registry}, which was not used before"
+    if now.registry != before.registry:
+        return _OTHER_REGISTRY, f"{where} pulls from {now.registry} instead of {before.registry}"
+    if now.repository != before.repository:
+        return _OTHER_REPOSITORY, f"{where} runs {now} instead of {before}"
+    if now.tag == before.tag and now.tag and now.digest != before.digest and now.digest and before.digest:
+        return _OTHER_DIGEST, f"{where} runs other bytes under the same tag {now.tag} of {now}"
+    if _is_step_back(_version(before.tag), _version(now.tag)):
+        return _BACK, f"{where} goes back from {before.tag} to {now.tag}"
+    return None
+
+
+def _version(tag: str) -> tuple[int | str, ...]:
+    """The numbers of a tag and its place among releases, made to be compared; () for one that has no version."""
+    match = _NUMBERS.match(tag)
+    if match is None:
+        return ()
+    numbers = tuple(int(part or 0) for part in match.groups()[:3])
+    stage, count = match[4], int(match[5] or 0)
+    return (*numbers, 0, stage, count) if stage else (*numbers, 1)
+
+
+def _is_step_back(before: tuple[int | str, ...], now: tuple[int | str, ...]) -> bool:
+    """Whether the version is lower; from years as versions to other ones nothing can be said."""
+    if not before or not now:
+        return False
+    is_year = [int(one[0]) >= _FIRST_YEAR for one in (before, now)]
+    return is_year[0] == is_year[1] and now < before
+
+
+def _text(image: Image | None) -> str:
+    if image is None:
+        return ""
+    tag = f":{image.tag}" if image.tag else ""
+    return f"{image}{tag}{f'@{image.digest}' if image.digest else ''}"
+
+
+def _containers(objects: tuple[JsonObject, ...]) -> dict[tuple[Any, str], tuple[Container, Image]]:
+    found: dict[tuple[Any, str], tuple[Container, Image]] = {}
+    for pod in pod_specs(objects):
+        for container in pod.containers():
+            reference = container.body.get("image")
+            image = parse(reference) if isinstance(reference, str) else None
+            if image is not None:
+                found[(container.ref.identity, container.name)] = (container, image)
+    return found
+
+
+def _images(objects: tuple[JsonObject, ...]) -> Mapping[tuple[Any, str], Image]:
+    return {key: image for key, (_, image) in _containers(objects).items()}
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return runs_pods(planned.ref.group_kind)
+
+
+CHECK = Check("images", changes=_changes, standing=_standing, claims=_claims)

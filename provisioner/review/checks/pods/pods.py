@@ -1,0 +1,193 @@
+"""What pods may do to their node, and whether their namespace will admit them at all."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.review.base.facts import Check, Facts, Rule, State, mapping, maps, said
+from provisioner.review.workloads.pod_security import TABLE, Level, Row, level_needed
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, runs_pods
+from provisioner.values import (
+    Content,
+    Finding,
+    GroupKind,
+    JsonObject,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+    Section,
+    Severity,
+)
+
+_REJECTED = Rule("POD-20", Section.PODS, Severity.BREAKING)
+_WORSE = Rule("POD-21", Section.PODS, Severity.DANGEROUS)
+_LOOSENED = Rule("POD-22", Section.PODS, Severity.DANGEROUS)
+_NO_LEVEL = Rule("POD-22", Section.PODS, Severity.BREAKING)
+_NODE_FOLDER = Rule("POD-23", Section.PODS, Severity.CRITICAL)
+
+_NAMESPACE = GroupKind("", "Namespace")
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+_ENFORCE_VERSION = "pod-security.kubernetes.io/enforce-version"
+_MINOR = re.compile(r"v?1\.(\d{1,9})(?!\d)")
+_LEVELS = {level.word: level for level in Level}
+_CRITICAL_ROWS = frozenset({"POD-02", "POD-03"})
+# Each of them is root on the node by another name: any syscall, modules of the kernel, any file, its memory.
+_CRITICAL_CAPABILITIES = frozenset({"ALL", "DAC_READ_SEARCH", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"})
+# Whoever may write there, or talk to what listens there, owns the node.
+_NODE_FOLDERS = ("/etc", "/var/lib/kubelet", "/root", "/proc", "/boot")
+_NODE_SOCKETS = ("docker.sock", "containerd.sock", "crio.sock")
+
+
+def _standing(state: State) -> Iterator[Finding]:
+    for pod in pod_specs(state.objects):
+        for row in TABLE:
+            yield from _of_row(row, pod)
+        yield from _of_node_folders(pod)
+
+
+def _of_row(row: Row, pod: PodSpec) -> Iterator[Finding]:
+    failures = list(row.failures(pod))
+    if not failures:
+        return
+    places = sorted({what for _, what in failures})
+    rule = Rule(row.id, Section.PODS, _severity(row, pod, places))
+    shown = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
+    message = f"{said(pod.ref)} lets its pods {row.what} ({shown})"
+    evidence = {"check": row.check, "level": row.level.word, "places": [list(path) for path, _ in failures]}
+    yield rule.at(pod.ref, message, path=failures[0][0], evidence=evidence | {"items": places}, key=places)
+
+
+def _severity(row: Row, pod: PodSpec, places: list[str]) -> Severity:
+    if row.level is Level.RESTRICTED:
+        return Severity.NOTABLE
+    is_critical = (
+        row.id in _CRITICAL_ROWS
+        or (row.id == "POD-01" and "hostPID" in places)
+        or (row.id == "POD-04" and any(_capability(what) in _CRITICAL_CAPABILITIES for what in places))
+        or (row.id == "POD-05" and _mounts_writably(pod))
+    )
+    return Severity.CRITICAL if is_critical else Severity.DANGEROUS
+
+
+def _capability(place: str) -> str:
+    """The capability of a place in words; runtimes take it in any case, some with its prefix."""
+    return place.rsplit(maxsplit=1)[-1].upper().removeprefix("CAP_")
+
+
+def _mounts_writably(pod: PodSpec) -> bool:
+    """Whether a folder of the node is mounted without `readOnly`."""
+    of_node = {one.get("name") for one in maps(pod.body.get("volumes")) if "hostPath" in one}
+    mounts = [mount for container in pod.containers() for mount in maps(container.body.get("volumeMounts"))]
+    return any(mount.get("name") in of_node and mount.get("readOnly") is not True for mount in mounts)
+
+
+def _of_node_folders(pod: PodSpec) -> Iterator[Finding]:
+    for index, volume in enumerate(maps(pod.body.get("volumes"))):
+        raw = str(mapping(volume.get("hostPath")).get("path") or "")
+        where = posixpath.normpath("/" + raw.lstrip("/")) if raw else ""
+        is_folder = where == "/" or any(where == one or where.startswith(f"{one}/") for one in _NODE_FOLDERS)
+        if where and (is_folder or where.endswith(_NODE_SOCKETS) or where in {"/var", "/run", "/var/run", "/var/lib"}):
+            message = (
+                f"{said(pod.ref)} mounts {where} of the node, which holds credentials or configuration of the node"
+            )
+            path = (*pod.path, "volumes", index, "hostPath", "path")
+            yield _NODE_FOLDER.at(pod.ref, message, path=path, evidence={"path": where}, key=where)
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    before = {pod.ref.identity: level_needed(pod) for pod in pod_specs(facts.previous_state().objects)}
+    enforced = _enforced(facts)
+    for pod in pod_specs(facts.state().objects):
+        needed = level_needed(pod)
+        old = before.get(pod.ref.identity)
+        if old is not None and needed > old:
+            message = f"The pods of {said(pod.ref)} now need the level {needed.word}; {old.word} was enough before"
+            yield _WORSE.at(pod.ref, message, evidence={"before": old.word, "after": needed.word}, key=needed.word)
+        rule = enforced.get(pod.ref.namespace)
+        if rule is None:
+            continue
+        allowed, minor = rule
+        needed = level_needed(pod, minor)
+        if needed > allowed:
+            message = (
+                f"The pods of {said(pod.ref)} need the level {needed.word}, and namespace {pod.ref.namespace} enforces "
+                f"{allowed.word}: none of them will start"
+            )
+            evidence = {"needs": needed.word, "enforced": allowed.word, "version": _version_words(minor)}
+            yield _REJECTED.at(pod.ref, message, evidence=evidence, key=needed.word)
+    yield from _of_labels(facts)
+
+
+def _enforced(facts: Facts) -> dict[str, tuple[Level, int | None]]:
+    """The level that each namespace will enforce, as the bundle sets it, else as it is, and by which minor version."""
+    found = {ref[3]: obj for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
+    found |= {ObjectRef.of(obj).name: obj for obj in _namespaces(facts.state().objects)}
+    levels = {name: (_level(obj), _enforce_version(obj, facts.around.version)) for name, obj in found.items()}
+    return {name: (level, minor) for name, (level, minor) in levels.items() if level is not None}
+
+
+def _enforce_version(namespace: Mapping[str, Any], server: str) -> int | None:
+    """The minor version of the standards that are enforced: never newer than the server, whose are the default."""
+    labels = mapping(mapping(namespace.get("metadata")).get("labels"))
+    asked, own = (_MINOR.match(str(one)) for one in (labels.get(_ENFORCE_VERSION), server))
+    found = [int(match.group(1)) for match in (asked, own) if match]
+    return min(found, default=None)
+
+
+def _version_words(minor: int | None) -> str:
+    return f"v1.{minor}" if minor is not None else "latest"
+
+
+def _of_labels(facts: Facts) -> Iterator[Finding]:
+    """A bundle that says itself what its namespace lets through."""
+    live = {ref[3]: obj for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
+    old = {ObjectRef.of(obj).name: obj for obj in _namespaces(facts.previous_state().objects)} | live
+    unseen = {one.ref.name for one in facts.plan.actions if one.ref.group_kind == _NAMESPACE and one.after is None}
+    for obj in _namespaces(facts.state().objects):
+        ref, level, before = ObjectRef.of(obj), _level(obj), _level(old.get(ObjectRef.of(obj).name) or {})
+        path = ("metadata", "labels", _ENFORCE)
+        word = mapping(mapping(obj.get("metadata")).get("labels")).get(_ENFORCE)
+        if word is not None and level is None:
+            message = f"{said(ref)} shall enforce {word}, which is no level: the API server refuses the namespace"
+            yield _NO_LEVEL.at(ref, message, path=path, evidence={"level": str(word)}, key=str(word))
+        elif _is_looser(before, level) and not (level is None and ref.name in unseen):  # others may set the label
+            what = f"admit {level.word} pods" if level is not None else "admit whatever the cluster's default is"
+            how = f"instead of {before.word} ones" if before is not None else "by its own label"
+            message = f"The bundle lets namespace {ref.name} {what} {how}"
+            after = level.word if level is not None else ""
+            evidence = {"before": before.word if before is not None else "", "after": after}
+            yield _LOOSENED.at(ref, message, path=path, evidence=evidence, key=after)
+
+
+def _is_looser(before: Level | None, after: Level | None) -> bool:
+    """Without a label the cluster's default holds, which as a rule admits everything."""
+    if after is None:
+        return before is not None and before is not Level.PRIVILEGED
+    return after > before if before is not None else after is Level.PRIVILEGED
+
+
+def _namespaces(objects: tuple[JsonObject, ...]) -> list[JsonObject]:
+    return [obj for obj in objects if ObjectRef.of(obj).group_kind == _NAMESPACE]
+
+
+def _level(namespace: Mapping[str, Any]) -> Level | None:
+    labels = mapping(mapping(namespace.get("metadata")).get("labels"))
+    word = labels.get(_ENFORCE)
+    return _LEVELS.get(word) if isinstance(word, str) else None
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return runs_pods(planned.ref.group_kind)
+
+
+def _wants(content: Content, _: Plan) -> list[ObjectRef]:
+    """The namespaces in which the bundle's pods shall run."""
+    names = {one.ref.namespace for one in content.manifests if runs_pods(one.ref.group_kind) and one.ref.namespace}
+    names |= {one.ref.name for one in content.manifests if one.ref.group_kind == _NAMESPACE}
+    return [ObjectRef("", "v1", "Namespace", "", name) for name in sorted(names)]
+
+
+CHECK = Check("pods", changes=_changes, standing=_standing, claims=_claims, wants=_wants)

@@ -1,0 +1,186 @@
+"""Who may do what afterwards that they could not do before, whatever roles are called and however they are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from provisioner import rbac
+from provisioner.errors import TooManyRights
+from provisioner.rbac import EffectiveRules, PermissionDiff, ScopedRule, Subject
+from provisioner.review.base.facts import Check, Facts, ObjectIdentity, Rule, mapping, said
+from provisioner.review.rights.accounts import (
+    account_ref,
+    bound_accounts,
+    exposed_accounts,
+    moved_bindings,
+    of_accounts,
+)
+from provisioner.review.rights.permission_report import gained_by_everybody
+from provisioner.review.rights.permission_words import (
+    UNDECIDED,
+    counted,
+    files_of,
+    ref_of,
+    rules_record,
+    table,
+    ways,
+    ways_of,
+    who,
+    words_of,
+)
+from provisioner.review.rights.rbac_before_after import GROUP, Sides, sides_of
+from provisioner.review.workloads.pod_specs import runs_pods
+from provisioner.values import Action, Content, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
+
+_GAINED = Rule("RB-DIFF", Section.PERMISSIONS, Severity.NOTABLE)
+_LOST = Rule("RB-LESS", Section.PERMISSIONS, Severity.SAFE)
+_SAME = Rule("RB-SAME", Section.PERMISSIONS, Severity.SAFE)
+_WIDENS = Rule("RB-09", Section.PERMISSIONS, Severity.DANGEROUS)
+_NO_ROLE = Rule("RB-45", Section.PERMISSIONS, Severity.NOTABLE)
+_ROLE_UNKNOWN = Rule("RB-45", Section.PERMISSIONS, Severity.UNKNOWN)
+_UNREADABLE = Rule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    yield from moved_bindings(facts)
+    yield from _of_exposed_accounts(facts)
+    if not _is_concerned(facts):
+        return
+    sides, files = sides_of(facts), files_of(facts.content)
+    missing = list(_of_missing_roles(facts, sides))
+    yield from missing
+    try:
+        widened = list(_of_aggregation(sides))
+    except TooManyRights as exc:
+        widened = [_UNREADABLE.at(None, f"Everybody with admin, edit or view: {UNDECIDED}: {exc}", key="everybody")]
+    yield from widened
+    differs, comparisons = bool(widened or missing), rbac.Comparisons()
+    for subject in sides.affected():
+        old, new = (rbac.effective_rules(subject.identity, side) for side in (sides.before, sides.after))
+        yield from _of_risks(subject, (old, new), facts.content.install_namespace, files)
+        try:
+            delta = comparisons.diff(old, new)
+            differs = differs or not delta.is_empty or bool(new.problems)
+            yield from _of_difference(subject, delta, new, files)
+        except TooManyRights as exc:
+            differs = True
+            yield _UNREADABLE.at(ref_of(subject), f"{who(subject)}: {UNDECIDED}: {exc}", key=str(exc))
+        yield from _of_problems(subject, new)
+    if not differs and _touches_roles(facts):
+        yield _SAME.at(None, "Roles or bindings are written anew, and nobody may do anything else than before")
+
+
+def _of_exposed_accounts(facts: Facts) -> Iterator[Finding]:
+    if not any(runs_pods(one.ref.group_kind) for one in facts.plan.actions):
+        return
+    sides = sides_of(facts)
+    known = {one.fingerprint for one in exposed_accounts(facts.previous_state(), sides.before)}
+    for one in exposed_accounts(facts.state(), sides.after):
+        yield replace(one, is_new=one.fingerprint not in known)
+
+
+def _wants(content: Content, _: Plan) -> Iterator[ObjectRef]:
+    bodies = tuple(one.body for one in content.manifests)
+    own = {ObjectRef.of(body) for body in bodies}
+    yield from sorted({account_ref(subject) for _, subject in bound_accounts(bodies)} - own)
+
+
+def _is_concerned(facts: Facts) -> bool:
+    refs = [one.ref for one in facts.plan.actions]
+    return any(ref.group == GROUP for ref in refs)
+
+
+def _touches_roles(facts: Facts) -> bool:
+    return any(one.ref.group == GROUP and one.action is not Action.NONE for one in facts.plan.actions)
+
+
+def _of_difference(
+    subject: Subject, delta: PermissionDiff, new: EffectiveRules, files: Mapping[ObjectIdentity, str]
+) -> Iterator[Finding]:
+    """All rights gained and lost, in minimal rules; the risky ones among them have findings of their own."""
+    evidence = {"subject": str(subject), "table": table(delta)}
+    if delta.added:
+        message = f"{who(subject)} gains {counted(delta.added)}: {words_of(delta.added)}"
+        gained = rules_record(delta.added)
+        found = evidence | {"added": gained, "by": ways(new, delta.added, files)}
+        yield _GAINED.at(ref_of(subject), message, evidence=found, key=gained)
+    if delta.removed:
+        message = f"{who(subject)} loses {counted(delta.removed)}: {words_of(delta.removed)}"
+        lost = rules_record(delta.removed)
+        yield _LOST.at(ref_of(subject), message, evidence=evidence | {"removed": lost}, key=lost)
+
+
+def _of_problems(subject: Subject, new: EffectiveRules) -> Iterator[Finding]:
+    for problem in new.problems:
+        if not problem.endswith(rbac.NO_SUCH_ROLE):
+            message = f"What {subject} may do is not wholly known: {problem}"
+            yield _UNREADABLE.at(ref_of(subject), message, key=problem)
+
+
+def _of_missing_roles(facts: Facts, sides: Sides) -> Iterator[Finding]:
+    """Bindings of the bundle to roles that nobody has, or that nobody could look up."""
+    for binding in sides.after.bindings.values():
+        ref = ObjectRef.of(binding)
+        if ref.identity not in sides.own or sides.after.role_of(binding) is not None:
+            continue
+        wanted = mapping(binding.get("roleRef"))
+        role = f"{wanted.get('kind')} {wanted.get('name')}"
+        is_new = not any(ref.identity == ObjectRef.of(obj).identity for obj in facts.previous_state().objects)
+        if sides.is_whole:
+            message = f"{said(ref)} binds the {role}, which does not exist: whoever creates it decides what it grants"
+            found = _NO_ROLE.at(ref, message, path=("roleRef",), key=role)
+        else:
+            message = f"{said(ref)} binds the {role}, which is not in the bundle: only the cluster knows what it grants"
+            found = _ROLE_UNKNOWN.at(ref, message, path=("roleRef",), key=role)
+        yield replace(found, is_new=is_new)
+
+
+def _of_aggregation(sides: Sides) -> Iterator[Finding]:
+    """Roles of the bundle that widen what everybody with admin, edit or view may do."""
+    alike: dict[tuple[ScopedRule, ...], list[str]] = {}
+    for name, gained in gained_by_everybody(sides):
+        alike.setdefault(gained, []).append(name)
+    for gained, names in alike.items():
+        roles = f"role {names[0]}" if len(names) == 1 else f"roles {', '.join(names[:-1])} or {names[-1]}"
+        power = f"{words_of(gained)} in every namespace where they have it"
+        message = f"Everybody with the {roles} will newly be able to {power}"
+        evidence = {"subject": f"everybody with the {roles}", "power": power, "added": rules_record(gained)}
+        role = ObjectRef(GROUP, "v1", "ClusterRole", "", names[-1])
+        yield _WIDENS.at(role, message, evidence=evidence, key=rules_record(gained))
+
+
+def _of_risks(
+    subject: Subject, sides: tuple[EffectiveRules, EffectiveRules], sensitive: str, files: Mapping[ObjectIdentity, str]
+) -> Iterator[Finding]:
+    """A sentence for each risky power; what everything implies stands under the power over everything."""
+    old, new = sides
+    known = {(risk.id, risk.scope, risk.sentence) for risk in rbac.risks(old, sensitive=[sensitive])}
+    found = rbac.risks(new, sensitive=[sensitive])
+    for risk in found:
+        if risk.implied_by:
+            continue
+        is_known = any((risk.id, scope, risk.sentence) in known for scope in (risk.scope, ""))
+        implied = sorted({f"{one.id} {one.sentence}" for one in found if one.implied_by == risk.id})
+        evidence = {
+            "subject": str(subject),
+            "scope": risk.scope,
+            "by": ways_of(risk.evidence, files),
+            "implies": implied,
+        }
+        power = risk.sentence.removeprefix("can ")
+        if power != risk.sentence:
+            evidence["power"] = power
+            message = f"{who(subject)} {'can' if is_known else 'will newly be able to'} {power}"
+        else:
+            message = f"{who(subject)} {'' if is_known else 'newly '}{risk.sentence}"
+        rule = Rule(risk.id, Section.PERMISSIONS, risk.severity)
+        key = [risk.scope, risk.sentence]
+        yield replace(rule.at(ref_of(subject), message, evidence=evidence, key=key), is_new=not is_known)
+
+
+def _claims(planned: PlannedAction) -> bool:
+    return planned.ref.group == GROUP or planned.ref.kind == "ServiceAccount"
+
+
+CHECK = Check("permissions", changes=_changes, standing=of_accounts, claims=_claims, wants=_wants)

@@ -1,0 +1,201 @@
+"""What is said of the objects of one changed CRD: LIV-01 to LIV-04, LIV-06 and LIV-07."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from provisioner.review.base.counting import number, verb
+from provisioner.review.base.facts import Rule, said
+from provisioner.review.crds.live_scene import Scene
+from provisioner.review.crds.stored import Fate, general, masked, shape, value_at
+from provisioner.review.crds.writers import counted
+from provisioner.schema import compare
+from provisioner.schema.verdicts import (
+    BEHAVIOUR,
+    DATA_LOST,
+    FOR_WRITERS,
+    HARMLESS,
+    NARROWED,
+    WIDENED,
+    B,
+    D,
+    S,
+    U,
+    Verdict,
+)
+from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
+
+MAX_EXAMPLES = 20
+MAX_PATHS = 50
+
+_REFUSED = Rule("LIV-01", Section.CRDS, B, NARROWED.as_mapping())
+_NOT_JUDGED = Rule("LIV-01", Section.CRDS, U, Verdict(stored=U, writers=U).as_mapping())
+_ALL_VALID = Rule("LIV-01", Section.CRDS, S, HARMLESS.as_mapping())
+_LOST = Rule("LIV-02", Section.CRDS, B, DATA_LOST.as_mapping())
+_FLIPPED = Rule("LIV-03", Section.CRDS, D, BEHAVIOUR.as_mapping())
+_WRITERS = Rule("LIV-04", Section.CRDS, D, FOR_WRITERS.as_mapping())
+# A report warns of a way back that is closed or loses something, though nothing is lost by going forth.
+_NO_WAY_BACK = Rule("LIV-06", Section.CRDS, D, Verdict(rollback=B).as_mapping())
+_LOSSY_WAY_BACK = Rule("LIV-06", Section.CRDS, D, WIDENED.as_mapping())
+_WAY_BACK = Rule("LIV-06", Section.CRDS, S, HARMLESS.as_mapping())
+_CHECKED = Rule("LIV-07", Section.CRDS, S, HARMLESS.as_mapping())
+_SAMPLED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE, Verdict(stored=U).as_mapping())
+_NOT_NEEDED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE, HARMLESS.as_mapping())
+_NOT_CHECKED = Rule("LIV-07", Section.CRDS, U, Verdict(stored=U).as_mapping())
+
+
+def live_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
+    """Everything that the objects of a changed CRD tell; `is_needed` where its schemas alone leave a question open."""
+    yield from object_findings(scene, is_needed=is_needed)
+    yield from _of_writers(scene)
+    yield from _of_way_back(scene)
+
+
+def object_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
+    """What becomes of the objects, and how many were asked: LIV-01 to LIV-03 and LIV-07."""
+    yield from _of_quality(scene, _NOT_CHECKED if is_needed else _NOT_NEEDED)
+    for version, found in scene.by_version.items():
+        bodies = {ObjectRef.of(obj): obj for obj in scene.read.get(version, scene.listed).objects}
+        yield from _of_refusals(scene, version, found, bodies)
+        yield from _of_losses(scene, version, found, bodies)
+        yield from _of_defaults(scene, version, found)
+
+
+def _of_quality(scene: Scene, unchecked: Rule) -> Iterator[Finding]:
+    evidence: dict[str, Any] = {
+        "checked": len(scene.listed.objects),
+        "total": scene.listed.total,
+        "resourceVersion": scene.listed.resource_version,
+        "readAs": scene.read_as,
+        "versions": sorted(scene.by_version),
+    }
+    message = f"{said(scene.ref)}: {scene.quality}"
+    if scene.listed.problem:
+        words = f"{message}; what the change does to them is judged by the schemas alone"
+        yield unchecked.at(scene.ref, words, evidence=evidence)
+    else:
+        rule = _CHECKED if scene.listed.is_whole else _SAMPLED
+        yield rule.at(scene.ref, message, evidence=evidence)
+    if scene.untried and not scene.listed.problem:
+        names = ", ".join(scene.untried)
+        words = f"{said(scene.ref)}: a webhook converts, and what it makes of the objects as {names} is not known"
+        yield unchecked.at(scene.ref, words, evidence={"versions": scene.untried}, key=scene.untried)
+
+
+def _of_refusals(
+    scene: Scene, version: str, found: list[Fate], bodies: dict[ObjectRef, JsonObject]
+) -> Iterator[Finding]:
+    """The three levels: rejects the next write, rejects when that part is edited, valid.
+
+    Both rejections break: ratcheting puts one off to the next edit, and spares no object.
+    """
+    unknown = [one for one in found if one.is_unknown]
+    refused = [one for one in found if one.refused and not one.is_unknown]
+    later = [one for one in found if one.when_edited and not one.refused and not one.is_unknown]
+    valid = len(scene.listed.objects) - len(unknown) - len(refused) - len(later)
+    counts = {"valid": valid, "rejectsNextWrite": len(refused), "rejectsWhenEdited": len(later)}
+    groups = (
+        (_REFUSED, refused, "refused with any next write"),
+        (_REFUSED, later, "refused once the part concerned is edited"),
+        (_NOT_JUDGED, unknown, "under a rule that only the server can evaluate"),
+    )
+    for rule, concerned, words in groups:
+        if concerned:
+            message = (
+                f"{_objects(concerned, scene)} {verb(len(concerned), 'are')} {words}, as {version}; {scene.quality}"
+            )
+            examples = [_example(one, bodies) for one in concerned[:MAX_EXAMPLES]]
+            evidence = {"version": version, **counts, "examples": examples}
+            yield rule.at(scene.ref, message, evidence=evidence, key=[version, words])
+    if scene.listed.objects and valid == len(scene.listed.objects):
+        message = f"Every {scene.kind} object that was checked stays valid as {version}; {scene.quality}"
+        yield _ALL_VALID.at(scene.ref, message, evidence={"version": version, **counts}, key=[version, "valid"])
+
+
+def _objects(fates: list[Fate], scene: Scene) -> str:
+    return number(len(fates), f"{scene.kind} object")
+
+
+def _example(fate: Fate, bodies: dict[ObjectRef, JsonObject]) -> dict[str, Any]:
+    errors = (fate.refused or fate.when_edited)[:3]
+    return {"object": _name(fate.ref), "errors": [masked(one, bodies[fate.ref]) for one in errors]}
+
+
+def _of_losses(scene: Scene, version: str, found: list[Fate], bodies: dict[ObjectRef, JsonObject]) -> Iterator[Finding]:
+    """One finding per version, with each path that would go, how often, and what stands there in one object."""
+    paths: dict[str, list[tuple[Fate, str]]] = defaultdict(list)
+    for fate in found:
+        for path in fate.pruned:
+            paths[general(path)].append((fate, path))
+    if not paths:
+        return
+    count = len([one for one in found if one.pruned])
+    listed = {}
+    for path, places in sorted(paths.items())[:MAX_PATHS]:
+        first, place = places[0]
+        example = {"object": _name(first.ref), "value": shape(value_at(bodies[first.ref], place))}
+        listed[path] = {"objects": len({fate.ref for fate, _ in places}), "example": example}
+    names = ", ".join(list(listed)[:3]) + (f" and {len(paths) - 3} more fields" if len(paths) > 3 else "")
+    message = (
+        f"{number(count, f'{scene.kind} object')} {verb(count, 'lose')} {names} when read or written as {version}; "
+        f"{scene.quality}"
+    )
+    evidence = {"version": version, "count": count, "paths": listed, "left_out": max(0, len(paths) - MAX_PATHS)}
+    yield _LOST.at(scene.ref, message, evidence=evidence, key=[version, sorted(paths)])
+
+
+def _of_defaults(scene: Scene, version: str, found: list[Fate]) -> Iterator[Finding]:
+    counts: Counter[str] = Counter()
+    for fate in found:
+        counts.update({general(path) for path in fate.flipped})
+    for path, count in sorted(counts.items())[:MAX_PATHS]:
+        names = sorted(_name(one.ref) for one in found if path in {general(it) for it in one.flipped})
+        message = (
+            f"{number(count, f'{scene.kind} object')} {verb(count, 'read')} a new default for {path} as {version}; "
+            f"{scene.quality}"
+        )
+        evidence = {"version": version, "field": path, "count": count, "objects": names[:MAX_EXAMPLES]}
+        yield _FLIPPED.at(scene.ref, message, evidence=evidence, key=[version, path])
+
+
+def _of_writers(scene: Scene) -> Iterator[Finding]:
+    """Who writes by a version that goes: they get 404, and their entries break server-side apply."""
+    kept = {one.name for one in scene.new.served_versions}
+    for version in sorted(set(scene.managers) & {one.name for one in scene.old.versions} - kept):
+        managers = scene.managers[version]
+        message = f"{scene.kind} objects were written as {version}, which is removed, by {counted(managers)}"
+        evidence = {"version": version, "managers": dict(sorted(managers.items()))}
+        yield _WRITERS.at(scene.ref, message, evidence=evidence, key=[version, sorted(managers)])
+
+
+def _of_way_back(scene: Scene) -> Iterator[Finding]:
+    """The same comparison the other way round, as the cluster would make it after this change."""
+    stored = list(dict.fromkeys([*scene.old.stored_versions, *_storage(scene)]))
+    after = {**scene.new.body, "status": {"storedVersions": stored}}
+    back = compare(after, scene.old.body)
+    refused = [one for one in back if one.verdicts.get("api") is Severity.BREAKING]
+    losing = sorted({".".join(map(str, one.path)) for one in back if one.rule in {"SCH-01", "SRV-01"}})
+    if refused:
+        message = (
+            f"{said(scene.ref)}: this cannot be undone, because the API server would refuse the old definition: "
+            f"{refused[0].message}"
+        )
+        evidence: dict[str, Any] = {"refused": [one.message for one in refused]}
+        yield _NO_WAY_BACK.at(scene.ref, message, evidence=evidence, key="refused")
+    elif losing:
+        fields = ", ".join(losing[:3]) + (f" and {len(losing) - 3} more" if len(losing) > 3 else "")
+        message = f"{said(scene.ref)}: undoing this loses what is written until then into {fields}"
+        yield _LOSSY_WAY_BACK.at(scene.ref, message, evidence={"fields": losing[:MAX_PATHS]}, key=losing)
+    else:
+        yield _WAY_BACK.at(scene.ref, f"{said(scene.ref)}: this can be undone without losing a field", key="open")
+
+
+def _storage(scene: Scene) -> list[str]:
+    version = scene.new.storage_version
+    return [version.name] if version is not None else []
+
+
+def _name(ref: ObjectRef) -> str:
+    return f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name

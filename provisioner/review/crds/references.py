@@ -1,0 +1,202 @@
+"""What else in the cluster counts on a CRD (LIV-05): autoscalers and disruption budgets on its scale, webhooks
+and roles that name it, and what belongs to its objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from provisioner.review.base.counting import number, some, verb
+from provisioner.review.base.facts import Facts, Listing, Rule, items, mapping, maps, said
+from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS, Owner, budgets, in_kinds, needs_scale, owned
+from provisioner.review.crds.live_scene import CRD, Scene
+from provisioner.schema.definition.crd import Crd
+from provisioner.schema.verdicts import D, U, Verdict
+from provisioner.values import Action, Finding, JsonObject, ObjectRef, Section, Severity
+
+_ADMISSION = "admissionregistration.k8s.io"
+AUTOSCALERS = (
+    Listing("autoscaling", "", "HorizontalPodAutoscaler"),
+    Listing("keda.sh", "", "ScaledObject"),
+)
+SEEKERS = (
+    Listing(_ADMISSION, "", "MutatingWebhookConfiguration"),
+    Listing(_ADMISSION, "", "ValidatingWebhookConfiguration"),
+)
+# What is read where a version, a scale or the whole definition goes.
+DEPENDENTS = (*AUTOSCALERS, *SEEKERS, BUDGETS, *OWNED)
+MAX_NAMES = 20
+
+_COUNTS_ON_VERSION = Rule("LIV-05", Section.CRDS, Severity.DANGEROUS, Verdict(writers=D, readers=D).as_mapping())
+_NOT_LOOKED = Rule("LIV-05", Section.CRDS, Severity.UNKNOWN, Verdict(writers=U, readers=U).as_mapping())
+
+
+def of_references(scene: Scene, facts: Facts) -> Iterator[Finding]:
+    """What names a version that will no longer be served."""
+    gone = goes(scene.old, scene.new)
+    for version in gone:
+        owner = Owner(scene.old.group, scene.kind, version)
+        found = sorted({*_webhooks_on(scene, version, facts), *_targets_of(scene, version, facts)})
+        found += budgets(facts, owner)
+        if found:
+            message = f"{some(found)} {verb(len(found), 'count')} on {scene.kind} as {version}, which goes"
+            evidence = {"version": version, "objects": found[:MAX_NAMES]}
+            yield _COUNTS_ON_VERSION.at(scene.ref, message, evidence=evidence, key=[version, found])
+        why = "the garbage collector cannot look that owner up, so they stay behind when it is deleted"
+        yield from _of_owned(scene.ref, owned(facts, owner), f"{scene.kind} as {version}, which goes: {why}", owner)
+    if gone:
+        yield from _of_gaps(scene.ref, scene.kind, facts)
+
+
+def of_deleted(facts: Facts) -> Iterator[Finding]:
+    """What names a kind whose definition goes: autoscalers, webhooks, roles that stay, and what its objects own."""
+    for ref, crd in deleted(facts):
+        kind = str(crd.names.get("kind") or "")
+        plural = str(crd.names.get("plural") or "")
+        owner = Owner(crd.group, kind)
+        found = sorted({*_targets(facts, crd.group, kind), *_webhooks(facts, crd.group, plural)})
+        found += [*budgets(facts, owner), *sorted(_roles(facts, crd.group, plural))]
+        if found:
+            message = f"{some(found)} {verb(len(found), 'name')} {kind}, whose definition goes"
+            yield _COUNTS_ON_VERSION.at(ref, message, evidence={"objects": found[:MAX_NAMES]}, key=found)
+        words = f"{kind}, whose definition goes: the garbage collector deletes them with it"
+        yield from _of_owned(ref, owned(facts, owner), words, owner)
+        yield from _of_gaps(ref, kind, facts)
+
+
+def _of_owned(ref: ObjectRef, found: list[ObjectRef], words: str, owner: Owner) -> Iterator[Finding]:
+    if found:
+        names = [str(one) for one in found]
+        message = f"{in_kinds(found)} {verb(len(found), 'belong')} to objects of {words}"
+        evidence = {"count": len(found), "objects": names[:MAX_NAMES]}
+        yield _COUNTS_ON_VERSION.at(ref, message, evidence=evidence, key=["owned", owner.version])
+
+
+def _of_gaps(ref: ObjectRef, kind: str, facts: Facts) -> Iterator[Finding]:
+    """What could not be looked for, or only in part."""
+    for listing in (*AUTOSCALERS, *SEEKERS, BUDGETS):
+        listed = facts.around.lists.get(listing)
+        if listed is not None and not listed.is_whole:
+            message = f"Whether a {listing.kind} counts on {kind} was not fully checked: {listed.problem}"
+            yield _NOT_LOOKED.at(ref, message.rstrip(": "), key=listing.kind)
+    read = {listing: facts.around.lists.get(listing) for listing in OWNED}
+    missing = {one.kind: it.problem for one, it in read.items() if it is not None and not it.is_whole}
+    if missing:
+        reasons = sorted({why for why in missing.values() if why}) or ["there are more than are read"]
+        what = f"objects of {number(len(missing), 'kind')} ({', '.join(sorted(missing))})"
+        if PODS.kind in missing and _has_budgets(facts):
+            what += ", and so the pods of some PodDisruptionBudgets,"
+        message = f"Whether {what} belong to objects of {kind} was not fully checked: {reasons[0]}"
+        yield _NOT_LOOKED.at(ref, message, evidence={"problems": missing}, key=["owned", sorted(missing)])
+
+
+def _has_budgets(facts: Facts) -> bool:
+    listed = facts.around.lists.get(BUDGETS)
+    return any(needs_scale(one) for one in (listed.objects if listed is not None else ()))
+
+
+def goes(old: Crd, new: Crd) -> list[str]:
+    """The versions that were served, and no longer are."""
+    return sorted({one.name for one in old.served_versions} - {one.name for one in new.served_versions})
+
+
+def deleted(facts: Facts) -> Iterator[tuple[ObjectRef, Crd]]:
+    """The definitions that go, as they are now."""
+    if facts.is_offline:
+        return
+    for planned in facts.plan.actions:
+        live = facts.live.get(planned.ref.identity)
+        if planned.ref.group_kind == CRD and planned.action is Action.DELETE and live is not None:
+            yield planned.ref, Crd(live)
+
+
+def _staying(facts: Facts, listings: Iterable[Listing]) -> Iterator[JsonObject]:
+    """Those of the lists that are not deleted together with it."""
+    gone = {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
+    for listing in listings:
+        listed = facts.around.lists.get(listing)
+        yield from (one for one in (listed.objects if listed else ()) if ObjectRef.of(one).identity not in gone)
+
+
+def _targets(facts: Facts, group: str, kind: str) -> Iterator[str]:
+    for obj in _staying(facts, AUTOSCALERS):
+        target = mapping(mapping(obj.get("spec")).get("scaleTargetRef"))
+        if target.get("kind") == kind and str(target.get("apiVersion") or "").startswith(f"{group}/"):
+            yield said(ObjectRef.of(obj))
+
+
+def _webhooks(facts: Facts, group: str, plural: str) -> Iterator[str]:
+    for obj in _staying(facts, SEEKERS):
+        rules = [rule for webhook in maps(obj.get("webhooks")) for rule in maps(webhook.get("rules"))]
+        if any(_names_kind(rule, group, plural) for rule in rules):
+            yield said(ObjectRef.of(obj))
+
+
+def _roles(facts: Facts, group: str, plural: str) -> Iterator[str]:
+    gone = {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
+    own = {one.ref.identity for one in facts.content.manifests}
+    for obj in facts.live_rbac or ():
+        ref = ObjectRef.of(obj)
+        if ref.identity not in gone | own and any(_names_kind(one, group, plural) for one in maps(obj.get("rules"))):
+            yield said(ref)
+
+
+def _names_kind(rule: Mapping[str, Any], group: str, plural: str) -> bool:
+    """By its own name: a rule over everything counts on nothing in particular."""
+    resources = {str(one).partition("/")[0] for one in items(rule.get("resources"))}
+    return group in items(rule.get("apiGroups")) and plural in resources
+
+
+def scaled(finding: Finding, scene: Scene, facts: Facts) -> Finding:
+    """CRD-31, the scale that goes, by the autoscalers and the disruption budgets that are there."""
+    version = str(finding.evidence.get("version") or "")
+    listed = [facts.around.lists.get(listing) for listing in (*AUTOSCALERS, BUDGETS)]
+    if _has_budgets(facts):
+        listed.append(facts.around.lists.get(PODS))
+    counting = budgets(facts, Owner(scene.old.group, scene.kind))
+    found = [*sorted(_targets_of(scene, version, facts)), *counting]
+    if found:
+        words = f"{some(found)} {verb(len(found), 'count')} on it for {scene.kind} objects"
+        verdicts = {**finding.verdicts, "writers": Severity.BREAKING}
+        evidence = {**finding.evidence, "basis": "objects", "seen": {"objects": found[:MAX_NAMES]}}
+        message = f"{finding.message}; {words}"
+        return replace(finding, severity=Severity.BREAKING, verdicts=verdicts, evidence=evidence, message=message)
+    is_known = all(one is not None and one.is_whole for one in listed)
+    users = "autoscaler or disruption budget"
+    words = f"no {users} uses it" if is_known else f"whether an {users} uses it is not known"
+    evidence = {**finding.evidence, "basis": "objects" if is_known else "schemas"}
+    return replace(finding, evidence=evidence, message=f"{finding.message}; {words}")
+
+
+def _targets_of(scene: Scene, version: str, facts: Facts) -> Iterator[str]:
+    for listing in AUTOSCALERS:
+        listed = facts.around.lists.get(listing)
+        for obj in listed.objects if listed is not None else ():
+            target = mapping(mapping(obj.get("spec")).get("scaleTargetRef"))
+            if target.get("kind") == scene.kind and target.get("apiVersion") == f"{scene.old.group}/{version}":
+                yield said(ObjectRef.of(obj))
+
+
+def _webhooks_on(scene: Scene, version: str, facts: Facts) -> Iterator[str]:
+    """Webhooks that are called for this version only; by matchPolicy Equivalent others are called for any."""
+    plural = str(scene.old.names.get("plural") or "")
+    for listing in SEEKERS:
+        listed = facts.around.lists.get(listing)
+        for obj in listed.objects if listed is not None else ():
+            if any(
+                _names_version(webhook, (scene.old.group, version, plural)) for webhook in maps(obj.get("webhooks"))
+            ):
+                yield said(ObjectRef.of(obj))
+
+
+def _names_version(webhook: Mapping[str, Any], wanted: tuple[str, str, str]) -> bool:
+    group, version, plural = wanted
+    if webhook.get("matchPolicy") != "Exact":
+        return False
+    return any(
+        group in items(rule.get("apiGroups"))
+        and items(rule.get("apiVersions")) == [version]
+        and bool({plural, "*"} & set(map(str, items(rule.get("resources")))))
+        for rule in maps(webhook.get("rules"))
+    )

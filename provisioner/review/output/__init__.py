@@ -1,0 +1,1 @@
+"""A report for people: HTML, terminal, pictures, headline."""

@@ -1,0 +1,128 @@
+"""The few sentences at the top of a report: the worst new thing first, in words; how much of everything, last."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from provisioner.review.base.facts import said
+from provisioner.review.checks.own.advice import without_advice
+from provisioner.values import Action, Finding, Plan, Severity
+
+MAX_SENTENCES = 5
+MAX_CHARACTERS = 240
+# Of what is critical or unknown (S24). No message of ours is as long once its names are shortened.
+MAX_WHOLE = 4000
+MAX_WORD = 60
+_HEAD, _TAIL = 40, 12
+_WORTH_A_SENTENCE = Severity.DANGEROUS
+_NEVER_CUT = (Severity.CRITICAL, Severity.UNKNOWN)
+_QUOTED = re.compile(r"`[^`]*`")
+_CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
+
+
+def headline(findings: Sequence[Finding], plan: Plan, *, let_go: int = 0) -> tuple[str, ...]:
+    """At most five sentences about `findings`, which are in the order of a report.
+
+    `let_go` is how many objects stay that were the deployment's and will not be.
+    """
+    totals = [_objects(plan) + _let_go(let_go), _severities(findings)]
+    worst = _sentences(one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE))
+    if not worst:
+        known = _sentences(one for one in findings if one.severity.is_at_least(_WORTH_A_SENTENCE))
+        worst = [f"Nothing dangerous is new. Still: {known[0]}"] if known else []
+    return (*worst[: MAX_SENTENCES - len(totals)], *totals)
+
+
+def _sentences(findings: Iterable[Finding]) -> list[str]:
+    """One sentence per account, however many powers it gains, then one per object, then the rest; the worst first.
+
+    What is said of several objects in the same words is said once, with their number.
+    """
+    accounts: dict[str, Finding] = {}
+    powers: dict[str, list[str]] = {}
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        subject, power = str(one.evidence.get("subject") or ""), str(one.evidence.get("power") or "")
+        if subject and power and not one.server_words:
+            powers.setdefault(subject, []).append(power)
+            if subject in accounts:
+                continue
+            accounts[subject] = one
+        alike.setdefault((one.rule, _without_name(one)), []).append(one)
+    ranked: list[tuple[int, bool, str]] = []
+    seen: set[object] = set()
+    for group in alike.values():
+        key = group[0].ref.identity if group[0].ref else None
+        ranked.append((group[0].severity.rank, key in seen, _of_group(group, powers)))
+        if key:
+            seen.add(key)
+    return list(dict.fromkeys(words for *_, words in sorted(ranked, key=lambda it: it[:2])))
+
+
+def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
+    leading = group[0]
+    words = without_advice(leading.message.splitlines()[0].rstrip("."))
+    subject = str(leading.evidence.get("subject") or "")
+    if leading.evidence.get("power") and not leading.server_words:
+        words += _and_more(powers[subject][1:])
+    words = _shortened(words, leading.severity) if len(words) > MAX_CHARACTERS else words
+    return f"{words} (and {len(group) - 1} more like this)." if len(group) > 1 else f"{words}."
+
+
+def _shortened(words: str, severity: Severity) -> str:
+    """Long names lose their middle; what is not critical or unknown is then cut at its end, too.
+
+    A sentence of critical and unknown findings keeps all that it says.
+    """
+    cut = _QUOTED.sub(lambda name: f"`{_without_middle(name[0][1:-1])}`", words)
+    cut = " ".join(_without_middle(one) for one in cut.split())
+    return textwrap.shorten(cut, MAX_WHOLE if severity in _NEVER_CUT else MAX_CHARACTERS, placeholder=" …")
+
+
+def _without_middle(name: str) -> str:
+    return name if len(name) <= MAX_WORD else f"{name[:_HEAD]}…{name[-_TAIL:]}"
+
+
+def _without_name(finding: Finding) -> str:
+    return finding.message.replace(said(finding.ref), "") if finding.ref else finding.message
+
+
+def _and_more(powers: list[str]) -> str:
+    shown = list(dict.fromkeys(powers))
+    more = f"; and {len(shown) - 2} more" if len(shown) > 2 else ""
+    return "".join(f"; {power}" for power in shown[:2]) + more
+
+
+def _severities(findings: Iterable[Finding]) -> str:
+    """Every severity that occurs, always stated (S24)."""
+    counted = Counter(one.severity for one in findings)
+    new = Counter(one.severity for one in findings if one.is_new)
+    words = [
+        f"{counted[severity]} {severity}{'' if new[severity] == counted[severity] else f' ({new[severity]} new)'}"
+        for severity in Severity
+        if counted[severity]
+    ]
+    return f"Findings: {', '.join(words)}." if words else "Findings: none."
+
+
+def _objects(plan: Plan) -> str:
+    counts = plan.counts()
+    changing, new, gone = sum(counts[one] for one in _CHANGING), counts[Action.CREATE], counts[Action.DELETE]
+    told = [(changing, "to change"), (new, "to create"), (gone, "to delete")]
+    first, *others = [(count, words) for count, words in told if count] or [(0, "")]
+    if not first[0]:
+        return "No object changes."
+    rest = "".join(f", {count} {words}" for count, words in others)
+    return f"{_number(first[0], 'object')} {first[1]}{rest}."
+
+
+def _let_go(count: int) -> str:
+    stay, them = ("stay", "them") if count > 1 else ("stays", "it")
+    return f" {_number(count, 'object')} {stay} in the cluster and Pratique no longer manages {them}." if count else ""
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,148 @@
+"""A permission report as JSON (permissions.schema.json) and as text for a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from provisioner.rbac import Risk, ScopedRule
+from provisioner.review.base.counting import number
+from provisioner.review.base.facts import ObjectIdentity
+from provisioner.review.base.text import visible
+from provisioner.review.output.terminal import SHAPES
+from provisioner.review.rights.permission_report import AccountReport, Change, PermissionReport
+from provisioner.review.rights.permission_words import GROUP, rules_record, ways_of, words_of
+
+VERSION = 1
+_WIDTH = 80
+
+
+def to_record(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
+    """The report as plain JSON values; `files` says where in the bundle roles stand."""
+    return {
+        "version": VERSION,
+        "worst": str(found.worst),
+        "accounts": [_account_record(one, files) for one in found.accounts],
+        "everybody": [
+            {"role": name, "sentence": _everybody(name, gained), "added": rules_record(gained)}
+            for name, gained in found.everybody
+        ],
+        "problems": list(found.problems),
+    }
+
+
+def as_text(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> str:
+    """Sentences first; then for each account capability by reach, what is wider, by which rules, what is as before."""
+    lines: list[str] = []
+    for account in found.accounts:
+        worst = min((risk.severity for risk in account.new), key=lambda it: it.rank, default=None)
+        lines += _wrapped(f"{SHAPES[worst] if worst else '·'} {account.sentence}", "")
+    lines += [line for name, gained in found.everybody for line in _wrapped(f"▲ {_everybody(name, gained)}", "")]
+    lines += [line for problem in found.problems for line in _wrapped(f"? Not known: {problem}", "")]
+    for account in found.accounts:
+        if account.is_changed:
+            lines += ["", *_details(account, files)]
+    return "\n".join(lines or ["Nobody's rights are touched."]) + "\n"
+
+
+def _everybody(name: str, gained: Any) -> str:
+    return f"Everybody with the role {name} can newly {words_of(gained)}, in every namespace where they have it"
+
+
+def _details(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> Iterator[str]:
+    yield visible(f"{account.subject}{'' if account.is_own else ' (not of this bundle)'}")
+    yield from _table(account)
+    if account.used_by:
+        yield from _wrapped(f"used by {', '.join(map(str, account.used_by))}", "  ")
+    for words in account.wider:
+        yield from _wrapped(f"wider: {words}", "  ")
+    for sign, changes in (("+", account.added), ("-", account.removed)):
+        for right, ways in _together(changes, files):
+            yield from _wrapped(f"{sign} {words_of([right])}", "  ")
+            for way in ways:
+                yield from _wrapped(f"by {way}", "      ")
+    if account.known:
+        yield f"  {number(len(account.known), 'risky right')} as before"
+
+
+def _together(
+    changes: Iterable[Change], files: Mapping[ObjectIdentity, str]
+) -> Iterator[tuple[ScopedRule, tuple[str, ...]]]:
+    """The rights with the ways by which they come; those that differ in the resource alone as one."""
+    found: dict[tuple[object, ...], tuple[ScopedRule, tuple[str, ...]]] = {}
+    for change in changes:
+        right, rule = change.right, change.right.rule
+        ways = tuple(_way_words(way) for way in ways_of(change.grants, files))
+        key = (right.scope, replace(rule, resources=()), ways)
+        known = found.get(key)
+        if known is not None and rule.resources:
+            resources = tuple(dict.fromkeys((*known[0].rule.resources, *rule.resources)))
+            found[key] = (ScopedRule(right.scope, replace(rule, resources=resources)), ways)
+        else:
+            found[key] = (right, ways)
+    return iter(found.values())
+
+
+def _way_words(way: Mapping[str, Any]) -> str:
+    place = f" ({way['file']})" if "file" in way else ""
+    return f"{way['binding']}, rule {way['rule']} of {way['origin']}{place}".replace(f".{GROUP} ", " ")
+
+
+def _table(account: AccountReport) -> Iterator[str]:
+    places = list(dict.fromkeys(place for row in account.reach.values() for place in row))
+    for place in sorted(places):
+        cells = [f"{name} {row[place]}" for name, row in account.reach.items() if place in row]
+        yield f"  {visible(place)}: {'  '.join(cells)}"
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        visible(text),
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _account_record(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
+    subject = account.subject
+    return {
+        "kind": subject.kind,
+        "namespace": subject.namespace,
+        "name": subject.name,
+        "isOwn": account.is_own,
+        "isChanged": account.is_changed,
+        "sentence": account.sentence,
+        "reach": account.reach,
+        "wider": list(account.wider),
+        "risks": {
+            "new": [_risk_record(one, files) for one in account.new],
+            "known": [_risk_record(one, files) for one in account.known],
+        },
+        "added": [_change_record(one, files) for one in account.added],
+        "removed": [_change_record(one, files) for one in account.removed],
+        "usedBy": [str(ref) for ref in account.used_by],
+    }
+
+
+def _risk_record(risk: Risk, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
+    return {
+        "rule": risk.id,
+        "severity": str(risk.severity),
+        "sentence": risk.sentence,
+        "scope": risk.scope,
+        "by": ways_of(risk.evidence, files),
+    }
+
+
+def _change_record(change: Change, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
+    return {
+        "scope": change.right.scope,
+        "rule": change.right.rule.to_object(),
+        "by": ways_of(change.grants, files),
+        "before": [rule.to_object() for rule in change.before],
+    }

@@ -1,0 +1,214 @@
+"""The answer of a preflight: what stands in the way, the fewest rules that clear it, what is held in excess."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from provisioner import rbac
+from provisioner.errors import TooManyRights
+from provisioner.rbac import EffectiveRules, PolicyRule, RbacObjects, ScopedRule, Subject
+from provisioner.review.base.facts import Rule
+from provisioner.review.preflight.needs import Missing, PreflightFacts, Step, Walk, walk, who
+from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
+
+_EXCESS = Rule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
+_LITTLE_EXCESS = Rule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
+_USABLE = Rule("PRE-11", Section.PREFLIGHT, Severity.DANGEROUS)
+_UNKNOWN = Rule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
+_EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
+_BY_ROLES = frozenset({"PRE-02", "PRE-03", "PRE-04", "PRE-06"})
+_MAKES_PODS = (
+    ("", "pods"),
+    ("", "replicationcontrollers"),
+    ("apps", "deployments"),
+    ("apps", "daemonsets"),
+    ("apps", "statefulsets"),
+    ("apps", "replicasets"),
+    ("batch", "jobs"),
+    ("batch", "cronjobs"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRule:
+    """A rule to be granted to the account at `scope` ("" for the whole cluster), with all that it is needed for."""
+
+    scope: str
+    rule: PolicyRule
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """`missing` is minimal: with these rules every object passes. `excess` are rights held that nothing needs."""
+
+    account: Subject
+    findings: tuple[Finding, ...]
+    missing: tuple[MissingRule, ...]
+    excess: tuple[ScopedRule, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def verdict(self) -> Severity:
+        """safe, breaking (the installation would fail), or unknown."""
+        severities = {one.severity for one in self.findings}
+        if Severity.BREAKING in severities:
+            return Severity.BREAKING
+        return Severity.UNKNOWN if Severity.UNKNOWN in severities else Severity.SAFE
+
+
+def questions(facts: PreflightFacts) -> list[AccessRequest]:
+    """What to ask the API server before `preflight`: all that RBAC does not permit. Ask again until nothing is left."""
+    return [request for request in walk(facts).questions if request not in facts.answers]
+
+
+def preflight(facts: PreflightFacts) -> Preflight:
+    """Whether the account may install the bundle, by `facts`."""
+    found = walk(facts)
+    findings = [_as_known(one, facts) for one in found.findings]
+    excess: tuple[ScopedRule, ...] = ()
+    if facts.roles is None:
+        words = f"What {who(facts.account)} holds is not known: "
+        words += "the API server was asked about each step" if facts.answers else "no cluster was asked"
+        findings.append(_UNKNOWN.at(None, words, key="roles"))
+    else:
+        try:
+            excess = tuple(_excess(found))
+            findings += _of_excess(facts, excess)
+        except TooManyRights as exc:
+            findings.append(_undecided(facts, "holds more than this bundle needs", exc))
+        try:
+            findings += _of_users(facts, found.roles)
+        except TooManyRights as exc:
+            findings.append(_undecided(facts, "can be used by others for what they do not hold", exc))
+    missing: tuple[MissingRule, ...] = ()
+    try:
+        missing = _minimal(found.missing)
+    except TooManyRights as exc:
+        findings.append(_undecided(facts, "lacks rules, and which are the fewest,", exc))
+    return Preflight(facts.account, worst_first(findings), missing, excess, tuple(found.steps))
+
+
+def _undecided(facts: PreflightFacts, what: str, exc: TooManyRights) -> Finding:
+    why = f"because there are too many rights to compare: {exc}"
+    words = f"Whether {who(facts.account)} {what} could not be found out, {why}"
+    return _UNKNOWN.at(_ref(facts.account), words, key=[what, str(exc)])
+
+
+def _as_known(finding: Finding, facts: PreflightFacts) -> Finding:
+    """Without the roles of the cluster nothing is proved that only they can tell."""
+    if facts.roles is not None or finding.rule not in _BY_ROLES:
+        return finding
+    return replace(finding, severity=Severity.UNKNOWN)
+
+
+def _minimal(missing: Iterable[Missing]) -> tuple[MissingRule, ...]:
+    by_scope: dict[str, list[Missing]] = {}
+    for one in missing:
+        by_scope.setdefault(one.scope, []).append(one)
+    everywhere = rbac.Held(one.rule for one in by_scope.get("", ()))
+    found: list[MissingRule] = []
+    for scope in sorted(by_scope):
+        lacking = [one for one in by_scope[scope] if not scope or rbac.remainder(everywhere, [one.rule], is_cut=True)]
+        for rule in rbac.minimal(one.rule for one in lacking):
+            held = rbac.Held([rule])
+            reasons = dict.fromkeys(one.reason for one in lacking if held.sharing(one.rule))
+            found.append(MissingRule(scope, rule, tuple(reasons)))
+    return tuple(found)
+
+
+def _excess(found: Walk) -> Iterator[ScopedRule]:
+    """What is granted to the account by name and is not needed, names of objects aside."""
+    facts = found.facts
+    held = _by_name(rbac.effective_rules(facts.account.identity, facts.roles or ()), facts.account)
+    for scope in held.scopes:
+        needed = [replace(rule, resource_names=()) for place, rule in found.used if scope in ("", place)]
+        for rule in rbac.minimal(rbac.covers(needed, held.at(scope)).missing):
+            yield ScopedRule(scope, rule)
+
+
+def _by_name(held: EffectiveRules, account: Subject) -> EffectiveRules:
+    """The grants to this account, and to those of its namespace; what everybody has is nobody's excess."""
+    groups = {name for name in account.identity.groups if name not in _EVERYBODY}
+    own = tuple(one for one in held.grants if one.subject.kind != "Group" or one.subject.name in groups)
+    return replace(held, grants=own)
+
+
+def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterator[Finding]:
+    if not excess:
+        return
+    held = _by_name(rbac.effective_rules(facts.account.identity, facts.roles or ()), facts.account)
+    places = {scope: [one.rule for one in excess if one.scope == scope] for scope in held.scopes}
+    grants = tuple(one for one in held.grants if any(_overlap(one.rule, rule) for rule in places[one.scope]))
+    powers = [
+        one.sentence
+        for one in rbac.risks(replace(held, grants=grants))
+        if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by
+    ]
+    rule = _EXCESS if powers else _LITTLE_EXCESS
+    more = f": it {powers[0]}" if powers else ""
+    message = f"{who(facts.account)} holds more than this bundle needs{more}"
+    evidence = {
+        "powers": powers,
+        "bindings": sorted({str(one.binding) for one in grants}),
+        "rules": [{"scope": one.scope, **one.rule.to_object()} for one in excess],
+    }
+    yield rule.at(_ref(facts.account), message, evidence=evidence, key=evidence["rules"])
+
+
+def _overlap(one: PolicyRule, other: PolicyRule) -> bool:
+    """Whether the two name an atom that is literally the same; a wildcard is the same as a wildcard only."""
+    if set(one.verbs).isdisjoint(other.verbs):
+        return False
+    if not set(one.non_resource_urls).isdisjoint(other.non_resource_urls):
+        return True
+    if set(one.api_groups).isdisjoint(other.api_groups) or set(one.resources).isdisjoint(other.resources):
+        return False
+    is_unnamed = not one.resource_names and not other.resource_names
+    return is_unnamed or not set(one.resource_names).isdisjoint(other.resource_names)
+
+
+def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
+    """Who can act as the account without holding what it holds: by pods with it, or by its token.
+
+    Not by impersonation: Pratique asks that right of everybody who installs with the account (security.md S07).
+    """
+    account = facts.account
+    held = rbac.effective_rules(account.identity, roles)
+    users: dict[str, str] = {}
+    for subject in rbac.subjects(roles):
+        if subject == account or not _is_somebody(subject):
+            continue
+        other = rbac.effective_rules(subject.identity, roles)
+        way = _way(other, account)
+        if way and any(not rbac.holds(other.rules_in(scope), held.at(scope)) for scope in held.scopes):
+            users[str(subject)] = way
+    if users:
+        shown = [f"{name} ({way})" for name, way in users.items()]
+        words = "; ".join(shown[:3]) + (f"; and {len(shown) - 3} more" if len(shown) > 3 else "")
+        message = f"Others can act as {who(account)} and have what it holds: {words}"
+        yield _USABLE.at(_ref(account), message, evidence={"users": users}, key=users)
+
+
+def _is_somebody(subject: Subject) -> bool:
+    """Not a part of Kubernetes itself."""
+    if subject.kind == "ServiceAccount":
+        return subject.namespace != "kube-system"
+    if not subject.name.startswith("system:"):
+        return True
+    return subject.kind == "Group" and subject.name.startswith(_EVERYBODY)
+
+
+def _way(other: EffectiveRules, account: Subject) -> str:
+    place, name = account.namespace, account.name
+    if rbac.allows_in(other, AccessRequest("create", "", "serviceaccounts", "token", place, name)):
+        return "makes tokens of it"
+    for group, resource in _MAKES_PODS:
+        if rbac.allows_in(other, AccessRequest("create", group, resource, "", place)):
+            return f"creates {resource} in {place}"
+    return ""
+
+
+def _ref(account: Subject) -> ObjectRef:
+    return ObjectRef("", "v1", "ServiceAccount", account.namespace, account.name)

@@ -1,0 +1,186 @@
+"""The preflight of the installing account as a part of a report: its findings, and the rules that are missing.
+
+Two look at the same rights: the preflight, which explains, and the dry-run, which proves. Each cause is said once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from provisioner.errors import Forbidden
+from provisioner.review.base.counting import number
+from provisioner.review.base.facts import Facts, Gap, ObjectIdentity, Rule
+from provisioner.review.preflight.answer import MissingRule, Preflight, preflight
+from provisioner.review.preflight.answer import questions as questions_of
+from provisioner.review.preflight.needs import PreflightFacts, Resource, who
+from provisioner.review.preflight.text import MAX_REASONS, as_yaml
+from provisioner.values import (
+    AccessRequest,
+    Finding,
+    GroupKind,
+    Manifest,
+    ObjectRef,
+    Section,
+    Severity,
+    worst_first,
+)
+
+_REMEDY = Rule("PRE-RULES", Section.PREFLIGHT, Severity.NOTABLE)
+_REFUSED = "PRE-09"
+_IN_EXCESS = "PRE-10"
+_NAMESPACE = GroupKind("", "Namespace")
+# What the account holds, and who else has it, was so before the content came and is no reason against it.
+_OF_ACCOUNT = frozenset({_IN_EXCESS, "PRE-11"})
+_MILDER = {Severity.DANGEROUS: Severity.NOTABLE, Severity.NOTABLE: Severity.SAFE}
+_BY_DRY_RUN = frozenset({"PRE-01", "PRE-02", "PRE-05", "PRE-07"})
+_EXPLAINED = frozenset({"PRE-01", "PRE-02", "PRE-03", "PRE-04", "PRE-05", "PRE-07", "PRE-08", _REFUSED})
+
+
+def preflight_findings(facts: Facts) -> tuple[Finding, ...]:
+    """What the preflight says of `facts`; nothing where no account is named, or nobody could be asked."""
+    wanted = preflight_facts(facts)
+    if wanted is None:
+        return ()
+    answer = preflight(wanted)
+    found = [_in_report(one, facts) for one in answer.findings if _is_ours(one)]
+    if not wanted.manifests:  # a removal needs next to nothing, which says nothing about the account
+        found = [one for one in found if one.rule != _IN_EXCESS]
+    return worst_first([*found, *_remedy(answer, is_known=wanted.roles is not None)])
+
+
+def questions(facts: Facts) -> list[AccessRequest]:
+    """What to ask the API server about the installer beyond `facts.installer.answers`."""
+    wanted = preflight_facts(facts)
+    return questions_of(wanted) if wanted else []
+
+
+def namespaces(facts: Facts) -> list[ObjectRef]:
+    """The namespaces of which a preflight wants to know whether they exist."""
+    if facts.installer is None:
+        return []
+    return [ObjectRef("", "v1", "Namespace", "", name) for name in _places(facts)]
+
+
+def preflight_facts(facts: Facts) -> PreflightFacts | None:
+    """`facts` as a preflight needs them; None without an installer."""
+    installer = facts.installer
+    if installer is None or facts.is_offline:
+        return None
+    return PreflightFacts(
+        installer.account,
+        _in_order(facts),
+        facts.live_rbac,
+        _resources(facts),
+        frozenset(_places(facts)) - _absent(facts),
+        {one.ref.identity: one for one in facts.plan.actions},
+        (*installer.gaps, *_gaps(facts)),
+        installer.answers,
+        facts.around.unanswered,
+    )
+
+
+def _resources(facts: Facts) -> dict[tuple[str, str, str], Resource] | None:
+    kinds = facts.around.kinds
+    if kinds is None:
+        return None
+    return {(one.group, one.version, one.kind): Resource(one.plural, one.is_namespaced) for one in kinds}
+
+
+def said_once(findings: Iterable[Finding]) -> list[Finding]:
+    """`findings` without what the dry-run says of a cause that the preflight explains: its words become evidence."""
+    everything = list(findings)
+    explained: dict[ObjectIdentity, list[Finding]] = {}
+    for one in worst_first(everything):
+        if one.ref and one.rule in _EXPLAINED and not _is_of_dry_run(one):
+            explained.setdefault(one.ref.identity, []).append(one)
+    proofs: dict[str, Finding] = {}
+    for one in everything:
+        known = explained.get(one.ref.identity, []) if one.ref and _is_of_dry_run(one) else []
+        if known:
+            proofs[next((it for it in known if it.rule == one.rule), known[0]).fingerprint] = one
+    folded = {one.fingerprint for one in proofs.values()}
+    kept = [one for one in everything if one.fingerprint not in folded]
+    return [_proved(one, proofs[one.fingerprint]) if one.fingerprint in proofs else one for one in kept]
+
+
+def yaml_of(finding: Finding) -> str:
+    """The missing rules as YAML where `finding` is the one that brings them, "" elsewhere."""
+    return str(finding.evidence.get("yaml") or "") if finding.rule == _REMEDY.id else ""
+
+
+def _is_of_dry_run(finding: Finding) -> bool:
+    return finding.rule in _BY_DRY_RUN and "code" in finding.evidence
+
+
+def _proved(finding: Finding, proof: Finding) -> Finding:
+    """What the preflight could only suppose counts as proved where the API server refused it."""
+    severity = min(finding.severity, proof.severity, key=lambda it: it.rank)
+    evidence = {**finding.evidence, "dry_run": proof.message}
+    said = "; ".join(filter(None, [finding.server_words, proof.server_words]))
+    return replace(finding, severity=severity, evidence=evidence, server_words=said)
+
+
+def _is_ours(finding: Finding) -> bool:
+    """The plan says its refusals itself, but of a forbidden one not that it is no matter of rights."""
+    return finding.rule != _REFUSED or finding.evidence.get("code") == Forbidden.code
+
+
+def _in_report(finding: Finding, facts: Facts) -> Finding:
+    if finding.rule not in _OF_ACCOUNT:
+        return finding
+    severity = _MILDER.get(finding.severity, finding.severity) if finding.rule == _IN_EXCESS else finding.severity
+    return replace(finding, severity=severity, is_new=facts.previous is None)
+
+
+def _remedy(answer: Preflight, *, is_known: bool) -> list[Finding]:
+    """The fewest rules that are missing, in one finding."""
+    if not answer.missing:
+        return []
+    count, lacks = len(answer.missing), "lacks" if is_known else "may lack"
+    them = "it" if count == 1 else "them"
+    message = (
+        f"{who(answer.account)} {lacks} {number(count, 'rule')} that this bundle needs: the YAML that grants {them} is "
+        "here, for somebody who may apply it"
+    )
+    evidence = {"yaml": as_yaml(answer), "rules": [_rule_record(one) for one in answer.missing]}
+    ref = ObjectRef("", "v1", "ServiceAccount", answer.account.namespace, answer.account.name)
+    key = [[one.scope, one.rule.to_object()] for one in answer.missing]
+    return [_REMEDY.at(ref, message, evidence=evidence, key=key)]
+
+
+def _rule_record(missing: MissingRule) -> dict[str, Any]:
+    shown = list(missing.reasons[:MAX_REASONS])
+    left_out = len(missing.reasons) - len(shown)
+    return {"scope": missing.scope, "rule": missing.rule.to_object(), "reasons": shown, "left_out": left_out}
+
+
+def _in_order(facts: Facts) -> tuple[Manifest, ...]:
+    """The manifests in the order of the plan, which is that of apply."""
+    order = {one.ref.identity: index for index, one in enumerate(facts.plan.actions)}
+    return tuple(sorted(facts.content.manifests, key=lambda one: order.get(one.ref.identity, len(order))))
+
+
+def _places(facts: Facts) -> list[str]:
+    return sorted({one.ref.namespace for one in facts.content.manifests if one.ref.namespace})
+
+
+def _exists(facts: Facts, namespace: str) -> bool | None:
+    return facts.around.exists.get((_NAMESPACE.group, _NAMESPACE.kind, "", namespace))
+
+
+def _made(facts: Facts) -> set[str]:
+    return {one.ref.name for one in facts.content.manifests if one.ref.group_kind == _NAMESPACE}
+
+
+def _absent(facts: Facts) -> set[str]:
+    """The namespaces that are not there before apply; one of which nobody knows is, if the bundle makes it."""
+    return {name for name in _places(facts) if _exists(facts, name) is False} | {
+        name for name in _made(facts) if _exists(facts, name) is None
+    }
+
+
+def _gaps(facts: Facts) -> list[Gap]:
+    unknown = [name for name in _places(facts) if _exists(facts, name) is None and name not in _made(facts)]
+    return [Gap(f"whether the namespace {name} exists", "nobody may read it", Section.PREFLIGHT) for name in unknown]

@@ -1,0 +1,1 @@
+"""Who may do what, before and after a change, account by account."""

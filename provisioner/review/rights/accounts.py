@@ -1,0 +1,179 @@
+"""What is to be said of the accounts and bindings themselves, beside what they may do (RB-44, 46, 48, 50, 51)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner import rbac
+from provisioner.rbac import RbacObjects, Subject
+from provisioner.review.base.facts import Facts, Rule, State, items, mapping, maps, said
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+
+_FOREIGN = Rule("RB-44", Section.PERMISSIONS, Severity.NOTABLE)
+_MOVED = Rule("RB-46", Section.PERMISSIONS, Severity.BREAKING)
+_WILDCARD = Rule("RB-48", Section.PERMISSIONS, Severity.NOTABLE)
+_EXPOSED = Rule("RB-50", Section.PERMISSIONS, Severity.DANGEROUS)
+_CLOUD = Rule("RB-51", Section.PERMISSIONS, Severity.DANGEROUS)
+
+_GROUP = "rbac.authorization.k8s.io"
+_ACCOUNT = GroupKind("", "ServiceAccount")
+_SERVICE = GroupKind("", "Service")
+_CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_BINDINGS = (GroupKind(_GROUP, "RoleBinding"), GroupKind(_GROUP, "ClusterRoleBinding"))
+_ROLES = (GroupKind(_GROUP, "Role"), GroupKind(_GROUP, "ClusterRole"))
+_CLOUD_IDENTITIES = {
+    "eks.amazonaws.com/role-arn": "AWS role",
+    "iam.gke.io/gcp-service-account": "Google service account",
+    "azure.workload.identity/client-id": "Azure client",
+}
+_DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class _WayIn:
+    """A service that lets the world in, to the pods of its namespace that have all of `selector`."""
+
+    namespace: str
+    selector: Mapping[str, Any]
+
+    def leads_to(self, pod: PodSpec) -> bool:
+        labels = pod.labels
+        return self.namespace == pod.ref.namespace and all(
+            labels.get(key) == value for key, value in self.selector.items()
+        )
+
+
+def account_ref(subject: Subject) -> ObjectRef:
+    return ObjectRef("", "v1", "ServiceAccount", subject.namespace, subject.name)
+
+
+def bound_accounts(objects: tuple[JsonObject, ...]) -> Iterator[tuple[ObjectRef, Subject]]:
+    """Every ServiceAccount that a binding among `objects` names, with the binding."""
+    for obj in objects:
+        ref = ObjectRef.of(obj)
+        if ref.group_kind in _BINDINGS:
+            for subject in dict.fromkeys(rbac.binding_subjects(obj)):
+                if subject.kind == "ServiceAccount" and subject.namespace:
+                    yield ref, subject
+
+
+def of_accounts(state: State) -> Iterator[Finding]:
+    """Findings about one side of a change: foreign subjects, wildcards, identities outside of the cluster."""
+    yield from _foreign_subjects(state)
+    yield from _wildcards(state)
+    yield from _cloud_identities(state)
+
+
+def _foreign_subjects(state: State) -> Iterator[Finding]:
+    own = {ref.identity for ref, _ in state.named}
+    for binding, subject in bound_accounts(state.objects):
+        ref = account_ref(subject)
+        if ref.identity in own or subject.name == _DEFAULT:
+            continue
+        is_absent = ref.identity in state.live and state.live[ref.identity] is None
+        words = (
+            "which does not exist: whoever creates it has these rights"
+            if is_absent
+            else "which is not in the bundle: somebody else's workload has these rights"
+        )
+        message = f"{said(binding)} names {subject}, {words}"
+        yield _FOREIGN.at(binding, message, path=("subjects",), key=[str(subject), is_absent])
+
+
+def _wildcards(state: State) -> Iterator[Finding]:
+    """Rules over every resource of a named group: what that is today, so that what it gains is seen as new."""
+    defined = _defined(state.objects)
+    for ref, obj in state.named:
+        if ref.group_kind not in _ROLES:
+            continue
+        for index, entry in enumerate(maps(obj.get("rules"))):
+            groups = entry.get("apiGroups")
+            if "*" in items(entry.get("resources")) and isinstance(groups, list) and "*" not in groups:
+                yield _of_wildcard(ref, index, [str(group) for group in groups], defined)
+
+
+def _of_wildcard(ref: ObjectRef, index: int, groups: list[str], defined: dict[str, set[str]]) -> Finding:
+    means = {
+        group: sorted({*rbac.BUILT_IN_RESOURCES.get(group, ()), *defined.get(group, ())}) for group in sorted(groups)
+    }
+    shown = "; ".join(
+        f"{group or 'the core group'}: {', '.join(names) or 'not known'}" for group, names in means.items()
+    )
+    message = f"Rule {index} of {said(ref)} holds every resource of its groups, today {shown}, and whatever is added"
+    return _WILDCARD.at(ref, message, path=("rules", index), evidence={"means": means}, key=means)
+
+
+def _defined(objects: tuple[JsonObject, ...]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for obj in objects:
+        if ObjectRef.of(obj).group_kind == _CRD:
+            spec = mapping(obj.get("spec"))
+            found.setdefault(str(spec.get("group")), set()).add(str(mapping(spec.get("names")).get("plural")))
+    return found
+
+
+def _cloud_identities(state: State) -> Iterator[Finding]:
+    for ref, obj in state.named:
+        if ref.group_kind != _ACCOUNT:
+            continue
+        annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+        for key in sorted(set(annotations) & set(_CLOUD_IDENTITIES)):
+            message = f"{said(ref)} acts outside of the cluster as the {_CLOUD_IDENTITIES[key]} {annotations[key]}"
+            path = ("metadata", "annotations", key)
+            yield _CLOUD.at(ref, message, path=path, evidence={"identity": annotations[key]}, key=annotations[key])
+
+
+def moved_bindings(facts: Facts) -> Iterator[Finding]:
+    """Bindings that shall name another role: the API server refuses that, for a roleRef never changes."""
+    for planned in facts.plan.actions:
+        if planned.ref.group_kind not in _BINDINGS or planned.before is None or planned.after is None:
+            continue
+        old, new = (mapping(side.get("roleRef")) for side in (planned.before, planned.after))
+        if old != new:
+            message = (
+                f"{said(planned.ref)} names {old.get('kind')} {old.get('name')} and shall name {new.get('kind')} "
+                f"{new.get('name')}: the API server refuses this, the binding has to be deleted and created again"
+            )
+            yield _MOVED.at(planned.ref, message, path=("roleRef",), key=[str(old.get("name")), str(new.get("name"))])
+
+
+def exposed_accounts(state: State, roles: RbacObjects) -> Iterator[Finding]:
+    """Pods that are easily taken over and run with an account that is worth it."""
+    ways_in = list(_ways_in(state.objects))
+    for pod in pod_specs(state.objects):
+        reasons = sorted(_exposure(pod, ways_in))
+        if not reasons or pod.body.get("automountServiceAccountToken") is False:
+            continue
+        name = str(pod.body.get("serviceAccountName") or _DEFAULT)
+        subject = Subject("ServiceAccount", name, pod.ref.namespace or state.install_namespace)
+        held = rbac.risks(rbac.effective_rules(subject.identity, roles), sensitive=[state.install_namespace])
+        powers = [one for one in held if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by]
+        if powers:
+            message = f"{said(pod.ref)} {' and '.join(reasons)}, and runs as {subject}, which {powers[0].sentence}"
+            evidence = {"exposed": reasons, "account": str(subject), "powers": [one.sentence for one in powers]}
+            yield _EXPOSED.at(pod.ref, message, path=pod.path, evidence=evidence, key=[reasons, str(subject)])
+
+
+def _exposure(pod: PodSpec, ways_in: list[_WayIn]) -> Iterator[str]:
+    if pod.ref.kind == "DaemonSet":
+        yield "runs on every node"
+    if pod.body.get("hostNetwork") is True:
+        yield "shares the node's network"
+    if any(one.security.get("privileged") is True for one in pod.containers()):
+        yield "is privileged"
+    if any(one.leads_to(pod) for one in ways_in):
+        yield "can be reached from outside"
+
+
+def _ways_in(objects: tuple[JsonObject, ...]) -> Iterator[_WayIn]:
+    """Read once for all pods: a bundle may have hundreds of both."""
+    for obj in objects:
+        spec = mapping(obj.get("spec"))
+        if spec.get("type") not in ("LoadBalancer", "NodePort"):
+            continue
+        ref, selector = ObjectRef.of(obj), mapping(spec.get("selector"))
+        if ref.group_kind == _SERVICE and selector:
+            yield _WayIn(ref.namespace, selector)

@@ -1,0 +1,260 @@
+"""What a bundle does to everybody's rights, account by account, for `pratique rbac`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from provisioner import rbac
+from provisioner.errors import InvalidManifest, TooManyRights
+from provisioner.rbac import EffectiveRules, Grant, PermissionDiff, PolicyRule, RbacObjects, Risk, ScopedRule, Subject
+from provisioner.review.base.facts import Facts, mapping
+from provisioner.review.rights.permission_words import (
+    UNDECIDED,
+    WHOLE_CLUSTER,
+    Ways,
+    capability,
+    counted,
+    ref_of,
+    who,
+    words_of,
+)
+from provisioner.review.rights.rbac_before_after import Sides, sides_of
+from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.values import JsonObject, ObjectRef, Severity
+
+GAINED, LOST, BOTH, KEPT = "+", "−", "±", "="
+CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
+MAX_POWERS = 3
+_AGGREGATE_TO = "rbac.authorization.k8s.io/aggregate-to-"
+_TARGETS = {"admin": ("admin", "edit", "view"), "edit": ("edit", "view"), "view": ("view",)}
+_ABSENT = "which does not exist"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One right gained or lost: the grants by which it comes, and those grants' rules as they were before."""
+
+    right: ScopedRule
+    grants: tuple[Grant, ...]
+    before: tuple[PolicyRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AccountReport:
+    """What happens to one subject.
+
+    `reach` says for a capability and a place whether rights are gained, lost or kept. `wider` are sentences on rights
+    that were there and now reach further. `known` are the risks that it had before as well. `used_by` are the objects
+    of the bundle whose pods run as it; `is_own` says whether the account comes with the bundle. Where `is_undecided`,
+    its rights were too many to compare: `reach`, `added` and `removed` say nothing.
+    """
+
+    subject: Subject
+    sentence: str
+    reach: dict[str, dict[str, str]]
+    wider: tuple[str, ...]
+    added: tuple[Change, ...]
+    removed: tuple[Change, ...]
+    new: tuple[Risk, ...]
+    known: tuple[Risk, ...]
+    used_by: tuple[ObjectRef, ...] = ()
+    is_own: bool = False
+    is_undecided: bool = False
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything changes, or may."""
+        return self.is_undecided or bool(self.added or self.removed or self.new)
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionReport:
+    """`everybody` says what the built-in roles gain by aggregation; `problems` what could not be told."""
+
+    accounts: tuple[AccountReport, ...]
+    everybody: tuple[tuple[str, tuple[ScopedRule, ...]], ...]
+    problems: tuple[str, ...]
+
+    @property
+    def worst(self) -> Severity:
+        """The worst of what is new."""
+        found = [risk.severity for account in self.accounts for risk in account.new]
+        found += [Severity.DANGEROUS for _ in self.everybody] + [Severity.UNKNOWN for _ in self.problems]
+        found += [Severity.NOTABLE for account in self.accounts if account.added]
+        return min(found, key=lambda it: it.rank, default=Severity.SAFE)
+
+
+def permission_report(facts: Facts) -> PermissionReport:
+    """Everybody whose rights the bundle touches, who gains the worst first."""
+    sides = sides_of(facts)
+    found, problems, comparisons = [], [], rbac.Comparisons()
+    for subject in sides.affected():
+        old, new = (rbac.effective_rules(subject.identity, side) for side in (sides.before, sides.after))
+        try:
+            delta = comparisons.diff(old, new)
+            found.append(_account(facts, subject, (old, new), delta))
+        except TooManyRights as exc:
+            found.append(_undecided(facts, subject, (old, new)))
+            problems.append(f"{who(subject)}: {UNDECIDED}: {exc}")
+        problems += [
+            f"{who(subject)}: {words}" for words in new.problems if not (sides.is_whole and words.endswith(_ABSENT))
+        ]
+    accounts = tuple(sorted(found, key=_place))
+    try:
+        everybody = tuple(gained_by_everybody(sides))
+    except TooManyRights as exc:
+        everybody = ()
+        problems.append(f"everybody with admin, edit or view: {UNDECIDED}: {exc}")
+    return PermissionReport(accounts, everybody, tuple(dict.fromkeys(problems)))
+
+
+def gained_by_everybody(sides: Sides) -> Iterator[tuple[str, tuple[ScopedRule, ...]]]:
+    """What everybody with admin, edit or view gains, because ClusterRoles are labelled to be collected by these."""
+    for name, targets in _TARGETS.items():
+        old, new = (_collected(side, targets) for side in (sides.before, sides.after))
+        gained = tuple(ScopedRule("", rule) for rule in rbac.compact(rbac.covers(old, new).missing))
+        if gained:
+            yield name, gained
+
+
+def _collected(side: RbacObjects, targets: tuple[str, ...]) -> list[PolicyRule]:
+    """What ClusterRoles labelled for a built-in role give to it; the rest of the built-in role does not change."""
+    found: list[PolicyRule] = []
+    for role in side.roles.values():
+        labels = mapping(mapping(role.get("metadata")).get("labels"))
+        if any(labels.get(_AGGREGATE_TO + word) == "true" for word in targets):
+            try:
+                found += rbac.role_rules(side, role)
+            except InvalidManifest:
+                continue  # the server refuses such a role
+    return found
+
+
+def _undecided(facts: Facts, subject: Subject, sides: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:
+    """The account whose rights are too many to be compared: its risks, which are told without that."""
+    found = _account(facts, subject, sides, PermissionDiff())
+    sentence = f"{found.sentence}; beyond that it {UNDECIDED}" if found.new else f"{who(subject)}: {UNDECIDED}"
+    return replace(found, sentence=sentence, reach={}, is_undecided=True)
+
+
+def _account(
+    facts: Facts, subject: Subject, sides: tuple[EffectiveRules, EffectiveRules], delta: PermissionDiff
+) -> AccountReport:
+    old, new = sides
+    before_ways, after_ways = Ways(old), Ways(new)
+    risks, known = (_risks(side, facts.content.install_namespace) for side in (new, old))
+    familiar = {(risk.id, risk.scope, risk.sentence) for risk in known}
+    fresh = tuple(risk for risk in risks if not _is_known(risk, familiar))
+    before, after = (_by_place(side) for side in sides)
+    own = {ObjectRef.of(obj).identity for obj in facts.state().objects}
+    return AccountReport(
+        subject,
+        _sentence(subject, delta, fresh, sides),
+        _reach(delta, new),
+        tuple(dict.fromkeys(words for one in delta.added for words in _wider(old, before_ways, one))),
+        tuple(_change(one, after_ways, before) for one in delta.added),
+        tuple(_change(one, before_ways, after) for one in delta.removed),
+        fresh,
+        tuple(risk for risk in risks if risk not in fresh),
+        _used_by(facts, subject),
+        ref_of(subject).identity in own,
+    )
+
+
+def _risks(side: EffectiveRules, sensitive: str) -> list[Risk]:
+    return [risk for risk in rbac.risks(side, sensitive=[sensitive]) if not risk.implied_by]
+
+
+def _is_known(risk: Risk, before: set[tuple[str, str, str]]) -> bool:
+    return any((risk.id, scope, risk.sentence) in before for scope in (risk.scope, ""))
+
+
+def _place(account: AccountReport) -> tuple[object, ...]:
+    rank = min((risk.severity.rank for risk in account.new), default=len(Severity))
+    subject = account.subject
+    return (rank, not account.added, not account.removed, subject.kind, subject.namespace, subject.name)
+
+
+def _sentence(
+    subject: Subject, delta: PermissionDiff, fresh: tuple[Risk, ...], sides: tuple[EffectiveRules, EffectiveRules]
+) -> str:
+    """One sentence for one account: its worst new powers, else what it gains or loses, else that nothing changes."""
+    powers = [risk.sentence.removeprefix("can ") for risk in fresh if risk.sentence.startswith("can ")]
+    if powers:
+        more = f"; and {len(powers) - MAX_POWERS} more" if len(powers) > MAX_POWERS else ""
+        return f"{who(subject)} can newly {'; '.join(powers[:MAX_POWERS])}{more}"
+    if fresh:
+        return f"{who(subject)} newly {fresh[0].sentence}"
+    parts = [f"gains {counted(delta.added)}: {words_of(delta.added)}"] if delta.added else []
+    parts += [f"loses {counted(delta.removed)}: {words_of(delta.removed)}"] if delta.removed else []
+    return f"{who(subject)} {' and '.join(parts) or f'can do the same as before{_moved(*sides)}'}"
+
+
+def _moved(old: EffectiveRules, new: EffectiveRules) -> str:
+    """By which other roles the same rights come now."""
+    was, now = (sorted({str(one.origin) for one in side.grants}) for side in (old, new))
+    if was == now:
+        return ": no effective change"
+    return f": no effective change (moved from {', '.join(was) or 'nothing'} to {', '.join(now) or 'nothing'})"
+
+
+def _reach(delta: PermissionDiff, new: EffectiveRules) -> dict[str, dict[str, str]]:
+    """Capability by place: gained, lost, both or kept."""
+    cells: dict[tuple[str, str], set[str]] = {}
+    kept = [ScopedRule(grant.scope, grant.rule) for grant in new.grants]
+    for sign, rights in ((KEPT, kept), (GAINED, delta.added), (LOST, delta.removed)):
+        for one in rights:
+            for verb in one.rule.verbs:
+                cells.setdefault((capability(verb), one.scope), set()).add(sign)
+    return {
+        name: {scope or WHOLE_CLUSTER: _sign(cells[name, scope]) for word, scope in sorted(cells) if word == name}
+        for name in CAPABILITIES
+        if any(word == name for word, _ in cells)
+    }
+
+
+def _sign(signs: set[str]) -> str:
+    if {GAINED, LOST} <= signs:
+        return BOTH
+    return GAINED if GAINED in signs else LOST if LOST in signs else KEPT
+
+
+def _wider(old: EffectiveRules, ways: Ways, right: ScopedRule) -> Iterator[str]:
+    """In which ways a right that was there before reaches further now."""
+    rule = right.rule
+    narrower = [scope for scope in old.scopes if scope and not right.scope and ways.at(scope, rule)]
+    if narrower:
+        yield f"{words_of([right])}: in the whole cluster, until now in {', '.join(narrower)} only"
+    names = [] if rule.resource_names else ways.names(right)
+    if names:
+        yield f"{words_of([right])}: all of them, until now only {', '.join(names)}"
+    is_wildcard = any("*" in values for values in (rule.verbs, rule.api_groups, rule.resources))
+    if is_wildcard and any(rbac.size(one.rule) and rbac.holds([rule], [one.rule]) for one in old.grants):
+        yield f"{words_of([right])}: a wildcard, which also holds what is added later"
+
+
+def _by_place(side: EffectiveRules) -> dict[tuple[ObjectRef, int], list[PolicyRule]]:
+    found: dict[tuple[ObjectRef, int], list[PolicyRule]] = {}
+    for grant in side.grants:
+        found.setdefault((grant.origin, grant.rule_index), []).append(grant.rule)
+    return found
+
+
+def _change(right: ScopedRule, ways: Ways, other: dict[tuple[ObjectRef, int], list[PolicyRule]]) -> Change:
+    grants = tuple(ways.to(right))
+    places = dict.fromkeys((grant.origin, grant.rule_index) for grant in grants)
+    before = [rule for place in places for rule in other.get(place, ())]
+    return Change(right, grants, tuple(dict.fromkeys(before)))
+
+
+def _used_by(facts: Facts, subject: Subject) -> tuple[ObjectRef, ...]:
+    if subject.kind != "ServiceAccount":
+        return ()
+    objects: tuple[JsonObject, ...] = facts.state().objects
+    return tuple(
+        pod.ref
+        for pod in pod_specs(objects)
+        if (pod.ref.namespace, str(pod.body.get("serviceAccountName") or "default"))
+        == (subject.namespace, subject.name)
+    )

@@ -1,0 +1,153 @@
+"""What is said of rights, in words and as evidence; the same in reports, on pages and in the shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from provisioner.rbac import EffectiveRules, Grant, Held, PermissionDiff, PolicyRule, ScopedRule, Subject, bits_of
+from provisioner.review.base.counting import number
+from provisioner.review.base.facts import ObjectIdentity
+from provisioner.values import Content, ObjectRef
+
+GROUP = "rbac.authorization.k8s.io"
+MAX_RULES = 60
+MAX_WORDS = 1_000
+UNDECIDED = "what changes could not be found out, because there are too many rights to compare"
+NOWHERE: Mapping[ObjectIdentity, str] = {}
+WHOLE_CLUSTER = "whole cluster"
+_READ, _WRITE, _DELETE = {"get", "list", "watch"}, {"create", "update", "patch"}, {"delete", "deletecollection"}
+
+
+def who(subject: Subject) -> str:
+    """Somebody as a sentence names them."""
+    return (
+        f"`{subject.namespace}/{subject.name}`"
+        if subject.kind == "ServiceAccount"
+        else f"{subject.kind} `{subject.name}`"
+    )
+
+
+def ref_of(subject: Subject) -> ObjectRef:
+    """Somebody as a finding names them; users and groups are no objects, but have a place in the same order."""
+    group = "" if subject.kind == "ServiceAccount" else GROUP
+    return ObjectRef(group, "v1", subject.kind, subject.namespace, subject.name)
+
+
+def counted(rules: Sequence[ScopedRule]) -> str:
+    """How many verbs on how many things: a number for the eye."""
+    count = sum(len(one.rule.verbs) for one in rules)
+    return number(count, "right")
+
+
+def words_of(rules: Sequence[ScopedRule]) -> str:
+    """The first rules in words: get, list pods in the namespace a."""
+    shown = [_rule_words(one) for one in rules[:3]]
+    return "; ".join(shown) + (f"; and {len(rules) - 3} more" if len(rules) > 3 else "")
+
+
+def _rule_words(one: ScopedRule) -> str:
+    verbs, objects = parts_of(one.rule)
+    is_in_scope = one.scope and not one.rule.non_resource_urls
+    return f"{verbs} {objects}{f' in {one.scope}' if is_in_scope else ''}"
+
+
+def parts_of(rule: PolicyRule) -> tuple[str, str]:
+    """A rule in words: what it lets do, and with what."""
+    verbs = "do anything with" if "*" in rule.verbs else ", ".join(rule.verbs)
+    if rule.non_resource_urls:
+        return verbs, ", ".join("every URL" if url == "*" else url for url in rule.non_resource_urls)
+    named = f" named {', '.join(rule.resource_names)}" if rule.resource_names else ""
+    return verbs, f"{', '.join(_resource_words(rule))}{named}"
+
+
+def _resource_words(rule: PolicyRule) -> list[str]:
+    if len(rule.api_groups) * len(rule.resources) > MAX_WORDS:
+        return [f"{number(len(rule.resources), 'resource')} of {number(len(rule.api_groups), 'group')}"]
+    words = []
+    for group in rule.api_groups:
+        for resource in rule.resources:
+            name = "everything" if resource == "*" else resource
+            words.append(f"{name} of all groups" if group == "*" else f"{name}.{group}" if group else name)
+    return words
+
+
+def rules_record(rules: Sequence[ScopedRule]) -> list[dict[str, Any]]:
+    """Rules as evidence, JSON-ready, at most MAX_RULES."""
+    return [{"scope": one.scope, **one.rule.to_object()} for one in rules[:MAX_RULES]]
+
+
+def ways(
+    new: EffectiveRules, added: Iterable[ScopedRule], files: Mapping[ObjectIdentity, str] = NOWHERE
+) -> list[dict[str, Any]]:
+    """By which grants of `new` the rights of `added` come."""
+    known = Ways(new)
+    found = dict.fromkeys(id(grant) for one in added for grant in known.to(one))
+    return ways_of((grant for grant in new.grants if id(grant) in found), files)
+
+
+def ways_of(grants: Iterable[Grant], files: Mapping[ObjectIdentity, str] = NOWHERE) -> list[dict[str, Any]]:
+    """By which binding, role and rule rights come, each once."""
+    found: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for grant in grants:
+        key = (str(grant.binding), str(grant.origin), grant.rule_index)
+        file = files.get(grant.origin.identity, "")
+        way = {"binding": key[0], "role": str(grant.role), "origin": key[1], "rule": key[2]}
+        found[key] = {**way, "file": file} if file else way
+    return [found[key] for key in sorted(found)][:MAX_RULES]
+
+
+class Ways:
+    """The grants of one side, asked which of them are a way to a part of a right."""
+
+    def __init__(self, side: EffectiveRules):
+        self._grants: dict[str, list[Grant]] = {}
+        for grant in side.grants:
+            self._grants.setdefault(grant.scope, []).append(grant)
+        self._held = {scope: Held(one.rule for one in grants) for scope, grants in self._grants.items()}
+        self._named: dict[str, tuple[list[Grant], Held]] = {}
+        for scope, grants in self._grants.items():
+            named = [one for one in grants if one.rule.resource_names]
+            unlimited = Held(PolicyRule(one.rule.verbs, one.rule.api_groups, one.rule.resources) for one in named)
+            self._named[scope] = (named, unlimited)
+
+    def to(self, one: ScopedRule) -> list[Grant]:
+        """The grants at the place of `one` that cover at least one of its atoms."""
+        return self.at(one.scope, one.rule)
+
+    def names(self, one: ScopedRule) -> list[str]:
+        """The names to which grants that count at the place of `one` limit a part of it."""
+        limited = [grant for scope in dict.fromkeys(("", one.scope)) for grant in self._unlimited_at(scope, one.rule)]
+        return sorted({name for grant in limited for name in grant.rule.resource_names})
+
+    def _unlimited_at(self, scope: str, rule: PolicyRule) -> list[Grant]:
+        named = self._named.get(scope)
+        return [named[0][place] for place in bits_of(named[1].sharing(rule))] if named else []
+
+    def at(self, scope: str, rule: PolicyRule) -> list[Grant]:
+        if scope not in self._held:
+            return []
+        return [self._grants[scope][place] for place in bits_of(self._held[scope].sharing(rule))]
+
+
+def table(delta: PermissionDiff) -> dict[str, dict[str, dict[str, int]]]:
+    """Capability by reach: how many rights come and go at each place, verbs folded as people think of them."""
+    table: dict[str, dict[str, dict[str, int]]] = {}
+    for sign, rules in (("added", delta.added), ("removed", delta.removed)):
+        for one in rules:
+            for verb in one.rule.verbs:
+                row = table.setdefault(capability(verb), {})
+                cell = row.setdefault(one.scope or WHOLE_CLUSTER, {"added": 0, "removed": 0})
+                cell[sign] += 1
+    return table
+
+
+def capability(verb: str) -> str:
+    """The verb as people think of it: Read, Write, Delete, Special, Everything."""
+    named = (("Read", _READ), ("Write", _WRITE), ("Delete", _DELETE))
+    return next((word for word, verbs in named if verb in verbs), "Everything" if verb == "*" else "Special")
+
+
+def files_of(content: Content) -> dict[ObjectIdentity, str]:
+    """Where in the bundle each object stands."""
+    return {one.ref.identity: one.file for one in content.manifests if one.file}

@@ -1,0 +1,1 @@
+"""What reports read of pods and volumes, wherever objects hide them."""

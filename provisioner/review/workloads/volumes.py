@@ -1,0 +1,100 @@
+"""What becomes of data when claims go: how much each holds, and whether its volume goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.review.base.counting import number, verb
+from provisioner.review.base.facts import Facts, Listing, mapping, maps
+from provisioner.review.base.sizes import bytes_of, in_words
+from provisioner.values import GroupKind, JsonObject, ObjectRef
+
+CLAIM = GroupKind("", "PersistentVolumeClaim")
+VOLUMES = Listing("", "v1", "PersistentVolume")
+_KEPT = "Retain"
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One claim: its bytes (None: unknown), its volume, and what happens to that afterwards (`policy`, "" unknown)."""
+
+    name: str
+    size: int | None
+    volume: str
+    policy: str
+
+    @property
+    def is_kept(self) -> bool:
+        return self.policy == _KEPT
+
+    @property
+    def words(self) -> str:
+        """What becomes of it, as the second half of a sentence."""
+        size = in_words(self.size) if self.size is not None else "an unknown amount"
+        if not self.volume:
+            return "it has no volume yet"
+        if self.is_kept:
+            return f"{size} on the volume {self.volume}, which stays and has to be bound again by hand (Retain)"
+        if self.policy:
+            return f"{size} on the volume {self.volume}, which is deleted with it ({self.policy})"
+        return f"{size} on the volume {self.volume}, of which nobody could look up whether it stays"
+
+
+def holdings(claims: Iterable[JsonObject], facts: Facts) -> list[Holding]:
+    """What claims hold, by name; policies where the volumes of the cluster could be listed."""
+    listed = facts.around.lists.get(VOLUMES)
+    policies = {ObjectRef.of(one).name: _policy(one) for one in (listed.objects if listed else ())}
+    return sorted((_holding(one, policies) for one in claims), key=lambda it: it.name)
+
+
+def _policy(volume: JsonObject) -> str:
+    return str(mapping(volume.get("spec")).get("persistentVolumeReclaimPolicy") or _KEPT)
+
+
+def _holding(claim: JsonObject, policies: Mapping[str, str]) -> Holding:
+    spec, status = mapping(claim.get("spec")), mapping(claim.get("status"))
+    asked = mapping(mapping(spec.get("resources")).get("requests")).get("storage")
+    volume = str(spec.get("volumeName") or "")
+    size = bytes_of(mapping(status.get("capacity")).get("storage") or asked)
+    return Holding(ObjectRef.of(claim).name, size, volume, policies.get(volume, ""))
+
+
+def in_sum(found: list[Holding]) -> str:
+    """All of them in one phrase: how many, how much, how much of it for good."""
+    total = sum(one.size or 0 for one in found)
+    gone = [one for one in found if one.volume and not one.is_kept]
+    words = f"{number(len(found), 'PersistentVolumeClaim')} with {in_words(total)}"
+    if not gone:
+        return f"{words}, all of which stays on its volumes"
+    lost = in_words(sum(one.size or 0 for one in gone))
+    return f"{words}, of which {lost} on {number(len(gone), 'volume')} {verb(len(gone), 'go')} for good"
+
+
+def to_record(found: list[Holding]) -> list[dict[str, Any]]:
+    """As evidence."""
+    return [
+        {
+            "claim": one.name,
+            "size": in_words(one.size) if one.size is not None else "",
+            "volume": one.volume,
+            "policy": one.policy,
+        }
+        for one in found
+    ]
+
+
+def claims_of(stateful_set: JsonObject, claims: Iterable[JsonObject]) -> list[JsonObject]:
+    """Those claims that its templates made."""
+    name = ObjectRef.of(stateful_set).name
+    templates = maps(mapping(stateful_set.get("spec")).get("volumeClaimTemplates"))
+    heads = [f"{mapping(one.get('metadata')).get('name')}-{name}-" for one in templates]
+    named = ((one, ObjectRef.of(one).name) for one in claims)
+    return [one for one, other in named if any(other.startswith(it) and other[len(it) :].isdigit() for it in heads)]
+
+
+def takes_claims_along(stateful_set: JsonObject) -> bool:
+    """Whether the claims of its templates are deleted together with it."""
+    policy = mapping(mapping(stateful_set.get("spec")).get("persistentVolumeClaimRetentionPolicy"))
+    return policy.get("whenDeleted") == "Delete"

@@ -1,0 +1,114 @@
+"""Custom kinds: what a CustomResourceDefinition serves, and what its schemas make of objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from provisioner.sandbox.status import Refusal, invalid
+from provisioner.sandbox.store import Store
+from provisioner.sandbox.types import fields, topologies
+from provisioner.sandbox.types.kinds import Kind
+from provisioner.schema import accepts_update, admit, validate_crd
+
+GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
+
+
+def kinds(store: Store) -> list[Kind]:
+    """Every served version of every CRD, the newest first."""
+    return [
+        Kind(
+            crd["spec"]["group"],
+            version["name"],
+            crd["spec"]["names"]["plural"],
+            crd["spec"]["names"]["kind"],
+            crd["spec"]["scope"] == "Namespaced",
+            tuple(crd["spec"]["names"].get("shortNames") or ()),
+            "status" in (version.get("subresources") or {}),
+            "scale" in (version.get("subresources") or {}),
+            is_custom=True,
+            has_generation=True,
+        )
+        for crd in store.all(GROUP, PLURAL)
+        for version in crd["spec"]["versions"]
+        if version.get("served")
+    ]
+
+
+def definition(store: Store, kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(CRD, its version) of a custom kind."""
+    crd = store.get((GROUP, PLURAL, "", f"{kind.plural}.{kind.group}"))
+    if crd is None:
+        raise Refusal(404, "NotFound", "the server could not find the requested resource")
+    version = next(it for it in crd["spec"]["versions"] if it["name"] == kind.version)
+    return crd, version
+
+
+def schema_of(version: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def schema(store: Store, kind: Kind) -> dict[str, Any] | None:
+    """The schema of a custom kind; None for a built-in one."""
+    return schema_of(definition(store, kind)[1]) if kind.is_custom else None
+
+
+def topology(store: Store, kind: Kind) -> fields.Topology:
+    return topologies.of_schema(schema_of(definition(store, kind)[1])) if kind.is_custom else topologies.of_kind(kind)
+
+
+def admitted(
+    store: Store, kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None
+) -> tuple[dict[str, Any], list[str]]:
+    """(object pruned and defaulted, pruned paths); raises Refusal 422 in the API server's words."""
+    _, version = definition(store, kind)
+    before = {**old, "apiVersion": kind.api_version} if old else None
+    admission = admit(schema_of(version), obj, old=before)
+    if admission.refusals:
+        causes = [(error.path, error.message) for error in admission.refusals]
+        raise invalid(f"{kind.kind}.{kind.group}", str(obj["metadata"].get("name", "")), causes)
+    return dict(admission.after), list(admission.pruned)
+
+
+def converted(store: Store, kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
+    """An object as another served version shows it: strategy None, so only pruned and defaulted."""
+    return dict(admit(schema_of(definition(store, kind)[1]), obj).after)
+
+
+def check_definition(obj: dict[str, Any], old: dict[str, Any] | None) -> dict[str, Any]:
+    """A CRD with defaults and, new or changed, the conditions that say it is served; raises Refusal 422."""
+    wished = {**obj, "spec": _defaulted(obj.get("spec") or {})}
+    errors = accepts_update(old, wished) if old else validate_crd(wished)
+    if errors:
+        causes = [(error.path, error.message) for error in errors]
+        raise invalid("CustomResourceDefinition.apiextensions.k8s.io", str(obj["metadata"]["name"]), causes)
+    return wished
+
+
+def established(obj: dict[str, Any], old: dict[str, Any] | None, now: str) -> dict[str, Any]:
+    """The status that the API server's controllers would set."""
+    storage = next((it["name"] for it in obj["spec"]["versions"] if it.get("storage")), "")
+    stored = list(((old or {}).get("status") or {}).get("storedVersions") or [])
+    conditions = [
+        {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now}
+        for kind, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
+    ]
+    known = ((old or {}).get("status") or {}).get("conditions")
+    return {
+        **obj,
+        "status": {
+            "conditions": known or conditions,
+            "acceptedNames": obj["spec"]["names"],
+            "storedVersions": stored if storage in stored else [*stored, storage],
+        },
+    }
+
+
+def _defaulted(spec: dict[str, Any]) -> dict[str, Any]:
+    names = dict(spec.get("names") or {})
+    if "kind" in names:
+        names = {"singular": names["kind"].lower(), "listKind": f"{names['kind']}List", **names}
+    return {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}

@@ -1,0 +1,215 @@
+"""Server-side apply: conflicts, what falls away, and the managedFields that everybody's writes leave behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.sandbox.status import Refusal
+from provisioner.sandbox.types.fields import (
+    FieldSet,
+    Path,
+    Topology,
+    changed,
+    fields_of,
+    in_order,
+    leaves,
+    lookup,
+    merge,
+    of_paths,
+    remove,
+    words,
+)
+
+# Fields that nobody owns: the server's, and what names the object.
+_STRIPPED_META = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "selfLink",
+    "managedFields",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+_FORMER = "before-first-apply"
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    name: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+
+    def owns(self, entry: Mapping[str, Any]) -> bool:
+        return (
+            entry.get("manager") == self.name
+            and entry.get("operation") == self.operation
+            and entry.get("subresource", "") == self.subresource
+        )
+
+
+def apply(
+    live: dict[str, Any] | None, wish: dict[str, Any], manager: Manager, topology: Topology, *, force: bool, now: str
+) -> dict[str, Any]:
+    """The object after `manager` has applied `wish`, managedFields included; raises Refusal 409 for conflicts."""
+    owned = fields_of(ownable(wish), topology)
+    entries = [dict(entry) for entry in _entries(live) or _before_first(live, manager, topology, now)]
+    paths = set(leaves(owned))
+    merged: dict[str, Any] = merge(live or {}, wish, topology)
+    conflicts = _conflicts(live, merged, paths, [it for it in entries if not manager.owns(it)], topology)
+    if conflicts and not force:
+        raise _conflict_refusal(conflicts)
+    for entry, path in conflicts:
+        entry["fieldsV1"] = of_paths(set(leaves(entry["fieldsV1"])) - {path})
+    mine = next((entry for entry in entries if manager.owns(entry)), None)
+    if mine:
+        merged = _without_given_up(merged, mine, paths, [it for it in entries if it is not mine], topology)
+    entries = [entry for entry in entries if entry is not mine and entry["fieldsV1"]]
+    is_same = mine is not None and set(leaves(mine["fieldsV1"])) == paths and ownable(merged) == ownable(live or {})
+    if owned:
+        entries.append(_entry(manager, owned, str(mine["time"]) if is_same and mine else now))
+    return _with_entries(merged, entries)
+
+
+def update(
+    live: dict[str, Any] | None, after: dict[str, Any], manager: Manager, topology: Topology, *, now: str
+) -> dict[str, Any]:
+    """`after` as a create, update or patch leaves it: the manager owns what it changed, others what is still theirs.
+
+    Whoever empties managedFields (`[{}]` or `[]` in the object sent) resets them: then nobody owns anything.
+    """
+    before, wanted = ownable(live or {}), ownable(after)
+    moved = changed(before, wanted, topology) if before != wanted else set()
+    entries = []
+    for entry in _entries(after) if live else []:
+        owned = set(leaves(entry["fieldsV1"]))
+        gone = {it for it in owned if lookup(before, it, topology)[0] and not lookup(wanted, it, topology)[0]}
+        kept = owned - gone - moved
+        entries.append(entry if kept == owned else {**entry, "fieldsV1": of_paths(kept)})
+    mine = next((entry for entry in entries if manager.owns(entry)), None)
+    if moved:
+        own = set(leaves(mine["fieldsV1"])) if mine else set()
+        entries = [entry for entry in entries if entry is not mine]
+        entries.append(_entry(manager, of_paths(own | moved), now))
+    return _with_entries(after, [entry for entry in entries if entry["fieldsV1"]])
+
+
+def _with_entries(obj: dict[str, Any], entries: list[Entry]) -> dict[str, Any]:
+    meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
+    return {**obj, "metadata": {**meta, "managedFields": _sorted(entries)} if entries else meta}
+
+
+def _before_first(live: dict[str, Any] | None, manager: Manager, topology: Topology, now: str) -> list[Entry]:
+    """What is there and belongs to nobody is fought over like everything else, under a name of its own."""
+    paths = changed({}, ownable(live or {}), topology)
+    return [_entry(Manager(_FORMER, "Update", manager.api_version), of_paths(paths), now)] if paths else []
+
+
+def ownable(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """What of an object can be owned."""
+    meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _STRIPPED_META}
+    body = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
+    return {**body, **({"metadata": meta} if meta else {})}
+
+
+def _entries(obj: Mapping[str, Any] | None) -> list[Entry]:
+    return list(((obj or {}).get("metadata") or {}).get("managedFields") or [])
+
+
+def _conflicts(
+    live: dict[str, Any] | None, merged: dict[str, Any], paths: set[Path], others: list[Entry], topology: Topology
+) -> list[tuple[Entry, Path]]:
+    """Fields that others own and that the merge would change."""
+    found = []
+    for entry in others:
+        for path in in_order(paths & set(leaves(entry["fieldsV1"]))):
+            is_there, value = lookup(live, path, topology)
+            if path[-1][:2] not in ("k:", "v:") and is_there and value != lookup(merged, path, topology)[1]:
+                found.append((entry, path))
+    return found
+
+
+def _conflict_refusal(conflicts: list[tuple[Entry, Path]]) -> Refusal:
+    by_manager: dict[str, list[str]] = {}
+    for entry, path in conflicts:
+        by_manager.setdefault(_shown(entry), []).append(words(path))
+    lines = [
+        f"conflict with {who}: {paths[0]}" if len(paths) == 1 else f"conflicts with {who}:\n" + _bulleted(paths)
+        for who, paths in sorted(by_manager.items())
+    ]
+    count = len(conflicts)
+    message = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: " + "\n".join(lines)
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {_shown(entry)}", "field": words(path)}
+        for entry, path in conflicts
+    ]
+    return Refusal(409, "Conflict", message, {"causes": causes})
+
+
+def _shown(entry: Entry) -> str:
+    said = f'"{entry["manager"]}"'
+    if entry.get("subresource"):
+        said += f' with subresource "{entry["subresource"]}"'
+    return f"{said} using {entry['apiVersion']}" if entry["operation"] == "Update" else said
+
+
+def _bulleted(paths: list[str]) -> str:
+    return "\n".join(f"- {path}" for path in paths)
+
+
+def _without_given_up(
+    merged: dict[str, Any], mine: Entry, paths: set[Path], others: list[Entry], topology: Topology
+) -> dict[str, Any]:
+    """Fields that this manager applied before, does not now, and that nobody else owns, go."""
+    elsewhere: set[Path] = set()
+    for entry in others:
+        for path in leaves(entry["fieldsV1"]):
+            elsewhere |= {path[:length] for length in range(1, len(path) + 1)}
+    held = {path[:length] for path in paths for length in range(1, len(path) + 1)}
+    # Whole items first; their keys go with them and never alone.
+    for path in sorted(leaves(mine["fieldsV1"]), key=len):
+        if path not in held and path not in elsewhere and not _is_key(path):
+            merged = remove(merged, path, topology)
+            merged = _without_empty(merged, path[:-1], held | elsewhere, topology)
+    return merged
+
+
+def _is_key(path: Path) -> bool:
+    """Whether `path` is a field that names its list item."""
+    return len(path) > 1 and path[-2].startswith("k:") and path[-1][2:] in json.loads(path[-2][2:])
+
+
+def _without_empty(merged: dict[str, Any], above: Path, held: set[Path], topology: Topology) -> dict[str, Any]:
+    """Maps and lists that only held what went are gone with it."""
+    while above and above not in held:
+        is_there, value = lookup(merged, above, topology)
+        if is_there and value not in ({}, []):
+            return merged
+        merged = remove(merged, above, topology)
+        above = above[:-1]
+    return merged
+
+
+def _entry(manager: Manager, fields: FieldSet, time: str) -> Entry:
+    entry: Entry = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": manager.api_version,
+        "time": time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    return {**entry, "subresource": manager.subresource} if manager.subresource else entry
+
+
+def _sorted(entries: list[Entry]) -> list[Entry]:
+    return sorted(
+        entries, key=lambda it: (it["operation"], it.get("time", ""), it["manager"], it.get("subresource", ""))
+    )

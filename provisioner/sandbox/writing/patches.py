@@ -1,0 +1,147 @@
+"""JSON patch, merge patch and strategic merge patch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from provisioner.sandbox.status import Refusal, bad_request
+from provisioner.sandbox.types.fields import ATOMIC, SET, Topology, item_key
+
+MAX_OPERATIONS = 10_000
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def strategic(target: Any, patch: Any, topology: Topology, path: tuple[str, ...] = ()) -> Any:
+    """Kubernetes' strategic merge: list maps by their keys, and what its directives (`$patch` and others) say."""
+    if not isinstance(patch, dict):
+        return patch
+    if patch.get("$patch") == "replace":
+        return {key: value for key, value in patch.items() if key != "$patch"}
+    merged = _kept(target, patch)
+    for key, value in patch.items():
+        if key.startswith("$"):
+            continue
+        if value is None or (isinstance(value, dict) and value.get("$patch") == "delete"):
+            merged.pop(key, None)
+        elif isinstance(value, list):
+            merged[key] = _merged_list(merged.get(key), value, topology, (*path, key))
+        else:
+            merged[key] = strategic(merged.get(key), value, topology, (*path, key))
+    return merged
+
+
+def _kept(target: Any, patch: dict[str, Any]) -> dict[str, Any]:
+    """What `$retainKeys` and `$deleteFromPrimitiveList/…` leave of the target."""
+    kept = dict(target) if isinstance(target, dict) else {}
+    if "$retainKeys" in patch:
+        kept = {key: value for key, value in kept.items() if key in patch["$retainKeys"]}
+    for key, gone in patch.items():
+        directive, _, name = key.partition("/")
+        if directive == "$deleteFromPrimitiveList":
+            kept[name] = [item for item in kept.get(name) or [] if item not in gone]
+    return kept
+
+
+def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[str, ...]) -> list[Any]:
+    plain = [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
+    kind = topology(path, patch)
+    if kind == SET and isinstance(target, list):
+        return target + [item for item in patch if item not in target]
+    is_replaced = any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch)
+    if kind in (ATOMIC, SET) or not isinstance(target, list) or is_replaced:
+        return plain
+    keys = kind[:1]
+    merged = {item_key(item, keys): item for item in target}
+    for item in patch:
+        if not isinstance(item, dict) or keys[0] not in item:
+            raise Refusal(500, "", f"map: {item} does not contain declared merge key: {keys[0]}")
+        key = item_key(item, keys)
+        if item.get("$patch") == "delete":
+            merged.pop(key, None)
+        else:
+            merged[key] = strategic(merged.get(key), item, topology, path)
+    return list(merged.values())
+
+
+def json_patch(target: Any, operations: Any) -> Any:
+    """RFC 6902; raises Refusal 422 where a test fails or a place is not there."""
+    is_list = isinstance(operations, list) and all(isinstance(it, dict) for it in operations)
+    if not is_list or len(operations) > MAX_OPERATIONS:
+        raise bad_request("expected a list of JSON patch operations")
+    document = copy.deepcopy(target)
+    for operation in operations:
+        document = _step(document, operation)
+    return document
+
+
+def _step(document: Any, operation: dict[str, Any]) -> Any:
+    kind, path = operation.get("op"), _pointer(str(operation.get("path", "")))
+    try:
+        if kind == "test":
+            if _at(document, path) != operation.get("value"):
+                raise _rejected()
+            return document
+        if kind == "remove":
+            return _edit(document, path, _removed)
+        if kind in ("add", "replace"):
+            value = operation.get("value")
+            return _edit(document, path, lambda holder, key: _added(holder, key, value, is_new=kind == "add"))
+        if kind in ("move", "copy"):
+            source = _pointer(str(operation.get("from", "")))
+            value = copy.deepcopy(_at(document, source))
+            document = _edit(document, source, _removed) if kind == "move" else document
+            return _edit(document, path, lambda holder, key: _added(holder, key, value, is_new=True))
+    except (KeyError, IndexError, TypeError, ValueError) as exc:
+        raise _rejected() from exc
+    raise _rejected()
+
+
+def _rejected() -> Refusal:
+    return Refusal(422, "Invalid", "the server rejected our request due to an error in our request", {})
+
+
+def _pointer(text: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+
+
+def _at(document: Any, path: list[str]) -> Any:
+    for part in path:
+        document = document[int(part)] if isinstance(document, list) else document[part]
+    return document
+
+
+def _edit(document: Any, path: list[str], change: Callable[[Any, str], None]) -> Any:
+    if not path:
+        raise ValueError("the whole document")
+    change(_at(document, path[:-1]), path[-1])
+    return document
+
+
+def _removed(holder: Any, key: str) -> None:
+    del holder[int(key) if isinstance(holder, list) else key]
+
+
+def _added(holder: Any, key: str, value: Any, *, is_new: bool) -> None:
+    if isinstance(holder, list):
+        if is_new:
+            holder.insert(len(holder) if key == "-" else int(key), value)
+        else:
+            holder[int(key)] = value
+    elif is_new or key in holder:
+        holder[key] = value
+    else:
+        raise KeyError(key)

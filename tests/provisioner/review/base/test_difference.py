@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from provisioner.review.base.difference import diff_lines, mask_secret
+from tests.provisioner.review.bundles import an_object, config_map
+
+
+def shown(before: Any, after: Any, context: int = 3) -> list[str]:
+    return [f"{one.kind} {one.text}".rstrip() for one in diff_lines(before, after, context=context)]
+
+
+def test_an_equal_object_has_no_lines() -> None:
+    assert shown(config_map(a="1"), config_map(a="1")) == []
+
+
+def test_a_new_object_is_shown_whole() -> None:
+    assert shown(None, config_map(a="yes")) == [
+        "+ apiVersion: v1",
+        "+ kind: ConfigMap",
+        "+ metadata:",
+        "+   name: settings",
+        "+   namespace: shop",
+        "+ data:",
+        '+   a: "yes"',
+    ]
+
+
+def test_only_what_is_near_a_change_is_shown_with_the_place() -> None:
+    before = {"spec": {"deep": {f"k{number}": number for number in range(9)}}}
+    after = {"spec": {"deep": {**before["spec"]["deep"], "k5": "other"}}}
+    assert shown(before, after, context=1) == [
+        "@ spec.deep",
+        "      k4: 4",
+        "-     k5: 5",
+        "+     k5: other",
+        "      k6: 6",
+        "@",
+    ]
+
+
+def test_the_order_of_keys_is_no_difference() -> None:
+    assert shown({"a": 1, "b": 2}, {"b": 2, "a": 1}) == []
+
+
+def test_list_items_are_matched_by_name() -> None:
+    before = {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}
+    after = {"env": [{"name": "NEW", "value": "0"}, {"name": "A", "value": "1"}, {"name": "B", "value": "3"}]}
+    found = [line for line in shown(before, after) if line[0] in "+-"]
+    assert found == ["+   - name: NEW", '+     value: "0"', '-     value: "2"', '+     value: "3"']
+
+
+def test_text_of_several_lines_is_compared_line_by_line() -> None:
+    found = shown(config_map(conf="one\ntwo\nthree"), config_map(conf="one\n2\nthree"), context=0)
+    assert [line for line in found if line[0] in "+-"] == ["-     two", "+     2"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(1, True, id="a number and a truth"),
+        pytest.param(1, 1.0, id="an integer and a float"),
+        pytest.param("1", 1, id="a text and a number"),
+        pytest.param(None, "", id="nothing and an empty text"),
+    ],
+)
+def test_values_that_python_confuses_are_different(before: object, after: object) -> None:
+    assert any(line.startswith("+") for line in shown({"a": before}, {"a": after}))
+
+
+def test_S24_hidden_characters_are_escaped_in_lines() -> None:
+    assert "\u202e" not in "".join(shown({"a": "x"}, {"a": "\u202ex", "\u200bb": "\x1b[2J"}))
+
+
+def test_a_key_with_a_line_break_cannot_forge_a_line() -> None:
+    assert len([line for line in shown({}, {"a\n- evil": 1}) if line.startswith("+")]) == 1
+
+
+def test_a_secrets_values_are_masked_whatever_the_caller_did() -> None:
+    secret = an_object("v1", "Secret", "a", "shop", data={"k": "UGw0bnRlZA=="}, stringData={"p": "Pl4nted"})
+    secret["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "Pl4nted"}
+    text = "\n".join([*shown(None, secret), str(mask_secret(secret))])
+    assert "Pl4nted" not in text
+    assert "UGw0bnRlZA" not in text
+    assert "k: hidden" in text
+
+
+def test_a_secret_of_a_strange_shape_is_masked_too() -> None:
+    secret = an_object("v1", "Secret", "a", "shop", data=["Pl4nted"], stringData="Pl4nted")
+    assert "Pl4nted" not in str(mask_secret(secret))
+
+
+def test_ten_thousand_changed_lines_take_no_more_than_a_moment() -> None:
+    before = {"spec": {f"key{number}": {"type": "string", "list": list(range(20))} for number in range(2000)}}
+    after = {"spec": {f"key{number}": {"type": "integer", "list": list(range(1, 21))} for number in range(2000)}}
+    began = time.process_time()
+    assert diff_lines(before, after)
+    assert time.process_time() - began < 5.0
+
+
+def test_long_lists_of_unlike_items_do_not_explode() -> None:
+    began = time.process_time()
+    assert diff_lines({"a": [f"x{n % 7}" for n in range(9000)]}, {"a": [f"x{n % 5}" for n in range(9000)]})
+    assert time.process_time() - began < 5.0

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provisioner.pipeline import look_offline
+from provisioner.review.base.facts import Rule
+from provisioner.review.output.html import Fact, as_html, facts_of
+from provisioner.review.output.terminal import as_text, path_text
+from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
+from tests.provisioner.review.bundles import content_of
+from tests.provisioner.review.test_cases import CASES
+
+HOSTILE = "</pre><script>alert(1)</script>\x1b[2J\u202e\u200b<img src=x onerror=y>"
+
+
+def hostile_report() -> Report:
+    ref = ObjectRef("a", "v1", HOSTILE, HOSTILE, HOSTILE)
+    rule = Rule("BAD-01", Section.CONTENT, Severity.CRITICAL)
+    found = rule.at(ref, HOSTILE, path=(HOSTILE, 1), evidence={HOSTILE: [HOSTILE]})
+    return Report((HOSTILE,), (found,), Plan((), HOSTILE))
+
+
+def of_case(case: Path) -> Report:
+    content = content_of(case / "new")
+    assert content is not None
+    return look_offline(content, content_of(case / "old"))
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+
+def test_S24_no_hostile_text_reaches_a_terminal() -> None:
+    text = as_text(hostile_report(), title=HOSTILE, with_diff=True)
+    assert not [one for one in text if not one.isprintable() and one != "\n"]
+
+
+def test_S24_no_hostile_text_reaches_a_page() -> None:
+    html = as_html(hostile_report(), title=HOSTILE)
+    tags = Tags()
+    tags.feed(html)
+    assert not {"script", "img"} & set(tags.tags)
+    assert not [one for one in html if not one.isprintable() and one != "\n"]
+
+
+def test_a_page_tells_names_in_sentences_from_words() -> None:
+    rule = Rule("BAD-01", Section.PERMISSIONS, Severity.CRITICAL)
+    found = rule.at(ObjectRef("", "v1", "ServiceAccount", "shop", "app"), "`shop/<b>` may do it")
+    html = as_html(Report(("`shop/app` may do it",), (found,), Plan((), "")), title="x")
+    assert "<li><code>shop/app</code> may do it</li>" in html
+    assert ("`shop/" in html, "<b>" in html) == (False, False)
+
+
+def test_what_scrolls_on_a_page_can_be_reached_by_keys() -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b" * 300}}
+    planned = PlannedAction(ObjectRef("", "v1", "ConfigMap", "shop", "x"), Action.CREATE, after=body)
+    assert '<pre tabindex="0">' in as_html(Report((), (), Plan((planned,), "")), title="x")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_page_needs_nothing_else(case: Path) -> None:
+    tags = Tags()
+    tags.feed(as_html(of_case(case), title=case.name))
+    assert not {"script", "link", "img", "iframe", "object", "embed"} & set(tags.tags)
+    assert not {"src", "href", "srcset", "action"} & set(tags.attributes)
+    assert not [one for one in tags.attributes if one.startswith("on")]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_text_fits_into_80_columns_but_for_names(case: Path) -> None:
+    for line in as_text(of_case(case), title="title").splitlines():
+        assert len(line) <= 80 or len(line.split()) <= 2 or max(map(len, line.split())) > 60
+
+
+def test_colours_are_only_added() -> None:
+    report = of_case(CASES[0])
+    plain = as_text(report, with_diff=True)
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", as_text(report, colours=True, with_diff=True)) == plain
+
+
+def test_every_finding_is_in_every_output() -> None:
+    for case in CASES:
+        report = of_case(case)
+        text, html = as_text(report), as_html(report, title="a")
+        assert text.count("\n      at ") <= len(report.findings)
+        for finding in report.findings:
+            assert _is_in(finding, text)
+            assert finding.rule in html
+
+
+def _is_in(finding: Finding, text: str) -> bool:
+    words = " ".join(text.split())
+    return " ".join(finding.message.split())[:60] in words
+
+
+@pytest.mark.parametrize(
+    ("evidence", "fact"),
+    [
+        pytest.param({"left_out": 3}, Fact("left out", "3"), id="a number"),
+        pytest.param({"keys": ["a", "b"]}, Fact("keys", "a, b"), id="a short list"),
+        pytest.param({"places": [["spec", "list", 0], ["kind"]]}, Fact("places", "spec.list[0]\nkind"), id="paths"),
+        pytest.param({"path": "spec.size"}, Fact("path", "spec.size"), id="a path that is text already"),
+        pytest.param({"counterexample": None}, Fact("counterexample", "null"), id="null refutes as well"),
+        pytest.param({"old": {"max": 3, "min": 1}}, Fact("old", "max: 3\nmin: 1"), id="a map in lines"),
+        pytest.param(
+            {"added": [{"verbs": ["get"], "scope": "", "apiGroups": [""], "resources": ["pods"]}]},
+            Fact(
+                "added", "", ("scope", "verbs", "api groups", "resources"), (("whole cluster", "get", "core", "pods"),)
+            ),
+            id="rules are a table",
+        ),
+        pytest.param(
+            {"changes": [{"path": ["spec", "a"], "before": 1, "after": {"b": 2}}]},
+            Fact("changes", "", ("path", "before", "after"), (("spec.a", "1", '{"b": 2}'),)),
+            id="changes are a table",
+        ),
+        pytest.param(
+            {"changes": [{"path": ["rules"], "before": [{"a": [1]}, {"b": 2}], "after": []}]},
+            Fact("changes", "", ("path", "before"), (("rules", '{"a": [1]}\n{"b": 2}'),)),
+            id="a list of maps has a line for each",
+        ),
+    ],
+)
+def test_evidence_is_told_in_words_lines_and_tables(evidence: dict[str, Any], fact: Fact) -> None:
+    assert facts_of(evidence) == [fact]
+
+
+def test_evidence_that_says_nothing_is_left_out() -> None:
+    assert facts_of({"a": "", "b": [], "c": None, "table": {"Read": {}}}) == []
+
+
+def test_what_was_there_before_is_folded_apart_but_never_what_is_critical_or_unknown() -> None:
+    severities = (Severity.CRITICAL, Severity.UNKNOWN, Severity.DANGEROUS)
+    known = [
+        Finding(f"A-{one}", Section.CONTENT, one, f"known {one}", None, (), {}, {}, False, str(one))
+        for one in severities
+    ]
+    html = as_html(Report((), tuple(known), Plan((), "")), title="a")
+    shown, _, folded = html.partition("<summary>As before: 1 dangerous</summary>")
+    assert "known critical" in shown
+    assert "known unknown" in shown
+    assert "known dangerous" in folded
+
+
+def test_S24_steps_are_lines_that_can_be_copied_whole_in_every_output() -> None:
+    command = f"2. kubectl get {'x' * 50} -A -o json | kubectl replace -f -"
+    rule = Rule("BAD-01", Section.CRDS, Severity.BREAKING)
+    found = rule.at(None, "a version goes", evidence={"steps": [command, f"3. {HOSTILE}"]})
+    report = Report((), (found,), Plan((), ""))
+    text = as_text(report)
+    assert f"      {command}" in text.splitlines()
+    assert not [one for one in text if not one.isprintable() and one != "\n"]
+    assert command in as_html(report, title="a")
+
+
+def test_of_a_hidden_object_the_page_says_only_that_it_exists() -> None:
+    ref = ObjectRef("", "v1", "Secret", "shop", "key")
+    planned = PlannedAction(ref, Action.UPDATE, "u", "1", {"data": {"a": "old"}}, {"data": {"a": "new"}})
+    report = Report((), (), Plan((planned,), ""))
+    html = as_html(report, title="a", hidden={ref})
+    assert "Secret shop/key: exists, hidden from you" in html
+    assert "update" not in html
+    assert "update Secret shop/key" in as_html(report, title="a")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ((), ""),
+        (("spec", "containers", 0, "image"), "spec.containers[0].image"),
+        (("spec", "list", "[]", "name"), "spec.list[].name"),
+        (("spec", "map", "{}", "[]"), "spec.map{}[]"),
+    ],
+    ids=["nowhere", "of an object", "of the items of a schema", "of the values of a map"],
+)
+def test_a_path_is_written_as_people_write_it(path: tuple[str | int, ...], words: str) -> None:
+    assert path_text(path) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("x\x1b", '"x\\u001b"'), (None, "null"), ("y" * 500, "y" * 199 + "…")],
+    ids=["text", "null", "long"],
+)
+def test_a_terminal_shows_a_value_that_is_no_longer_accepted(value: object, shown: str) -> None:
+    found = Rule("SCH-30", Section.CRDS, Severity.BREAKING).at(None, "words", evidence={"counterexample": value})
+    text = " ".join(as_text(Report((), (found,), Plan((), ""))).split())
+    assert f"no longer accepted: {'' if shown[0] != 'y' else chr(34)}{shown}" in text
+    assert "no longer accepted" not in as_text(Report((), (replace(found, evidence={}),), Plan((), "")))
+
+
+def test_S24_a_terminal_shows_the_section_with_the_worst_to_look_at_first() -> None:
+    rules = {
+        Section.OBJECTS: (Severity.SAFE, True),
+        Section.PERMISSIONS: (Severity.CRITICAL, False),
+        Section.CRDS: (Severity.NOTABLE, True),
+        Section.IMAGES: (Severity.UNKNOWN, True),
+        Section.WEBHOOKS: (Severity.BREAKING, False),
+    }
+    found = tuple(
+        replace(Rule("X-1", section, severity).at(None, "words"), is_new=is_new)
+        for section, (severity, is_new) in rules.items()
+    )
+    text = as_text(Report((), found, Plan((), "")))
+    shown = sorted(rules, key=lambda section: text.index(section.upper()))
+    assert shown == [Section.PERMISSIONS, Section.IMAGES, Section.CRDS, Section.OBJECTS, Section.WEBHOOKS]
