@@ -117,13 +117,13 @@ def person_who_reviewed(review: models.Review) -> Person:
 def writers_of(policy: models.Policy, cluster: models.Cluster) -> Iterator[tuple[str, Person]]:
     """Everybody who ever saved the policy, with a name to call them by: as they were then, and as they are by now."""
     records = [*policy.writers, policy.author_known_as, policy.editor_known_as]
-    for record in records:
-        yield record.get("username") or "somebody", person_recorded(record)
     accounts = {user.pk: user for user in (policy.author, policy.editor)}
     others = {record["user_id"] for record in records if record.get("user_id")} - accounts.keys()
     accounts |= {user.pk: user for user in User.objects.filter(pk__in=others)} if others else {}
-    for user in accounts.values():
-        yield user.get_username(), person_of_account(user, cluster)
+    known = [person_recorded(record) for record in each_once(records)]
+    for person in [*known, *(person_of_account(user, cluster) for user in accounts.values())]:
+        account = accounts.get(person.user_id or 0)
+        yield person.username or (account.get_username() if account else "an account that is gone"), person
 
 
 def each_once(records: Iterable[Record]) -> list[dict[str, Any]]:

@@ -459,6 +459,11 @@ def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(here: Wo
     assert f"pratique:policy:{each.pk}" in page
     assert f"does not let pratique:policy:{each.pk} approve" in page.replace("Does not", "does not")
     assert "So it approves nothing" in page
+    here.kubernetes.allow("bert", "approve")
+    save(here, by=acting(here.bert))
+    save(here)
+    page = " ".join(client.get("/policies/of/routine").content.decode().split())
+    assert "ada, bert <p>It approves nothing that one of them asks for.</p>" in page
     allow(here, each)
     cache.clear()
     page = client.get("/policies/of/routine").content.decode()
