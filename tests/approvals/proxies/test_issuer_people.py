@@ -167,8 +167,8 @@ def test_S13_a_policy_does_not_approve_what_its_writer_asks_for_by_the_other_way
 
 @pytest.mark.parametrize(("first", "second"), WAYS.values(), ids=WAYS)
 def test_S07_who_asked_is_asked_for_by_the_name_that_they_came_with(here: World, first: Way, second: Way) -> None:
-    asker = first(here)
     second(here)
+    asker = first(here)
     request = asked_by(here, asker)
     (known,) = askers_of(request)
     assert (known.identity, known.is_current) == (asker.proofs[0].identity, True)
