@@ -22,12 +22,15 @@ from approvals.access.people import (
     Asker,
     Person,
     asker_of,
+    each_once,
+    last_writer_of,
     no_longer_current,
     person_of,
     person_of_account,
     person_recorded,
     person_who_reviewed,
     requester_record,
+    writers_of,
 )
 from approvals.access.port import Kubernetes, kubeconfig_to_keep, kubernetes, using
 from approvals.access.questions import (
@@ -65,6 +68,7 @@ __all__ = [
     "ask_for",
     "asker_of",
     "check_fresh",
+    "each_once",
     "groups_limit",
     "has_proved_all",
     "identity_of",
@@ -74,6 +78,7 @@ __all__ = [
     "kubeconfig_to_keep",
     "kubernetes",
     "last_known_of",
+    "last_writer_of",
     "may",
     "may_approve",
     "may_override",
@@ -100,4 +105,5 @@ __all__ = [
     "standing_on",
     "still_known_of",
     "using",
+    "writers_of",
 ]

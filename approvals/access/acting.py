@@ -92,6 +92,10 @@ def proved_by(proof: Proof) -> str:
     """How an identity was proved, in the words of the sign-in page."""
     if proof.authenticator == MAPPED:
         return "password"
+    if proof.is_of_proxy:
+        proxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"].vouching_as(proof.issuer)
+        names = ", ".join(proxy.name for proxy in proxies if proxy.names_on(proof.cluster))
+        return f"trusted proxy {names}" if names else proof.known_by
     issuer = settings.PRATIQUE["OIDC_FILE"].with_url(proof.issuer) if proof.issuer else None
     return issuer.title if issuer else proof.known_by
 

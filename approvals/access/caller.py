@@ -34,7 +34,7 @@ class Credential(StrEnum):
 class Proof:
     """One identity on one cluster. `issuer` and `subject` are "" where the cluster itself or its operator vouches.
 
-    `issuer` is the address of an OpenID Connect issuer, or the name of a proxy, as `authenticator` says.
+    `issuer` is the address of an OpenID Connect issuer, also of a proxy that has its people; else the name of a proxy.
     """
 
     cluster_id: int

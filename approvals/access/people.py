@@ -6,7 +6,8 @@ compared by everything that is known of them, and one equal part is enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -19,12 +20,15 @@ from approvals import models
 from approvals.access.caller import Caller
 from approvals.access.identity import MAPPED, groups_limit
 from approvals.access.reserved import counts
-from approvals.access.vouching import may_vouch
+from approvals.access.vouching import also_known_as, may_vouch
+from approvals.proxies import is_name
 from provisioner.values import Identity
 
 Record = Mapping[str, Any]
 # An issuer, and its `sub`.
 Subject = tuple[str, str]
+# What a requester and a write have in common, if they are the same person's.
+_WRITER = ("username", "uid", "user_id", "issuer", "subject")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +44,40 @@ class Person:
     subjects: frozenset[Subject] = field(default_factory=frozenset)
 
     def is_same(self, other: Person) -> bool:
-        """Whether both are one person, as far as anybody can tell. Both are of the same cluster."""
+        """Whether both are one person, as far as anybody can tell. Both are of the same cluster.
+
+        Kubernetes tells `alice` from `Alice`. Here these are one person, unless both have proved identifiers that
+        differ: a proxy or an issuer that passes names on as they were typed gives one person both.
+        """
         return (
-            (self.username != "" and self.username == other.username)
+            self._is_called_as(other)
             or (self.uid != "" and self.uid == other.uid)
             or (self.user_id is not None and self.user_id == other.user_id)
-            or bool(self.subjects & other.subjects)
+            or not _folded(self.subjects).isdisjoint(_folded(other.subjects))
+            or self._has_uid_of(other)
+            or other._has_uid_of(self)
         )
+
+    @property
+    def _identifiers(self) -> frozenset[Subject]:
+        """What each issuer gives to this person alone; names are none."""
+        return frozenset(one for one in self.subjects if not is_name(*one))
+
+    def _is_called_as(self, other: Person) -> bool:
+        if self.username == other.username or not (self.username and other.username):
+            return self.username == other.username != ""
+        return folded(self.username) == folded(other.username) and not self._is_told_from(other)
+
+    def _is_told_from(self, other: Person) -> bool:
+        """Whether both have proved to the same one, the cluster or an issuer, who they are, and differ."""
+        if self.uid and other.uid:
+            return self.uid != other.uid
+        issuers = [{issuer for issuer, _ in one._identifiers} for one in (self, other)]
+        return not issuers[0].isdisjoint(issuers[1])
+
+    def _has_uid_of(self, other: Person) -> bool:
+        """Whether the cluster knows this person by what an issuer gave the other one (`claimMappings.uid`)."""
+        return any(self.uid == subject for _, subject in other._identifiers)
 
     def record(self) -> dict[str, Any]:
         subjects = [list(one) for one in sorted(self.subjects)]
@@ -55,7 +86,8 @@ class Person:
 
 def person_of(caller: Caller, cluster: models.Cluster) -> Person:
     """Whoever is asking, as this cluster knows them, also by a proof that is too old; by `sub` on any cluster."""
-    subjects = frozenset((one.issuer, one.subject) for one in caller.proofs if one.subject)
+    told = [(one.issuer, one.subject) for one in caller.proofs if one.subject]
+    subjects = frozenset(pair for one in told for pair in (one, *also_known_as(*one)))
     known, proof = Person(user_id=caller.user.pk, subjects=subjects), caller.proof_on(cluster.pk)
     return replace(known, username=proof.identity.username, uid=proof.identity.uid) if proof else known
 
@@ -82,6 +114,27 @@ def person_who_reviewed(review: models.Review) -> Person:
     return Person(review.username, review.uid, review.user_id, _subject(review.issuer, review.subject))
 
 
+def writers_of(policy: models.Policy, cluster: models.Cluster) -> Iterator[tuple[str, Person]]:
+    """Everybody who ever saved the policy, with a name to call them by: as they were then, and as they are by now."""
+    records = [*policy.writers, policy.author_known_as, policy.editor_known_as]
+    accounts = {user.pk: user for user in (policy.author, policy.editor)}
+    others = {record["user_id"] for record in records if record.get("user_id")} - accounts.keys()
+    accounts |= {user.pk: user for user in User.objects.filter(pk__in=others)} if others else {}
+    known = [person_recorded(record) for record in each_once(records)]
+    for person in [*known, *(person_of_account(user, cluster) for user in accounts.values())]:
+        account = accounts.get(person.user_id or 0)
+        yield person.username or (account.get_username() if account else "an account that is gone"), person
+
+
+def each_once(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """The records of persons, each once, in their order; empty ones are nobody's."""
+    found: list[dict[str, Any]] = []
+    for record in records:
+        if record and record not in found:
+            found.append(dict(record))
+    return found
+
+
 def requester_record(*, user: User | None, groups_at: datetime | None, **facts: Any) -> dict[str, Any]:
     """Somebody who asked, as a request keeps them, from the columns of a SpecWrite.
 
@@ -90,6 +143,20 @@ def requester_record(*, user: User | None, groups_at: datetime | None, **facts: 
     """
     at = groups_at.isoformat() if groups_at else ""
     return {**facts, "user_id": user.pk if user else None, "groups_at": at}
+
+
+def last_writer_of(request: models.Request) -> Record:
+    """Of those who asked, the one who wrote the spec as it stands: they named what it names. Where nobody of them wrote
+    it, who asked last.
+
+    In this name sources are read (S08): of all who asked, Kubernetes has said that they may. There is somebody.
+    """
+    writes = models.SpecWrite.objects.filter(deployment=request.deployment_id, generation__lte=request.generation)
+    write = writes.order_by("-generation").first()
+    wrote = {key: getattr(write, key) or "" for key in _WRITER} if write else None
+    theirs = [one for one in request.requesters if {key: one.get(key) or "" for key in _WRITER} == wrote]
+    found: Record = (theirs or request.requesters)[-1]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +199,10 @@ def no_longer_current(requesters: Iterable[Record], cluster: models.Cluster) -> 
 def _row_of(requester: Record, cluster: models.Cluster) -> models.KubernetesIdentity | None:
     here = models.KubernetesIdentity.objects.filter(cluster=cluster).select_related("user")
     if requester.get("subject"):
-        return here.filter(issuer=requester.get("issuer") or "", subject=requester["subject"]).first()
+        rows = list(here.filter(issuer=requester.get("issuer") or "", subject=requester["subject"]).order_by("pk"))
+        # Two where the person comes by an issuer and by a proxy of its people: Kubernetes knows each by its name.
+        wanted = (requester["username"], requester.get("user_id"))
+        return min(rows, key=lambda row: (row.username != wanted[0], row.user_id != wanted[1]), default=None)
     name = {"username": requester["username"], "uid": requester.get("uid") or ""}
     theirs = here.filter(user_id=requester.get("user_id") or 0, **name).first()
     # A uid is given to nobody else: also where the person has been linked to another account since.
@@ -141,3 +211,12 @@ def _row_of(requester: Record, cluster: models.Cluster) -> models.KubernetesIden
 
 def _subject(issuer: str, subject: str) -> frozenset[Subject]:
     return frozenset({(issuer, subject)} if subject else ())
+
+
+def folded(name: str) -> str:
+    """A name without what people and keyboards vary: capitals and compatibility forms (Unicode, section 3.13)."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _folded(subjects: Iterable[Subject]) -> frozenset[Subject]:
+    return frozenset((issuer, folded(it) if is_name(issuer, it) else it) for issuer, it in subjects)

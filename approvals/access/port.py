@@ -44,6 +44,8 @@ class Kubernetes(Protocol):
 
     def plural_of(self, cluster: models.Cluster, ref: ObjectRef) -> str | None: ...
 
+    def uid_behind(self, name: str, kubeconfig: str) -> str: ...
+
 
 class RealKubernetes:
     """The port over provisioner.cluster."""
@@ -69,6 +71,11 @@ class RealKubernetes:
     def plural_of(self, cluster: models.Cluster, ref: ObjectRef) -> str | None:
         resource = _kept.api(cluster).resource_of(ref.group, ref.version, ref.kind)
         return resource.plural if resource else None
+
+    def uid_behind(self, name: str, kubeconfig: str) -> str:
+        """Which cluster this kubeconfig leads to, not yet that of the cluster `name`: the uid of its kube-system."""
+        seconds = float(settings.PRATIQUE["CLUSTER_TIMEOUT_SECONDS"])
+        return Way(kubeconfig, seconds, _is_trusted(name), os.getpid(), name).connect().uid()
 
 
 def kubeconfig_to_keep(name: str, text: str, *, context: str = "") -> str:

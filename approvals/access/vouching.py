@@ -12,7 +12,7 @@ OIDC, PROXY = KubernetesIdentity.Authenticator.OIDC, KubernetesIdentity.Authenti
 
 
 def may_vouch(authenticator: str, issuer: str, cluster: str) -> bool:
-    """Whether `issuer`, the address of one or the name of a proxy, still counts on the cluster of this name.
+    """Whether `issuer` still counts on the cluster of this name: an issuer's address, or what a proxy vouches as.
 
     A worker has no files of issuers and proxies (S31): there, proofs count by their age alone (S25).
     """
@@ -24,6 +24,11 @@ def may_vouch(authenticator: str, issuer: str, cluster: str) -> bool:
         return known is not None and known.rules_on(cluster) is not None
     if authenticator == PROXY:
         proxies: IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
-        named = proxies.named(issuer)
-        return named is not None and named.names_on(cluster) is not None
+        return any(proxy.names_on(cluster) for proxy in proxies.vouching_as(issuer))
     return True
+
+
+def also_known_as(issuer: str, subject: str) -> frozenset[tuple[str, str]]:
+    """What else the same person may be recorded as: from before a proxy was said to have an issuer's people."""
+    proxies: IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
+    return proxies.also_known_as(issuer, subject)

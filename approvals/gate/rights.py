@@ -140,11 +140,9 @@ def _own_wish(policy: Policy, request: Request) -> str:
     """Who writes what a policy approves does not have it approve their own change (S05)."""
     if settings.PRATIQUE["SELF_APPROVAL"]:
         return ""
-    cluster = request.deployment.cluster
-    for user, recorded in ((policy.author, policy.author_known_as), (policy.editor, policy.editor_known_as)):
-        known_as = (access.person_of_account(user, cluster), access.person_recorded(recorded))
-        if any(has_asked(request, person) for person in known_as):
-            return f"its author or editor {user.get_username()} asked for this change"
+    for name, writer in access.writers_of(policy, request.deployment.cluster):
+        if has_asked(request, writer):
+            return f"{name}, who wrote or edited it, asked for this change"
     return ""
 
 

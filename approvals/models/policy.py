@@ -28,9 +28,10 @@ class Policy(models.Model):
     is_active = models.BooleanField(default=True)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     editor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    # access.Person.record, as they were when they saved it; {} of policies from before that was kept.
+    # access.Person.record, as they were when they saved it.
     author_known_as = models.JSONField(default=dict, blank=True)
     editor_known_as = models.JSONField(default=dict, blank=True)
+    writers = models.JSONField(default=list, blank=True, help_text="the same of everybody who ever saved it")
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
 

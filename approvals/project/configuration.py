@@ -283,6 +283,7 @@ def read(environ: dict[str, str] | None = None) -> dict[str, Any]:
             raise ValueError(f"{PREFIX}{setting.name}: {exc}") from exc
     check_metrics(values)
     check_names_apart(values)
+    check_people_join(values)
     return values
 
 
@@ -302,6 +303,31 @@ def check_names_apart(values: Mapping[str, Any]) -> None:
                     f"{PREFIX}IDENTITY_PROXIES_FILE: {who} and {other} count on cluster {names.cluster}, and the prefix"
                     " of one begins with that of the other: either could name the other's people. Give them prefixes"
                     " that differ from the first letter that they do not share, such as a: and b:"
+                )
+
+
+def check_people_join(values: Mapping[str, Any]) -> None:
+    """Raises ValueError where one human would be two people of a cluster: who asks by one way, and approves by another.
+
+    Issuers tell people by `sub`. A proxy that is not the only way into a cluster has to tell them by the `sub` of an
+    issuer, too (security.md S05, S12).
+    """
+    issuers, proxies = values["OIDC_FILE"], values["IDENTITY_PROXIES_FILE"]
+    for proxy in proxies:
+        for names in proxy.clusters:
+            there = issuers.of_cluster(names.cluster)
+            others = [*there, *(one for one in proxies if one is not proxy and one.names_on(names.cluster))]
+            if others and not proxy.issuer:
+                raise ValueError(
+                    f"{PREFIX}IDENTITY_PROXIES_FILE: {proxy.name} and {others[0].name} count on cluster"
+                    f" {names.cluster}, and nobody can tell which of their people are the same: who asks by one could"
+                    f" approve by the other. Have {proxy.name} send the `sub` of its issuer in a header, name that as"
+                    " headers.uid, and give the issuer's address as issuer; or let only one of them count there"
+                )
+            if there and issuers.with_url(proxy.issuer) is None:
+                raise ValueError(
+                    f"{PREFIX}IDENTITY_PROXIES_FILE: {proxy.name} has the people of {proxy.issuer}, which is no url in"
+                    f" {PREFIX}OIDC_FILE, and {there[0].name} counts on cluster {names.cluster}: give it to the letter"
                 )
 
 

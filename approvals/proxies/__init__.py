@@ -4,11 +4,20 @@
 cluster. All of it is pure but for the file.
 """
 
-from approvals.proxies.declared import ClusterNames, Headers, IdentityProxies, IdentityProxy, parse_identity_proxies
+from approvals.proxies.declared import (
+    BY_UID,
+    ClusterNames,
+    Headers,
+    IdentityProxies,
+    IdentityProxy,
+    is_name,
+    parse_identity_proxies,
+)
 from approvals.proxies.headers import Said, Unusable, drop, joined, said_in
 from approvals.proxies.names import NameRefused, identity_on
 
 __all__ = [
+    "BY_UID",
     "ClusterNames",
     "Headers",
     "IdentityProxies",
@@ -18,6 +27,7 @@ __all__ = [
     "Unusable",
     "drop",
     "identity_on",
+    "is_name",
     "joined",
     "parse_identity_proxies",
     "said_in",

@@ -48,7 +48,11 @@ TAKEN = frozenset(
 )
 TAKEN_BEGINNINGS = ("accept-", "content-", "hx-", "if-", "sec-")
 # As the API server's own flags have them by custom: --requestheader-username-headers, --requestheader-group-headers.
-USER, GROUPS = "X-Remote-User", "X-Remote-Group"
+USER, GROUPS, UID = "X-Remote-User", "X-Remote-Group", "X-Remote-Uid"
+# As the column that keeps it.
+MAX_ISSUER = 255
+# What comes before what a proxy itself calls its people, so that no name is taken for an identifier.
+BY_UID, BY_NAME = "uid:", "user:"
 # Wider networks hold machines of others: nobody has so many proxies.
 WIDEST = {4: 8, 6: 32}
 
@@ -78,7 +82,10 @@ class ClusterNames:
 
 @dataclass(frozen=True, slots=True)
 class IdentityProxy:
-    """`peers` are the other ends of connections, never what X-Forwarded-For says. `name` is kept with its people."""
+    """`peers` are the other ends of connections, never what X-Forwarded-For says. `name` is kept with its people.
+
+    `issuer` is the address of the OpenID Connect issuer whose `sub` the proxy sends as uid; "" where it is another's.
+    """
 
     name: str
     title: str
@@ -87,6 +94,12 @@ class IdentityProxy:
     headers: Headers = field(default_factory=Headers)
     sign_out_url: str = ""
     is_for_api: bool = False
+    issuer: str = ""
+
+    @property
+    def vouches_as(self) -> str:
+        """Who gives its people their identifiers: its issuer, or the proxy itself, by name."""
+        return self.issuer or self.name
 
     def names_on(self, cluster: str) -> ClusterNames | None:
         return next((names for names in self.clusters if names.cluster == cluster), None)
@@ -101,6 +114,20 @@ class IdentityProxies:
 
     def named(self, name: str) -> IdentityProxy | None:
         return next((proxy for proxy in self.every if proxy.name == name), None)
+
+    def vouching_as(self, issuer: str) -> tuple[IdentityProxy, ...]:
+        """Those that still have the people who are kept under `issuer`, also from before an issuer was named."""
+        return tuple(proxy for proxy in self.every if issuer in (proxy.name, proxy.issuer) and issuer)
+
+    def also_known_as(self, issuer: str, subject: str) -> frozenset[tuple[str, str]]:
+        """What the same person is kept as, where that was before a proxy was said to have an issuer's people."""
+        found = set[tuple[str, str]]()
+        for proxy in self.every:
+            if proxy.issuer and issuer == proxy.issuer:
+                found.add((proxy.name, BY_UID + subject))
+            elif proxy.issuer and issuer == proxy.name and subject.startswith(BY_UID):
+                found.add((proxy.issuer, subject.removeprefix(BY_UID)))
+        return frozenset(found)
 
     def at(self, peer: str) -> IdentityProxy | None:
         """Whose connection this is; `peer` is an address, or empty for a Unix socket. Networks are apart."""
@@ -123,7 +150,7 @@ def read_identity_proxies(content: object) -> IdentityProxies:
 
 
 def _proxy(place: Place) -> IdentityProxy:
-    place.allow("name", "title", "networks", "headers", "signOutUrl", "api", "clusters")
+    place.allow("name", "title", "networks", "headers", "signOutUrl", "api", "issuer", "clusters")
     name = place.text("name")
     if not NAME.fullmatch(name):
         raise ValueError(f"{place.where}.name: {name!r}; expected a-z, 0-9 and -")
@@ -131,15 +158,32 @@ def _proxy(place: Place) -> IdentityProxy:
     if not clusters:
         raise ValueError(f"{place.where}.clusters is empty: name the clusters that the proxy's people are somebody on")
     each_once(f"{place.where}.clusters: name", [names.cluster for names in clusters])
+    headers = _headers(place.child("headers"))
     return IdentityProxy(
         name=name,
         title=place.text("title", name),
         peers=_peers(place),
         clusters=clusters,
-        headers=_headers(place.child("headers")),
+        headers=headers,
         sign_out_url=_sign_out_url(place),
         is_for_api=place.flag("api"),
+        issuer=_issuer(place, headers),
     )
+
+
+def _issuer(place: Place, headers: Headers) -> str:
+    url = place.text("issuer", "")
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("https", "http") or not parts.hostname or len(url) > MAX_ISSUER):
+        raise ValueError(
+            f"{place.where}.issuer: {url!r}; expected https://host/path, as the issuer's tokens say in iss"
+        )
+    if url and not headers.uid:
+        raise ValueError(
+            f"{place.where}.issuer: the proxy sends no uid, so nobody can tell which of the issuer's people it names:"
+            f" give headers.uid a header that holds the issuer's `sub`, such as {UID}"
+        )
+    return url
 
 
 def _peers(place: Place) -> Proxies:
@@ -227,6 +271,11 @@ def _sign_out_url(place: Place) -> str:
     if url and not is_path and not (parts.scheme == "https" and parts.hostname and not parts.username):
         raise ValueError(f"{place.where}.signOutUrl: {url!r}; expected https://host/path, or a path of this site")
     return url
+
+
+def is_name(issuer: str, subject: str) -> bool:
+    """Whether this is what a proxy calls somebody, as it was typed perhaps, and no identifier."""
+    return "://" not in issuer and subject.startswith(BY_NAME)
 
 
 def _check_apart(one: IdentityProxy, other: IdentityProxy) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.proxies.declared import Headers, IdentityProxies, IdentityProxy
+from approvals.proxies.declared import BY_NAME, BY_UID, Headers, IdentityProxies, IdentityProxy
 
 # Between the values of several headers of one name; no header holds one.
 LINES = "\n"
@@ -42,8 +42,13 @@ class Said:
 
     @property
     def subject(self) -> str:
-        """What the proxy gives to nobody else: the uid where it sends one, else the name. Each says which it is."""
-        return f"uid:{self.uid}" if self.proxy.headers.uid else f"user:{self.user}"
+        """What is given to nobody else: the uid where the proxy sends one, else the name.
+
+        Each says which it is, but for the `sub` of the proxy's issuer, which is kept as the issuer's own people are.
+        """
+        if self.proxy.issuer:
+            return self.uid
+        return BY_UID + self.uid if self.proxy.headers.uid else BY_NAME + self.user
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from approvals import access
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, InventoryItem, KubernetesIdentity, Request
 from approvals.rights.needs import Account, Registered, account_of
@@ -35,7 +36,7 @@ def registered(cluster: Cluster, api: Api) -> Registered:
         for person in request.requesters if read else []:
             readers.add(str(person["username"]))
             groups.update(map(str, person["groups"]))
-        if read and account_of(str(request.requesters[0]["username"])):
+        if read and account_of(str(access.last_writer_of(request)["username"])):
             for_accounts.update(read)
     specs = [*(request.spec for request in requests), *_running(cluster)]
     installers, sources = _installers(specs), _sources(specs)
@@ -55,7 +56,7 @@ def registered(cluster: Cluster, api: Api) -> Registered:
 
 def _open(cluster: Cluster) -> Any:
     rows = Request.objects.filter(deployment__cluster=cluster, state__in=OPEN)
-    return rows.only("spec", "requesters", "purpose")
+    return rows.only("spec", "requesters", "purpose", "deployment", "generation")
 
 
 def _proved(cluster: Cluster) -> Iterator[Request]:

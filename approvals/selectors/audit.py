@@ -17,9 +17,11 @@ from approvals.models import AuditEntry, Cluster
 
 # These concern a whole cluster, and name it among their facts.
 _ABOUT_A_CLUSTER = ("policy.saved", "cluster.registered")
+_OF_SOME_CLUSTER = Q(verb__in=_ABOUT_A_CLUSTER, facts__has_key="cluster")
 _OF_ACCOUNTS = ("session.", "token.", "chat.")
 # Through these the name of the actor is the account's; elsewhere it is one that a cluster or an issuer gave.
 _ACCOUNT_VIAS = ("browser", "password")
+_PROVING_VIAS = ("oidc", "proxy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def _visible_to(reader: AuditReader) -> Q:
     names = [cluster.name for cluster in reader.clusters]
     about_clusters = Q(cluster__in=names) | Q(cluster="", verb__in=_ABOUT_A_CLUSTER, facts__cluster__in=names)
     if reader.is_operator:
-        return about_clusters | Q(cluster="")
+        return about_clusters | (Q(cluster="") & ~_OF_SOME_CLUSTER)
     if reader.account is None:
         return about_clusters
     return about_clusters | _about(reader.account.get_username(), reader.account.date_joined)
@@ -63,6 +65,6 @@ def _about(account: str, since: datetime) -> Q:
     acted = Q()
     for prefix in _OF_ACCOUNTS:
         acted |= Q(verb__startswith=prefix, actor=account, via__in=_ACCOUNT_VIAS)
-    proved = Q(verb="identity.proved", actor=account, via="oidc")
+    proved = Q(verb="identity.proved", actor=account, via__in=_PROVING_VIAS)
     named = Q(verb__startswith="identity.") & (Q(facts__account=account) | Q(facts__user=account))
     return Q(cluster="", at__gte=since) & (acted | proved | named)

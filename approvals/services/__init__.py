@@ -2,7 +2,7 @@
 
 from approvals.services.acknowledging import Acknowledgement, acknowledgements, collisions, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
-from approvals.services.clusters import register_cluster
+from approvals.services.clusters import Replacing, register_cluster
 from approvals.services.deployments import (
     ask_again,
     change_deployment,
@@ -42,6 +42,7 @@ __all__ = [
     "Acknowledgement",
     "Browser",
     "Proved",
+    "Replacing",
     "Rights",
     "Rotation",
     "Waiver",

@@ -3,25 +3,51 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from django.db import transaction
 from django.utils import timezone
 
 from approvals import access, audit
 from approvals.audit import Actor
-from approvals.errors import InvalidInput
+from approvals.errors import CouldNotAsk, InvalidInput
+from approvals.ledger.locks import for_change
 from approvals.models import Cluster
-from provisioner.errors import BadSource
+from provisioner.errors import BadSource, PratiqueError
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def register_cluster(*, name: str, kubeconfig: str, by: Actor, context: str = "", may_replace: bool = False) -> Cluster:
-    """Add a cluster, or with `may_replace` give a known one a new kubeconfig.
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """That a registered cluster is to be given another kubeconfig.
 
-    Its uid is read at the first contact and then kept. `kubeconfig` is a text, or "" for the cluster that Pratique runs
-    in; only what `context` uses is kept of it. Raises InvalidInput for a bad name, for a kubeconfig that may not
-    register a cluster, and for a known name with another kubeconfig: it may be a slip.
+    `uid` is the operator's word for the uid of its namespace kube-system, where the kubeconfig may not read it.
+    """
+
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Uids:
+    """What was read of kube-system by the new and the old kubeconfig, and what was said of it; "": nobody knows."""
+
+    new: str
+    old: str
+    said: str
+
+
+def register_cluster(
+    *, name: str, kubeconfig: str, by: Actor, context: str = "", replacing: Replacing | None = None
+) -> Cluster:
+    """Add a cluster, or with `replacing` give a known one a new kubeconfig, which must lead to the same cluster.
+
+    `kubeconfig` is a text, or "" for the cluster that Pratique runs in; only what `context` uses is kept of it. A
+    cluster is known by the uid of its namespace kube-system. That is read now, or of a new cluster that does not answer
+    at the first contact, and then kept.
+
+    Raises InvalidInput for a bad name, for a kubeconfig that may not register a cluster, for a known name with another
+    kubeconfig (it may be a slip) and for another cluster; CouldNotAsk where nobody can tell which cluster it is.
     """
     if not NAME.fullmatch(name):
         raise InvalidInput(f"the name is {name!r}; expected at most 63 small letters, digits and dashes", field="name")
@@ -29,19 +55,76 @@ def register_cluster(*, name: str, kubeconfig: str, by: Actor, context: str = ""
         kept = access.kubeconfig_to_keep(name, kubeconfig, context=context) if kubeconfig else ""
     except BadSource as exc:
         raise InvalidInput(str(exc), field="kubeconfig") from exc
-    return _registered(name, kept, by, may_replace=may_replace)
+    known = Cluster.objects.filter(name=name).first()
+    if known and known.kubeconfig == kept:
+        return known
+    if known and replacing is None:
+        raise _taken(name)
+    found = _read(name, kept)
+    if known is None or replacing is None:
+        return _add(name, kept, _told(found), by)
+    if isinstance(found, PratiqueError) and not replacing.uid:
+        raise CouldNotAsk(
+            f"nobody can tell whether that is cluster {name}, because the uid of its namespace kube-system could not be"
+            f" read by the new kubeconfig: {found}. Give one that may, or say the uid that `kubectl get namespace"
+            " kube-system -o jsonpath={.metadata.uid}` tells there"
+        )
+    before = known.uid or _told(_read(name, known.kubeconfig))
+    return _replace(known.pk, kept, Uids(_told(found), before, replacing.uid), by)
+
+
+def _taken(name: str) -> InvalidInput:
+    return InvalidInput(f"cluster {name} is registered already, with another kubeconfig", field="may_replace")
+
+
+def _told(found: str | PratiqueError) -> str:
+    return "" if isinstance(found, PratiqueError) else found
+
+
+def _read(name: str, kubeconfig: str) -> str | PratiqueError:
+    """The uid of the cluster's namespace kube-system, or why nobody knows it."""
+    try:
+        return access.kubernetes().uid_behind(name, kubeconfig)
+    except PratiqueError as exc:
+        return exc
 
 
 @transaction.atomic(durable=True)
-def _registered(name: str, kubeconfig: str, by: Actor, *, may_replace: bool) -> Cluster:
-    cluster, is_new = Cluster.objects.get_or_create(
-        name=name, defaults={"kubeconfig": kubeconfig, "created_at": timezone.now()}
-    )
-    if not is_new and cluster.kubeconfig == kubeconfig:
-        return cluster
-    if not is_new and not may_replace:
-        raise InvalidInput(f"cluster {name} is registered already, with another kubeconfig", field="may_replace")
-    cluster.kubeconfig = kubeconfig
-    cluster.save(update_fields=["kubeconfig"])
-    audit.record(verb="cluster.registered", actor=by, facts={"cluster": name, "new": is_new})
+def _add(name: str, kubeconfig: str, uid: str, by: Actor) -> Cluster:
+    _check_uid_is_free(name, uid)
+    facts = {"kubeconfig": kubeconfig, "uid": uid or None, "created_at": timezone.now()}
+    cluster, is_new = Cluster.objects.get_or_create(name=name, defaults=facts)
+    if not is_new and cluster.kubeconfig != kubeconfig:
+        raise _taken(name)
+    if is_new:
+        audit.record(verb="cluster.registered", actor=by, facts={"cluster": name, "new": True})
     return cluster
+
+
+@transaction.atomic(durable=True)
+def _replace(key: int, kubeconfig: str, uids: Uids, by: Actor) -> Cluster:
+    cluster = for_change(Cluster.objects.filter(pk=key)).get()
+    expected = cluster.uid or uids.old
+    for uid in (uids.new, uids.said):
+        if uid and expected and uid != expected:
+            raise InvalidInput(
+                f"that is another cluster: the uid of its namespace kube-system is {uid}, and that of {cluster.name} is"
+                f" {expected}. The people, policies and requests of {cluster.name} are none of its: register it under a"
+                " name of its own",
+                field="kubeconfig",
+            )
+    if cluster.uid is None:
+        # Only what was read: a slip in the operator's word would keep the right cluster out for good.
+        _check_uid_is_free(cluster.name, expected or uids.new)
+        cluster.uid = expected or uids.new or None
+    cluster.kubeconfig = kubeconfig
+    cluster.save(update_fields=["kubeconfig", "uid"])
+    audit.record(verb="cluster.registered", actor=by, facts={"cluster": cluster.name, "new": False})
+    return cluster
+
+
+def _check_uid_is_free(name: str, uid: str) -> None:
+    """A cluster that had two names would have two requests for one change."""
+    other = Cluster.objects.filter(uid=uid).exclude(name=name).first() if uid else None
+    if other:
+        raise InvalidInput(f"that cluster is registered already, as {other.name}", field="kubeconfig")

@@ -28,12 +28,14 @@ MAX_ASKED = 20
 @dataclass(frozen=True, slots=True)
 class Standing:
     """As whom a policy stands. `lacks` says why it approves nothing at present, `rule` is the RBAC that would let it;
-    `editor` says what its last editor lost since, which stops nothing. Each is "" where there is nothing to say."""
+    `editor` says what its last editor lost since, which stops nothing. Each is "" where there is nothing to say.
+    `writers` are the names of everybody who ever saved it: it approves nothing that they ask for (S05)."""
 
     identity: str
     lacks: str = ""
     rule: str = ""
     editor: str = ""
+    writers: tuple[str, ...] = ()
 
 
 def save_policy(
@@ -131,11 +133,12 @@ def standing_of(policy: Policy) -> Standing:
     cluster = policy.cluster
     if cluster is None:
         return Standing(own.username)
+    writers = tuple(sorted({name for name, _ in access.writers_of(policy, cluster)}))
     asked = _questions(policy.names)[:MAX_ASKED]
     answers = [access.ask_for(own, cluster, question, fresh=False) for question in asked]
     lacking = next((one for one in answers if not one.allowed), None)
     facts = (lacking.words, lacking.rule) if lacking else ("", "")
-    return Standing(own.username, *facts, _of_editor(policy, cluster, asked))
+    return Standing(own.username, *facts, _of_editor(policy, cluster, asked), writers)
 
 
 def _of_editor(policy: Policy, cluster: Cluster, asked: Sequence[AccessRequest]) -> str:
@@ -167,6 +170,7 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Clust
             author_known_as=person,
             editor=by.user,
             editor_known_as=person,
+            writers=[person],
             created_at=now,
             changed_at=now,
         )
@@ -174,6 +178,9 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Clust
         for column, value in {"cluster": cluster, **columns}.items():
             setattr(policy, column, value)
         policy.version += 1
+        # What stands is the work of all of them, and nobody can tell whose part is left (S13). The columns beside are
+        # read, too: a process of the version before writes only those.
+        policy.writers = access.each_once([*policy.writers, policy.author_known_as, policy.editor_known_as, person])
         policy.editor, policy.editor_known_as = by.user, person
         policy.changed_at = now
         policy.save()

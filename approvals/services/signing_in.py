@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import secrets
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -261,12 +262,21 @@ def _copy(rows: Iterable[Proof], sign_in: SignIn) -> None:
 
 
 def free_name(plain: str, *key: object) -> str:
-    """A name for a new account that nobody has: one of the same name may be anybody's. `key` is whose it is."""
+    """A name for a new account that nobody has: one of the same name may be anybody's. `key` is whose it is.
+
+    A mark of the key is added where the plain name is taken. Whoever knows the key can take that name as well, so the
+    last resort is one that nobody can foresee.
+    """
     # As Django keeps names, so that the same one in other letters is found, and without what no database keeps.
     plain = "".join(one for one in User.normalize_username(plain) if one.isprintable())
-    if len(plain) <= MAX_NAME and not User.objects.filter(username=plain).exists():
-        return plain
     mark = hashlib.sha256(repr(key).encode()).hexdigest()[:12]
+    for name in (plain, _marked(plain, mark)):
+        if len(name) <= MAX_NAME and not User.objects.filter(username=name).exists():
+            return name
+    return _marked(plain, secrets.token_hex(16))
+
+
+def _marked(plain: str, mark: str) -> str:
     return f"{plain[: MAX_NAME - len(mark) - 1]}#{mark}"
 
 

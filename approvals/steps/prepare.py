@@ -11,14 +11,13 @@ from django.conf import settings
 from django.db import DataError, transaction
 from django.utils import timezone
 
-from approvals import gate, store, wake
+from approvals import access, gate, store, wake
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.errors import Awaiting, Awaits
 from approvals.gate import Reason, planning, reader
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import Kind, missing_right, reason
-from approvals.gate.rights import askers_of
 from approvals.gate.surroundings import unmet_words
 from approvals.ledger import claims, pivots
 from approvals.ledger.moves import locked, move
@@ -158,22 +157,24 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
 
 
 def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
-    """Reads as the person who asked, so that the service needs no right of its own to anybody's Secrets (S08).
+    """Reads as who wrote the spec last, so that the service needs no right of its own to anybody's Secrets (S08).
 
     Kubernetes has said that they may get it (gate.reader.preparing), so it is mostly acting as them that is refused.
     For an account it is read by a right to this very object: the right to act as the account, with what installers may
     be asked to do, would be all that the account may (S31).
     """
 
+    cluster = request.deployment.cluster
+
     def read(ref: ObjectRef) -> JsonObject:
-        person = askers_of(request)[0].identity
+        person = access.asker_of(access.last_writer_of(request), cluster, now=timezone.now()).identity
         is_account = person.username.startswith(ACCOUNT)
         try:
             found = (api if is_account else api.acting_as(person)).get(ref)
         except Forbidden as exc:
             words = f"{ref} cannot be read {'for' if is_account else 'as'} {person.username}, who may get it"
             if is_account or "impersonate" in exc.in_full:
-                raise MissingRight(missing_right(request.deployment.cluster.name, words)) from exc
+                raise MissingRight(missing_right(cluster.name, words)) from exc
             raise Forbidden(f"{words}: {exc}") from exc
         if found is None:
             raise SourceUnavailable(f"{ref} does not exist; spec.sources names it")

@@ -19,7 +19,7 @@ from approvals.web.rendering import page
 ROWS = 100
 CHANNELS = (
     *("browser", "rest", "chat", "webhook", "kubectl", "policy", "shell"),
-    *("password", "token", "oidc", "issuer", "machine", "cluster"),
+    *("password", "token", "oidc", "issuer", "proxy", "machine", "cluster"),
 )
 # Walking the chain reads every row.
 CHAIN_SECONDS = 60

@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from approvals import access, services
 from approvals.access import Caller, Credential
 from approvals.audit import Actor
+from approvals.errors import Refused
 from approvals.lifecycle import SETTLED, State
 from approvals.management.demo.kubeconfig import with_token
 from approvals.management.demo.seeds import (
@@ -54,7 +55,7 @@ class Command(BaseCommand):
         api = Api.connect(kubeconfig, timeout_seconds=20, trusted=True)
         prepare_cluster(api)
         own = kubeconfig_of_service(api, kubeconfig)
-        cluster = services.register_cluster(name=CLUSTER, kubeconfig=own, by=OPERATOR, may_replace=True)
+        cluster = _registered(own)
         people = {name: person(name, cluster) for name in PEOPLE}
         for name, version in DEPLOYMENTS.items():
             if not BundleDeployment.objects.filter(cluster=cluster, name=name, gone_at__isnull=True).exists():
@@ -105,6 +106,15 @@ class Command(BaseCommand):
             latest = deployment.requests.order_by("-number").first()
             if latest and latest.state not in SETTLED:
                 wait_for(deployment, State.IN_REVIEW)
+
+
+def _registered(kubeconfig: str) -> Cluster:
+    try:
+        return services.register_cluster(
+            name=CLUSTER, kubeconfig=kubeconfig, by=OPERATOR, replacing=services.Replacing()
+        )
+    except Refused as exc:
+        raise CommandError(f"{exc}. To start the demo anew on this cluster, remove the folder of the demo") from exc
 
 
 def prepare_cluster(api: Api) -> None:

@@ -14,6 +14,9 @@ from approvals.errors import Refused
 from approvals.management.names import cluster_named
 from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES
 
+# What an option of the command adds to the words of the service, by the field or the code of its refusal.
+REMEDIES = {"may_replace": "; to replace it, add --replace", "could-not-ask": ", by --uid"}
+
 
 class Command(BaseCommand):
     help = (
@@ -29,6 +32,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--replace", action="store_true", help="the cluster is registered: change how it is reached"
         )
+        parser.add_argument(
+            "--uid",
+            default="",
+            help="with --replace: that of kube-system, where the kubeconfig may not read it",
+        )
         parser.add_argument("--context", default="", help="which context of the kubeconfig, where it has several")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,10 +47,14 @@ class Command(BaseCommand):
         try:
             kubeconfig = "" if path is None else _text_of(path)
             services.register_cluster(
-                name=name, kubeconfig=kubeconfig, context=options["context"], by=by, may_replace=is_replacing
+                name=name,
+                kubeconfig=kubeconfig,
+                context=options["context"],
+                by=by,
+                replacing=services.Replacing(options["uid"]) if is_replacing else None,
             )
         except Refused as exc:
-            remedy = "; to replace it, add --replace" if exc.facts.get("field") == "may_replace" else ""
+            remedy = REMEDIES.get(str(exc.facts.get("field") or exc.code), "")
             raise CommandError(f"{exc}{remedy}") from exc
         self.stdout.write(f"{name} is registered: its page says whether it answers")
 

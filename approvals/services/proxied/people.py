@@ -9,13 +9,14 @@ from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from approvals import access
 from approvals.access import Caller
 from approvals.errors import NotAllowed
 from approvals.models import Cluster, KubernetesIdentity
-from approvals.proxies import NameRefused, Said, identity_on
+from approvals.proxies import BY_UID, NameRefused, Said, identity_on
 from approvals.services import signing_in
 from approvals.services.signing_in import Proved
 
@@ -44,7 +45,7 @@ def standing_of(said: Said) -> Standing:
         except NameRefused as exc:
             refused.append(f"{cluster.name}: {exc}")
         else:
-            proved.append(Proved(cluster, identity, timezone.now(), PROXY, said.proxy.name, said.subject))
+            proved.append(Proved(cluster, identity, timezone.now(), PROXY, said.proxy.vouches_as, said.subject))
     return Standing(tuple(proved), tuple(refused))
 
 
@@ -81,12 +82,27 @@ def _caller_of(said: Said, proved: Iterable[Proved]) -> Caller:
 
 def account_of(said: Said) -> User:
     """The account of this person of the proxy's, which is made if need be; in a transaction."""
-    known = KubernetesIdentity.objects.filter(authenticator=PROXY, issuer=said.proxy.name, subject=said.subject)
-    row = known.select_related("user").order_by("pk").first()
+    row = _rows(said.proxy.vouches_as, said.subject).first() or _taken_over(said)
     if row:
         return row.user
-    mark = (PROXY, said.proxy.name, said.subject)
+    mark = (PROXY, said.proxy.vouches_as, said.subject)
     return User.objects.create_user(signing_in.free_name(f"{said.user}@{said.proxy.name}", *mark))
+
+
+def _rows(issuer: str, subject: str) -> QuerySet[KubernetesIdentity]:
+    rows = KubernetesIdentity.objects.filter(authenticator=PROXY, issuer=issuer, subject=subject)
+    return rows.select_related("user").order_by("pk")
+
+
+def _taken_over(said: Said) -> KubernetesIdentity | None:
+    """The same person from before the proxy was said to have an issuer's people; kept as such from now on."""
+    if not said.proxy.issuer:
+        return None
+    rows = _rows(said.proxy.name, BY_UID + said.uid)
+    row = rows.first()
+    if row:
+        rows.filter(user=row.user).update(issuer=said.proxy.issuer, subject=said.subject)
+    return row
 
 
 def keep(user: User, proved: Iterable[Proved]) -> list[tuple[KubernetesIdentity, Proved]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import stat
 import subprocess
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -25,7 +27,7 @@ from approvals.models import ApiToken, AuditEntry, Cluster, KubernetesIdentity
 from approvals.watch import loop
 from provisioner.errors import BadSource
 from tests.approvals.core.conftest import World
-from tests.approvals.core.world import acting
+from tests.approvals.core.world import FakeKubernetes, acting
 
 KUBECONFIG = """
 current-context: a
@@ -35,33 +37,111 @@ users: [{name: a, user: {token: secret}}]
 """
 
 
-def test_a_cluster_is_registered_and_given_another_kubeconfig(db: None, tmp_path: Path) -> None:
-    file = tmp_path / "kubeconfig"
-    file.write_text(KUBECONFIG)
-    call_command("register_cluster", "prod", "--kubeconfig", str(file))
+@pytest.fixture
+def servers(db: None) -> Iterator[FakeKubernetes]:
+    """Two addresses of one cluster, and another one."""
+    fake = FakeKubernetes(
+        servers={"cluster.example": "u-1", "address.example": "u-1", "in-cluster": "u-1", "other.example": "u-2"}
+    )
+    with access.using(fake):
+        yield fake
+
+
+def register(folder: Path, server: str, *options: str, name: str = "prod") -> Cluster:
+    file = folder / "kubeconfig"
+    file.write_text(KUBECONFIG.replace("cluster.example", server))
+    call_command("register_cluster", name, "--kubeconfig", str(file), *options)
+    return Cluster.objects.get(name=name)
+
+
+def test_a_cluster_is_registered_and_given_another_kubeconfig(servers: FakeKubernetes, tmp_path: Path) -> None:
+    assert register(tmp_path, "cluster.example").uid == "u-1"
+    cluster = register(tmp_path, "address.example", "--replace")
+    assert ("address.example" in cluster.kubeconfig, cluster.uid) == (True, "u-1")
     call_command("register_cluster", "prod", "--in-cluster", "--replace")
     assert Cluster.objects.get().kubeconfig == ""
-    assert [entry.facts["new"] for entry in AuditEntry.objects.order_by("number")] == [True, False]
+    assert [entry.facts["new"] for entry in AuditEntry.objects.order_by("number")] == [True, False, False]
 
 
-def test_a_known_cluster_keeps_its_kubeconfig_unless_replacing_was_asked_for(db: None, tmp_path: Path) -> None:
-    file = tmp_path / "kubeconfig"
-    file.write_text(KUBECONFIG)
-    call_command("register_cluster", "prod", "--kubeconfig", str(file))
-    call_command("register_cluster", "prod", "--kubeconfig", str(file))
-    file.write_text(KUBECONFIG.replace("cluster.example", "other.example"))
+def test_a_known_cluster_keeps_its_kubeconfig_unless_replacing_was_asked_for(
+    servers: FakeKubernetes, tmp_path: Path
+) -> None:
+    register(tmp_path, "cluster.example")
+    register(tmp_path, "cluster.example")
     words = "cluster prod is registered already, with another kubeconfig; to replace it, add --replace"
     with pytest.raises(CommandError, match=words):
-        call_command("register_cluster", "prod", "--kubeconfig", str(file))
+        register(tmp_path, "address.example")
     assert "cluster.example" in Cluster.objects.get().kubeconfig
     with pytest.raises(CommandError, match="no cluster prode is registered; there is: prod"):
-        call_command("register_cluster", "prode", "--kubeconfig", str(file), "--replace")
-    call_command("register_cluster", "prod", "--kubeconfig", str(file), "--replace")
-    assert "other.example" in Cluster.objects.get().kubeconfig
+        register(tmp_path, "address.example", "--replace", name="prode")
+    register(tmp_path, "address.example", "--replace")
+    assert "address.example" in Cluster.objects.get().kubeconfig
     assert AuditEntry.objects.count() == 2
 
 
-def test_S19_only_the_chosen_context_of_a_kubeconfig_is_kept(db: None, tmp_path: Path) -> None:
+ANOTHER = "that is another cluster: the uid of its namespace kube-system is u-2, and that of prod is u-1"
+NOBODY_TELLS = "nobody can tell whether that is cluster prod.*forbidden.*, by --uid"
+TAKEN = "that cluster is registered already, as staging"
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """`recorded` is the uid of the cluster that is registered as cluster.example, `words` why it is not replaced."""
+
+    recorded: str | None
+    server: str
+    options: tuple[str, ...] = ()
+    words: str = ""
+    uid_after: str | None = "u-1"
+
+
+REPLACED = {
+    "the same cluster": Replaced("u-1", "address.example"),
+    "another one": Replaced("u-1", "other.example", words=ANOTHER),
+    "another one, with the uid of this one": Replaced("u-1", "other.example", ("--uid", "u-1"), ANOTHER),
+    "one that does not tell": Replaced("u-1", "silent.example", words=NOBODY_TELLS),
+    "one that does not tell, by the operator's word": Replaced("u-1", "silent.example", ("--uid", "u-1")),
+    "another one, by the operator's word": Replaced("u-1", "silent.example", ("--uid", "u-2"), ANOTHER),
+    "never read: the same cluster": Replaced(None, "address.example"),
+    "never read: another one": Replaced(None, "other.example", words=ANOTHER, uid_after=None),
+    "never read: a new one does not tell": Replaced(None, "silent.example", words=NOBODY_TELLS, uid_after=None),
+}
+
+
+@pytest.mark.parametrize("case", REPLACED.values(), ids=REPLACED)
+def test_S19_only_the_same_cluster_replaces_a_cluster(servers: FakeKubernetes, tmp_path: Path, case: Replaced) -> None:
+    """Another one under the name would have its people, policies and requests: kube-system's uid tells them apart."""
+    register(tmp_path, "cluster.example")
+    Cluster.objects.update(uid=case.recorded)
+    if case.words:
+        with pytest.raises(CommandError, match=case.words):
+            register(tmp_path, case.server, "--replace", *case.options)
+    else:
+        register(tmp_path, case.server, "--replace", *case.options)
+    cluster = Cluster.objects.get()
+    assert (case.server in cluster.kubeconfig, cluster.uid) == (not case.words, case.uid_after)
+
+
+def test_S19_the_uid_of_a_cluster_that_never_answered_is_kept_when_it_is_replaced(
+    servers: FakeKubernetes, tmp_path: Path
+) -> None:
+    assert register(tmp_path, "silent.example").uid is None
+    assert register(tmp_path, "other.example", "--replace").uid == "u-2"
+    with pytest.raises(CommandError, match="that is another cluster"):
+        register(tmp_path, "cluster.example", "--replace")
+
+
+def test_S19_a_cluster_has_one_name(servers: FakeKubernetes, tmp_path: Path) -> None:
+    register(tmp_path, "cluster.example", name="staging")
+    with pytest.raises(CommandError, match=TAKEN):
+        register(tmp_path, "address.example")
+    register(tmp_path, "silent.example")
+    with pytest.raises(CommandError, match=TAKEN):
+        register(tmp_path, "address.example", "--replace")
+    assert Cluster.objects.get(name="prod").uid is None
+
+
+def test_S19_only_the_chosen_context_of_a_kubeconfig_is_kept(servers: FakeKubernetes, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     other = ", {name: b, context: {cluster: a, user: b}}]"
     text = KUBECONFIG.replace("user: a}}]", f"user: a}}}}{other}")

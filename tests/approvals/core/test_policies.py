@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from approvals import gate, services
+from approvals import access, gate, services
 from approvals.errors import InvalidInput, NotAllowed
 from approvals.models import Finding, Policy, PolicyEvaluation, Request, Review, Verdict
 from approvals.steps import evaluate
@@ -104,6 +104,49 @@ def test_S13_a_policy_that_kubernetes_does_not_let_approve_does_not(here: World,
     policy = save(here)
     assert look(request_).state == "in_review"
     assert "does not let pratique:policy" in words_of(policy)[1]
+
+
+@pytest.mark.parametrize("asks", ["ada", "bert", "carol", "rita"])
+def test_S13_a_grant_approves_nothing_that_anybody_who_ever_saved_it_asks_for(here: World, asks: str) -> None:
+    """ada wrote it, bert and carol edited it after: what stands is the work of all three. rita had no hand in it."""
+    people = {"ada": here.ada, "bert": here.bert, "carol": world.user("carol", here.cluster), "rita": here.rita}
+    for name in ("ada", "bert", "carol"):
+        here.kubernetes.allow(name, "approve")
+        policy = save(here, by=acting(people[name]), expression=f'{HARMLESS} || "{name}" == ""')
+    allow(here, policy)
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), people[asks])
+    found = look(world.in_review(Request.objects.get())).state
+    if asks == "rita":
+        assert (found, words_of(policy)[0]) == ("approved", "approves")
+    else:
+        assert found == "in_review"
+        assert f"{asks}, who wrote or edited it, asked for this change" in words_of(policy)[1]
+
+
+def test_S13_an_editor_between_is_known_under_another_name(here: World) -> None:
+    """The name of then, which their account has no more, and the name that it has now."""
+    here.kubernetes.allow("bert", "approve")
+    here.kubernetes.allow("ada", "impersonate")
+    for who in (here.ada, here.bert, here.ada):
+        policy = save(here, by=acting(who))
+    here.bert.kubernetes_identities.update(username="bert-later")
+    for name in ("bert", "bert-later"):
+        again = User.objects.create_user(f"{name}-again")
+        assert any(
+            access.Person(name, user_id=again.pk).is_same(one) for _, one in access.writers_of(policy, here.cluster)
+        )
+    assert not any(access.Person("rita").is_same(one) for _, one in access.writers_of(policy, here.cluster))
+
+
+def test_S13_an_editor_whom_only_a_process_of_the_version_before_knew_is_not_forgotten(here: World) -> None:
+    """It writes the columns of the last editor alone."""
+    here.kubernetes.allow("carol", "approve")
+    policy = save(here)
+    bert = {"username": "bert", "uid": "", "user_id": here.bert.pk, "subjects": []}
+    Policy.objects.update(editor=here.bert, editor_known_as=bert)
+    save(here, by=acting(world.user("carol", here.cluster)))
+    policy.refresh_from_db()
+    assert [one["username"] for one in policy.writers] == ["ada", "bert", "carol"]
 
 
 @pytest.mark.parametrize("leaves", ["loses the right", "is switched off", "is nobody there any more"])

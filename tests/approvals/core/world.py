@@ -29,7 +29,7 @@ from approvals.models import (
 )
 from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
-from provisioner.errors import PreconditionFailed, Unreachable
+from provisioner.errors import Forbidden, PreconditionFailed, Unreachable
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
 _numbers = itertools.count(1)
@@ -40,7 +40,7 @@ class FakeKubernetes:
     """Allows what `allowed` names as (username, verb, name); `is_down` makes every question an error.
 
     So many writes as `conflicts` says meet another write of the same object. Nobody may do anything with the resources
-    in `closed`.
+    in `closed`. `servers` are the uids of the clusters that kubeconfigs with these words lead to.
     """
 
     allowed: set[tuple[str, str, str]] = field(default_factory=set)
@@ -50,6 +50,7 @@ class FakeKubernetes:
     asked: list[tuple[str, AccessRequest]] = field(default_factory=list)
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     tokens: dict[str, Identity] = field(default_factory=dict)
+    servers: dict[str, str] = field(default_factory=dict)
 
     def allow(self, username: str, verb: str, name: str = "*") -> None:
         self.allowed.add((username, verb, name))
@@ -89,6 +90,15 @@ class FakeKubernetes:
 
     def plural_of(self, cluster: Cluster, ref: ObjectRef) -> str | None:
         return ref.kind.lower() + "s"
+
+    def uid_behind(self, name: str, kubeconfig: str) -> str:
+        if self.is_down:
+            raise Unreachable("the API server did not answer within 10 s")
+        where = kubeconfig or "in-cluster"
+        found = next((uid for server, uid in self.servers.items() if server in where), None)
+        if found is None:
+            raise Forbidden("namespaces kube-system is forbidden")
+        return found
 
 
 def spec(version: str = "1.0.0", **more: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,8 @@ REFUSED = {
     "a script to sign out": (changed(signOutUrl="javascript:alert(1)"), "expected https"),
     "another host to sign out": (changed(signOutUrl="//evil.example/"), "expected https"),
     "no switch": (changed(api="yes please"), "expected true or false"),
+    "an issuer's people by name": (changed(issuer="https://sso.example.com"), "sends no uid"),
+    "an issuer that is no address": (changed(issuer="sso", headers={"uid": "X-Remote-Uid"}), "expected https"),
     "an unknown field": (changed(cidr="10.0.0.0/8"), "unknown field cidr"),
 }
 
@@ -119,15 +122,58 @@ def test_S01_no_proxy_names_anothers_people(tmp_path: Path, other: Any, is_refus
         with pytest.raises(ValueError, match="either could name the other's people"):
             configuration.read(environ)
     else:
-        assert len(configuration.read(environ)["IDENTITY_PROXIES_FILE"].every) == 2
+        with pytest.raises(ValueError, match="nobody can tell which of their people are the same"):
+            configuration.read(environ)
+
+
+def environ_of(folder: Path, proxies: Iterable[Any], issuers: Iterable[Any]) -> dict[str, str]:
+    path = folder / "issuers.yaml"
+    path.write_text(yaml.safe_dump({"issuers": [*issuers]}))
+    return {"PRATIQUE_IDENTITY_PROXIES_FILE": write(folder, *proxies), "PRATIQUE_OIDC_FILE": str(path)}
 
 
 def test_S01_no_proxy_names_an_issuers_people(tmp_path: Path) -> None:
-    issuers = tmp_path / "issuers.yaml"
-    issuers.write_text(yaml.safe_dump({"issuers": [ISSUER]}))
-    environ = {"PRATIQUE_IDENTITY_PROXIES_FILE": write(tmp_path, EXAMPLE), "PRATIQUE_OIDC_FILE": str(issuers)}
-    with pytest.raises(ValueError, match="sso and example count on cluster production"):
+    environ = environ_of(tmp_path, [changed(**OF_ISSUER)], [ISSUER])
+    with pytest.raises(ValueError, match="sso and example count on cluster production, and the prefix"):
         configuration.read(environ)
+
+
+URL = "https://sso.example.com"
+OF_ISSUER = {"issuer": URL, "headers": {"uid": "X-Remote-Uid"}}
+APART = {
+    **ISSUER,
+    "clusters": [{"name": "production", "claimMappings": {"username": {"claim": "sub", "prefix": "o:"}}}],
+}
+ELSEWHERE = {**ISSUER, "clusters": [{**APART["clusters"][0], "name": "staging"}]}
+NOWHERE = {**ISSUER, "name": "other", "url": "https://other.example.com", "clusters": []}
+SECOND = {**prefixed("b:", "b:"), "name": "second"}
+UNTOLD = "nobody can tell which of their people are the same"
+
+# Proxies and issuers, and why they may not count together; "" where they may.
+TOGETHER: dict[str, tuple[list[Any], list[Any], str]] = {
+    "a proxy alone": ([EXAMPLE], [], ""),
+    "an issuer of another cluster": ([EXAMPLE], [ELSEWHERE], ""),
+    "an issuer of the same cluster": ([EXAMPLE], [APART], f"sso and example count on cluster production, and {UNTOLD}"),
+    "with a uid of its own": ([changed(headers={"uid": "X-Remote-Uid"})], [APART], UNTOLD),
+    "with the issuer's people": ([changed(**OF_ISSUER)], [APART], ""),
+    "with the people of a slip": ([changed(**{**OF_ISSUER, "issuer": f"{URL}/"})], [APART], "which is no url in"),
+    "with another issuer's people": ([changed(**{**OF_ISSUER, "issuer": NOWHERE["url"]})], [APART, NOWHERE], ""),
+    "two proxies": ([EXAMPLE, SECOND], [], UNTOLD),
+    "two proxies, one with an issuer's people": ([changed(**OF_ISSUER), SECOND], [], UNTOLD),
+    "two proxies with an issuer's people": ([changed(**OF_ISSUER), {**SECOND, **OF_ISSUER}], [], ""),
+}
+
+
+@pytest.mark.parametrize(("proxies", "issuers", "words"), TOGETHER.values(), ids=TOGETHER)
+def test_S12_whose_people_cannot_be_compared_do_not_count_on_one_cluster(
+    tmp_path: Path, proxies: list[Any], issuers: list[Any], words: str
+) -> None:
+    environ = environ_of(tmp_path, proxies, issuers)
+    if words:
+        with pytest.raises(ValueError, match=words):
+            configuration.read(environ)
+    else:
+        assert len(configuration.read(environ)["IDENTITY_PROXIES_FILE"].every) == len(proxies)
 
 
 @pytest.mark.parametrize(

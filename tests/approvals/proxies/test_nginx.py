@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,22 +25,11 @@ from tests.services.web import Asked, Listening, Reply
 
 pytestmark = pytest.mark.thorough
 
-PROXIES = {
-    "proxies": [
-        {
-            "name": "sso",
-            "title": "Example SSO",
-            "networks": ["127.0.0.1/32"],
-            "headers": {"groupSeparator": ","},
-            "clusters": [{"name": "prod", "username": {"prefix": "sso:"}, "groups": {"prefix": "sso:"}}],
-        },
-        {
-            "name": "lines",
-            "networks": ["127.0.0.5/32"],
-            "api": True,
-            "clusters": [{"name": "prod", "username": {"prefix": "l:"}, "groups": {"prefix": "l:"}}],
-        },
-    ]
+LINES = {
+    "name": "lines",
+    "networks": ["127.0.0.5/32"],
+    "api": True,
+    "clusters": [{"name": "lab", "username": {"prefix": "l:"}, "groups": {"prefix": "l:"}}],
 }
 KUBECONFIG = {
     "apiVersion": "v1",
@@ -48,7 +38,7 @@ KUBECONFIG = {
     "contexts": [{"name": "c", "context": {"cluster": "c"}}],
     "current-context": "c",
 }
-CLEARED = '        proxy_set_header X-Remote-User "";\n        proxy_set_header X-Remote-Group "";\n'
+CLEARED = "".join(f'        proxy_set_header X-Remote-{name} "";\n' for name in ("User", "Group", "Uid"))
 COOKIE = {"Cookie": "_oauth2_proxy=good"}
 
 
@@ -59,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(folder: Path, redis: str) -> Iterator[Site]:
-    (folder / "proxies.yaml").write_text(yaml.safe_dump(PROXIES))
+    (folder / "proxies.yaml").write_text(yaml.safe_dump({"proxies": [*declared()["proxies"], LINES]}))
     about = {
         "PRATIQUE_TRUSTED_PROXIES": "127.0.0.1/32",
         "PRATIQUE_IDENTITY_PROXIES_FILE": str(folder / "proxies.yaml"),
@@ -67,8 +57,9 @@ def site(folder: Path, redis: str) -> Iterator[Site]:
     }
     running = Site(folder, redis, **about)
     (folder / "kubeconfig").write_text(yaml.safe_dump(KUBECONFIG))
-    command = [sys.executable, ROOT / "manage.py", "register_cluster", "prod", "--kubeconfig", folder / "kubeconfig"]
-    subprocess.run(command, check=True, env=running.environment)
+    for name in ("production", "lab"):
+        command = [sys.executable, ROOT / "manage.py", "register_cluster", name, "--kubeconfig", folder / "kubeconfig"]
+        subprocess.run(command, check=True, env=running.environment)
     yield running
     running.stop()
 
@@ -83,6 +74,19 @@ def shipped(site: Site) -> Iterator[Nginx]:
 def manual() -> list[str]:
     """The pieces of nginx' configuration in the manual."""
     return re.findall(r"```nginx\n(.*?)```", (ROOT / "docs/signing-in.md").read_text(), re.DOTALL)
+
+
+def declared() -> Any:
+    """The file of proxies in the manual; it names nginx' address of this test."""
+    found = re.findall(r"```yaml\n(proxies:\n.*?)```", (ROOT / "docs/signing-in.md").read_text(), re.DOTALL)
+    return yaml.safe_load(found[0])
+
+
+def kept(folder: Path, column: str, issuer: str) -> list[str]:
+    """What the database has of an issuer's or a proxy's people."""
+    query = f"SELECT {column} FROM approvals_kubernetesidentity WHERE issuer = ?"
+    with contextlib.closing(sqlite3.connect(folder / "site.sqlite3")) as database:
+        return [row[0] for row in database.execute(query, (issuer,))]
 
 
 def sso(asked: Asked) -> Reply:
@@ -108,8 +112,7 @@ def signing(site: Site) -> Iterator[Nginx]:
 def behind(site: Site) -> Iterator[Nginx]:
     """As the manual has it for a proxy that stands before nginx: it connects from 127.0.0.7."""
     maps = manual()[1].replace("10.20.0.4/32", "127.0.0.7/32")
-    passed = CLEARED.replace('X-Remote-User ""', "X-Remote-User $sso_user")
-    passed = passed.replace('X-Remote-Group ""', "X-Remote-Group $sso_groups")
+    passed = manual()[2]
     upstream = "    upstream pratique {\n"
     running = Nginx(site.port, "127.0.0.7/32", edits={CLEARED: passed, upstream: maps + upstream})
     yield running
@@ -139,6 +142,8 @@ FORGED: dict[str, tuple[str, ...]] = {
     "with an address": ("X-Remote-User: mallory", "X-Forwarded-For: 127.0.0.1", "X-Real-IP: 127.0.0.1"),
     "of oauth2-proxy": ("X-Auth-Request-User: mallory", "X-Forwarded-User: mallory", "Remote-User: mallory"),
     "removed on the way": ("X-Remote-User: mallory", "Connection: X-Remote-User"),
+    "the identifier": ("X-Remote-User: mallory", "X-Remote-Uid: mallory"),
+    "the identifier of oauth2-proxy": ("X-Auth-Request-User: mallory", "X-Remote-Uid: mallory"),
     "as a trailer's name": ("Trailer: X-Remote-User", "X-Remote-User: mallory"),
 }
 
@@ -165,7 +170,7 @@ def test_S01_beside_a_proxy_before_nginx_nobody_else_is_passed_on(behind: Nginx,
 
 
 def test_a_proxy_before_nginx_is_passed_on(behind: Nginx) -> None:
-    lines = ("X-Remote-User: ada", "X-Forwarded-For: 203.0.113.5")
+    lines = ("X-Remote-User: ada", "X-Remote-Uid: s-1", "X-Forwarded-For: 203.0.113.5")
     assert "Continue as ada" in ask(behind.port, *lines, source="127.0.0.7")
 
 
@@ -189,7 +194,7 @@ def test_S01_the_web_process_reads_a_proxys_headers_in_one_way_only(
     site: Site, lines: tuple[str, ...], words: str
 ) -> None:
     """Without nginx between, from the proxy's own address: what a careless proxy might pass on."""
-    answer = ask(site.port, *lines, source="127.0.0.1")
+    answer = ask(site.port, *lines, source="127.0.0.5")
     assert words in answer
     assert "mallory" not in answer
     assert ("Continue as" in answer) is words.startswith("Continue")
@@ -203,18 +208,17 @@ def test_S01_a_group_with_a_comma_is_one_group_at_the_web_process(site: Site, fo
     """Its server would make `x,platform` of two headers, too."""
     lines = ("X-Remote-User: ada", "X-Remote-Group: x,platform", "X-Remote-Group: night")
     assert ask(site.port, *lines, path="/api/v1/clusters", source="127.0.0.5").startswith("HTTP/1.1 200")
-    query = "SELECT groups FROM approvals_kubernetesidentity WHERE issuer = 'lines'"
-    with contextlib.closing(sqlite3.connect(folder / "site.sqlite3")) as database:
-        assert json.loads(database.execute(query).fetchone()[0]) == ["l:night", "l:x,platform"]
+    assert json.loads(kept(folder, "groups", "lines")[0]) == ["l:night", "l:x,platform"]
 
 
-def test_from_the_proxy_to_a_session_and_out_again(signing: Nginx) -> None:
+def test_from_the_proxy_to_a_session_and_out_again(signing: Nginx, folder: Path) -> None:
+    """A client's own identifier is not the proxy's, which is the `sub` of the issuer that the file names."""
     browser = http.client.HTTPConnection("127.0.0.1", signing.port, timeout=10)
 
     def send(method: str, path: str, cookies: dict[str, str], body: str = "") -> tuple[int, str]:
         head = {"Cookie": "; ".join(f"{name}={text}" for name, text in cookies.items())}
         kind = {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
-        browser.request(method, path, body or None, {**head, **kind})
+        browser.request(method, path, body or None, {"X-Remote-Uid": "mallory", **head, **kind})
         answer = browser.getresponse()
         for line in answer.headers.get_all("Set-Cookie") or []:
             name, _, text = line.partition(";")[0].partition("=")
@@ -228,6 +232,7 @@ def test_from_the_proxy_to_a_session_and_out_again(signing: Nginx) -> None:
     assert send("POST", "/sign-in", mine, f"with=proxy&csrfmiddlewaretoken={secret[1]}")[0] == 302
     status, me = send("GET", "/me", mine)
     assert (status, "sso:night, sso:platform" in me, "trusted proxy sso" in me) == (200, True, True)
+    assert kept(folder, "subject", declared()["proxies"][0]["issuer"]) == ["ada"]
     left = {name: text for name, text in mine.items() if name != "_oauth2_proxy"}
     assert "sign in at the proxy" in send("GET", "/me", left)[1]
 

@@ -204,6 +204,25 @@ def test_S01_an_account_that_is_called_like_a_token_s_is_not_entered(two: Two) -
     assert two.by_token("demo", "carol", "c-1").user != squatter
 
 
+def test_S01_a_person_comes_in_also_where_others_took_every_name_that_is_theirs(two: Two) -> None:
+    """The mark that tells two accounts of a name apart can be worked out: somebody may have been called so before."""
+    key = (two.demo.pk, "carol", "c-1")
+    taken = set()
+    for _ in range(4):
+        name = services.signing_in.free_name("carol@demo", *key)
+        assert name not in taken
+        assert len(name) <= 150
+        taken.add(User.objects.create_user(name).username)
+    carol = two.by_token("demo", "carol", "c-1")
+    assert carol.name not in taken
+    assert two.by_token("demo", "carol", "c-1").user == carol.user
+
+
+def test_S01_a_name_that_is_too_long_is_marked_and_fits(two: Two) -> None:
+    names = {User.objects.create_user(services.signing_in.free_name("x" * 300, "key")).username for _ in range(3)}
+    assert [len(name) for name in names] == [150] * 3
+
+
 @pytest.mark.parametrize("column", ["is_staff", "is_superuser"])
 def test_S01_staff_is_never_entered_by_a_token_nor_stays_in(two: Two, column: str) -> None:
     carol = two.by_token("demo", "carol", "c-1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.contrib.auth.models import User
@@ -21,7 +21,9 @@ from approvals.ledger.pivots import Writer
 from approvals.models import AuditEntry, BundleDeployment, KubernetesIdentity, Request, Review
 from approvals.policy import Ballot
 from approvals.project import configuration
-from provisioner.values import AccessAnswer, Identity
+from approvals.rights.registered import registered
+from approvals.steps import prepare
+from provisioner.values import AccessAnswer, Identity, ObjectRef
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World, here
 from tests.approvals.core.gate import check_requesters, check_vouched
@@ -159,6 +161,62 @@ def test_S09_nothing_of_others_is_tried_for_who_is_known_by_what_is_too_old(here
     assert plan_options(request).may_try_foreign
     by_token(here.rita, hours=13)
     assert not plan_options(request).may_try_foreign
+
+
+# In whose name sources are read: whoever wrote the spec as it stands has named what is read.
+
+
+class Recorded:
+    """Stands in for the API of a cluster: as whom it was asked for an object."""
+
+    def __init__(self) -> None:
+        self.person: list[str] = []
+
+    def acting_as(self, person: Identity) -> Recorded:
+        self.person.append(person.username)
+        return self
+
+    def get(self, ref: ObjectRef) -> dict[str, Any]:
+        return {"kind": ref.kind}
+
+
+def reads_as(request: Request) -> str:
+    api = Recorded()
+    found = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
+    assert prepare._reader(found, cast(Any, api))(ObjectRef("", "v1", "Secret", "x", "pull"))
+    return api.person[0]
+
+
+@pytest.mark.parametrize(
+    ("writers", "reads"), [("rita", "rita"), ("rita ada", "ada"), ("rita ada rita", "rita"), ("ada rita bert", "bert")]
+)
+def test_S08_sources_are_read_as_the_last_writer(here: World, writers: str, reads: str) -> None:
+    for number, name in enumerate(writers.split()):
+        request = ask(here, getattr(here, name), version=str(number))
+    assert {one["username"] for one in request.requesters} == set(writers.split())
+    assert reads_as(request) == reads
+
+
+def test_S08_where_nobody_who_asked_wrote_it_they_are_read_as_who_asked_last(here: World) -> None:
+    first = applied(ask(here, here.rita))
+    services.ask_again(by=acting(here.ada), deployment=first.deployment, via="browser")
+    again = applied(Request.objects.latest("number"))
+    assert names(again.requesters) == ["ada"]
+    assert reads_as(again) == "ada"
+    # And what nobody asks for is read as the last writer, beside who asked for what runs.
+    assert names(unattended(again).requesters) == ["rita", "ada"]
+    assert reads_as(Request.objects.latest("number")) == "rita"
+
+
+def test_S31_the_worker_gets_a_right_of_its_own_where_the_last_writer_is_an_account(here: World) -> None:
+    """What `rights` prints is what the worker does then: it reads as people, and for accounts by itself."""
+    robot = world.user("system:serviceaccount:shop:robot", here.cluster)
+    by_token(robot)
+    for last, is_read_for_account in ((robot, True), (here.rita, False)):
+        request = ask(here, last, sources=[PULL], config={"by": last.username})
+        Request.objects.filter(pk=request.pk).update(is_installer_proved=True)
+        found = registered(here.cluster, cast(Any, Recorded()))
+        assert bool(found.for_accounts) is is_read_for_account
 
 
 # Whose request it is that nobody asked for just now.
@@ -401,6 +459,11 @@ def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(here: Wo
     assert f"pratique:policy:{each.pk}" in page
     assert f"does not let pratique:policy:{each.pk} approve" in page.replace("Does not", "does not")
     assert "So it approves nothing" in page
+    here.kubernetes.allow("bert", "approve")
+    save(here, by=acting(here.bert))
+    save(here)
+    page = " ".join(client.get("/policies/of/routine").content.decode().split())
+    assert "ada, bert <p>It approves nothing that one of them asks for.</p>" in page
     allow(here, each)
     cache.clear()
     page = client.get("/policies/of/routine").content.decode()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +16,15 @@ from django.utils import timezone
 
 from approvals import access, audit, services
 from approvals.audit import Actor
-from approvals.models import AuditEntry, Cluster, KubernetesIdentity, SignIn
+from approvals.models import AuditEntry, Cluster, KubernetesIdentity, Review, SignIn
 from approvals.selectors.audit import AuditReader, audit_entries
 from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
+from approvals.web.audit import CHANNELS
 from provisioner.values import Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World, here
+from tests.approvals.core.test_policies import save
 from tests.approvals.web.conftest import Browse, browse, text_of
 
 __all__ = ["browse", "here"]
@@ -44,6 +49,7 @@ OWN: list[tuple[str, str, str, Facts]] = [
     ("identity.mapped", "root", "shell", {"user": "ada", "cluster": "prod"}),
     ("identity.proved", "carol", "token", {"account": "ada", "cluster": "prod"}),
     ("identity.proved", "ada", "oidc", {"subject": "x"}),
+    ("identity.proved", "ada", "proxy", {"subject": "x"}),
 ]
 # Names that a cluster, an issuer or a chat gave, and what is everybody's.
 OTHERS: list[tuple[str, str, str, Facts]] = [
@@ -81,6 +87,8 @@ def test_S02_what_concerns_a_cluster_is_seen_by_its_readers(verb: str, here: Wor
     other = world.cluster("other")
     assert seen_by(AuditReader([here.cluster])) == [f"{verb} root"]
     assert seen_by(AuditReader([other], here.ada)) == []
+    # Nor by operators who may not read that cluster.
+    assert seen_by(AuditReader([other], here.ada, is_operator=True)) == []
 
 
 def test_S01_an_account_of_the_same_name_does_not_see_what_was_before_it(here: World) -> None:
@@ -114,6 +122,24 @@ def test_the_page_tells_how_many_entries_one_sees_and_which_others_there_are(her
     text = shown_to(browse(here.ada))
     assert "<strong>3</strong> of 3 entries." in text
     assert "You are an operator" in text
+
+
+def test_S02_operators_see_no_policy_of_a_cluster_that_they_may_not_read(here: World) -> None:
+    save(here, expression="true", message="of-prod")
+    assert "policy.saved ada" in seen_by(AuditReader([here.cluster]))
+    found = audit_entries(AuditReader([world.cluster("other")], here.rita, is_operator=True))
+    assert "of-prod" not in json.dumps([one.facts for one in found])
+
+
+def test_every_channel_that_the_audit_tells_of_can_be_chosen(here: World) -> None:
+    """Those of actors in our own code; `web.audit.CHANNELS` is what the page offers."""
+    written = {
+        via
+        for path in Path(audit.__file__).parent.rglob("*.py")
+        for via in re.findall(r"""\bActor\([^()]*(?:\([^()]*\)[^()]*)*"([a-z]+)"\)""", path.read_text())
+    }
+    assert {"browser", "oidc", "proxy", "issuer", "machine", "shell"} <= written
+    assert {*written, *Review.Channel.values} <= set(CHANNELS)
 
 
 def by_token_of(name: str, before: Client | None = None) -> Client:

@@ -1,0 +1,144 @@
+"""Who is the same person, by all that may be known of them: names, uids, accounts, and what issuers call them (S05)."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from approvals import access, services
+from approvals.access import Caller, Person
+from approvals.errors import AlreadyReviewed, NotAllowed, SelfApproval
+from approvals.models import KubernetesIdentity, Request, Review
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World, here
+
+__all__ = ["here"]
+ISSUER, OTHER, PROXY = "https://sso.example.com", "https://other.example.com", "sso"
+
+
+def person(username: str, uid: str = "", issuer: str = "", subject: str = "") -> Person:
+    return Person(username, uid, subjects=frozenset({(issuer, subject)} if subject else ()))
+
+
+# Two names, and whether they are one person's.
+NAMES: dict[str, tuple[Person, Person, bool]] = {
+    "the same name": (person("alice"), person("alice"), True),
+    "the same name made again": (person("alice", "u-1"), person("alice", "u-2"), True),
+    "another name": (person("alice"), person("bob"), False),
+    "no names": (person(""), person(""), False),
+    "capitals": (person("alice"), person("Alice"), True),
+    "sharp s": (person("weiss"), person("WEIß"), True),
+    "full-width letters": (person("alice"), person("\uff41lice"), True),
+    "a ligature": (person("fiona"), person("\ufb01ona"), True),
+    "composed otherwise": (person("zo\u00eb"), person("zoe\u0308"), True),
+    "capitals by a proxy": (
+        person("sso:alice", "", PROXY, "user:alice"),
+        person("sso:Alice", "", PROXY, "user:Alice"),
+        True,
+    ),
+    "capitals by a proxy, on another cluster": (
+        person("", "", PROXY, "user:alice"),
+        person("", "", PROXY, "user:Alice"),
+        True,
+    ),
+    "capitals, one with a uid": (person("alice", "u-1"), person("Alice"), True),
+    "capitals, one with a sub": (person("alice", "", ISSUER, "s-1"), person("Alice"), True),
+    "capitals, proved by what cannot be compared": (person("alice", "u-1"), person("Alice", "", ISSUER, "s-1"), True),
+    "capitals, two issuers": (person("alice", "", ISSUER, "s-1"), person("Alice", "", OTHER, "s-1"), True),
+    "capitals, two uids": (person("alice", "u-1"), person("Alice", "u-2"), False),
+    "capitals, two subs": (person("alice", "", ISSUER, "s-1"), person("Alice", "", ISSUER, "s-2"), False),
+    "capitals, two uids of a proxy": (person("alice", "", PROXY, "uid:1"), person("Alice", "", PROXY, "uid:2"), False),
+    "subs in capitals": (person("a", "", ISSUER, "s-a"), person("b", "", ISSUER, "S-A"), False),
+    "a sub that looks like a proxy's name": (
+        person("a", "", ISSUER, "user:x"),
+        person("b", "", ISSUER, "user:X"),
+        False,
+    ),
+    "one sub, two issuers": (person("a", "", ISSUER, "s-1"), person("b", "", OTHER, "s-1"), False),
+    "a cluster that takes the sub as uid": (person("a", "s-1"), person("b", "", ISSUER, "s-1"), True),
+    "a cluster with another uid": (person("a", "s-2"), person("b", "", ISSUER, "s-1"), False),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "is_same"), NAMES.values(), ids=NAMES)
+def test_S12_who_is_the_same_person(one: Person, other: Person, is_same: bool) -> None:
+    assert (one.is_same(other), other.is_same(one)) == (is_same, is_same)
+    # As rows keep them, and read again.
+    kept = [access.person_recorded(each.record()) for each in (one, other)]
+    assert kept[0].is_same(kept[1]) is is_same
+    account = 7
+    assert replace(one, user_id=account).is_same(replace(other, user_id=account))
+
+
+# Everything that may prove one name on one cluster: Kubernetes knows one user of that name.
+PROVING: dict[str, dict[str, str]] = {
+    "mapped": {"authenticator": "mapped"},
+    "token": {"authenticator": "token-review"},
+    "token with a uid": {"authenticator": "token-review", "uid": "u-1"},
+    "oidc": {"authenticator": "oidc", "issuer": ISSUER, "subject": "s-1"},
+    "proxy with a uid": {"authenticator": "proxy", "issuer": PROXY, "subject": "uid:7"},
+    "proxy": {"authenticator": "proxy", "issuer": PROXY, "subject": "user:{name}"},
+}
+PAIRS = [(one, other, "alice", "alice") for one, other in itertools.permutations(PROVING, 2)]
+# Where one of both has nothing but a name, it may have been typed otherwise.
+PAIRS += [(one, other, "alice", "Alice") for one in ("mapped", "token", "proxy") for other in PROVING]
+
+
+@pytest.fixture(autouse=True)
+def believed(settings: Any) -> None:
+    """By age alone, as in a worker: which issuers and proxies there are is no matter here."""
+    settings.PRATIQUE = {**settings.PRATIQUE, "ISSUERS_ELSEWHERE": True}
+
+
+def comes(here: World, way: str, name: str) -> Caller:
+    """Somebody who proves `name` on the cluster in this way, in an account of their own."""
+    about = {key: value.format(name=name) for key, value in PROVING[way].items()}
+    user = User.objects.create_user(f"account-{User.objects.count()}")
+    KubernetesIdentity.objects.create(
+        cluster=here.cluster, user=user, username=name, groups_seen_at=timezone.now(), **about
+    )
+    for verb in ("get", "approve", "impersonate"):
+        here.kubernetes.allow(name, verb)
+    return world.acting(user)
+
+
+def approve(request: Request, caller: Caller) -> Review:
+    return services.review(
+        by=caller,
+        request_id=request.pk,
+        decision="Approve",
+        subject_digest=request.subject_digest,
+        reason="",
+        channel="browser",
+    )
+
+
+@pytest.mark.parametrize(("one", "other", "asks", "approves"), PAIRS, ids=[" ".join(pair) for pair in PAIRS])
+def test_S05_S12_one_user_of_a_cluster_is_one_person_however_they_come(
+    here: World, settings: Any, one: str, other: str, asks: str, approves: str
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    first, second = comes(here, one, asks), comes(here, other, approves)
+    assert first.user != second.user
+    services.create_deployment(by=first, cluster=here.cluster, name="mine", spec=world.spec(), labels={}, via="browser")
+    mine = world.in_review(Request.objects.get())
+    with pytest.raises(SelfApproval):
+        approve(mine, second)
+    world.wish(here.cluster, world.seen("theirs", world.spec()), here.rita)
+    theirs = world.in_review(Request.objects.latest("pk"))
+    approve(theirs, first)
+    with pytest.raises(AlreadyReviewed):
+        approve(theirs, second)
+
+
+def test_RBAC_still_tells_capitals_apart(here: World) -> None:
+    request = world.in_review(world.wish(here.cluster, world.seen("x", world.spec()), here.rita).requests.get())
+    caller = comes(here, "proxy", "Alice")
+    here.kubernetes.allowed = {(name.lower(), verb, rest) for name, verb, rest in here.kubernetes.allowed}
+    with pytest.raises(NotAllowed, match="does not let Alice approve"):
+        approve(request, caller)
