@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from urllib.parse import urlsplit
 
-from approvals.networks import UNIX, Network, Proxies
+from approvals.networks import UNIX, Network, Proxies, holds_loopback, overlap
 from approvals.operators_file import Place, each_once, yaml_of
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
@@ -155,6 +155,7 @@ def _peers(place: Place) -> Proxies:
         raise ValueError(f"{place.where}.networks: {exc}") from exc
     for network in peers.networks:
         _check_narrow(place, network)
+        _check_away(place, network)
     return peers
 
 
@@ -164,6 +165,16 @@ def _check_narrow(place: Place, network: Network) -> None:
         raise ValueError(
             f"{place.where}.networks: {network} holds far more than a proxy: whoever connects from there could say that"
             f" they are anybody. Name the proxy's own addresses; at most a /{widest} is taken"
+        )
+
+
+def _check_away(place: Place, network: Network) -> None:
+    """A warning would not do: nothing shows it when somebody uses the hole, and a socket costs one word."""
+    if holds_loopback(network):
+        raise ValueError(
+            f"{place.where}.networks: {network} holds the loopback address, from which every program beside the web"
+            " process comes, and whoever may run kubectl port-forward: they could say that they are anybody. Have the"
+            f" proxy connect over a Unix socket (gunicorn --bind unix:PATH), and write {UNIX} here"
         )
 
 
@@ -239,4 +250,4 @@ def _check_apart(one: IdentityProxy, other: IdentityProxy) -> None:
 
 
 def _overlap(some: Sequence[Network], others: Sequence[Network]) -> bool:
-    return any(one.version == other.version and one.overlaps(other) for one in some for other in others)
+    return any(overlap(one, other) for one in some for other in others)

@@ -64,6 +64,14 @@ REFUSED = {
     "everybody in IPv6": (changed(networks=["::/0"]), "::/0 holds far more than a proxy"),
     "everybody in halves": (changed(networks=["0.0.0.0/1", "128.0.0.0/1"]), "holds far more than a proxy"),
     "all of IPv4 as IPv6": (changed(networks=["::/16"]), "holds far more than a proxy"),
+    "this machine": (changed(networks=["127.0.0.1/32"]), "kubectl port-forward: they could say that they are anybody"),
+    "this machine beside others": (
+        changed(networks=["10.20.0.4/32", "127.0.0.6/32"]),
+        "127.0.0.6/32 holds the loopback",
+    ),
+    "this machine in IPv6": (changed(networks=["::1/128"]), "::1/128 holds the loopback"),
+    "this machine as IPv6": (changed(networks=["::ffff:127.0.0.1/128"]), "holds the loopback"),
+    "this machine in a network": (changed(networks=["::/32"]), "holds the loopback"),
     "a host name": (changed(networks=["nginx"]), "networks: 'nginx'"),
     "bits of a host": (changed(networks=["10.0.0.5/8"]), "has host bits set"),
     "no clusters": (changed(clusters=[]), "clusters is empty"),
@@ -132,8 +140,12 @@ def test_S01_no_proxy_names_an_issuers_people(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(changed(networks=["0.0.0.0/0"]), "0.0.0.0/0 holds far more than a proxy"), (EXAMPLE, "")],
-    ids=["unsafe", "safe"],
+    [
+        (changed(networks=["0.0.0.0/0"]), "0.0.0.0/0 holds far more than a proxy"),
+        (changed(networks=["127.0.0.1/32"]), "Have the proxy connect over a Unix socket"),
+        (EXAMPLE, ""),
+    ],
+    ids=["everybody", "this machine", "safe"],
 )
 def test_S01_manage_py_check_refuses_an_unsafe_file(tmp_path: Path, content: Any, words: str) -> None:
     command = [sys.executable, ROOT / "manage.py", "check"]

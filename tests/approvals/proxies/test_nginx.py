@@ -12,35 +12,27 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from approvals.encryption.keys import new_key
 from tests.services.nginx import Nginx
-from tests.services.process import ServiceFailed
 from tests.services.site import ROOT, Site
 from tests.services.web import Asked, Listening, Reply
 
 pytestmark = pytest.mark.thorough
 
-PROXIES = {
-    "proxies": [
-        {
-            "name": "sso",
-            "title": "Example SSO",
-            "networks": ["127.0.0.1/32"],
-            "headers": {"groupSeparator": ","},
-            "clusters": [{"name": "prod", "username": {"prefix": "sso:"}, "groups": {"prefix": "sso:"}}],
-        },
-        {
-            "name": "lines",
-            "networks": ["127.0.0.5/32"],
-            "api": True,
-            "clusters": [{"name": "prod", "username": {"prefix": "l:"}, "groups": {"prefix": "l:"}}],
-        },
-    ]
+SSO = {
+    "name": "sso",
+    "title": "Example SSO",
+    "networks": ["unix"],
+    "headers": {"groupSeparator": ","},
+    "clusters": [{"name": "prod", "username": {"prefix": "sso:"}, "groups": {"prefix": "sso:"}}],
 }
+# It writes one header for each group.
+LINES = {**SSO, "headers": {}, "api": True}
 KUBECONFIG = {
     "apiVersion": "v1",
     "kind": "Config",
@@ -52,16 +44,10 @@ CLEARED = '        proxy_set_header X-Remote-User "";\n        proxy_set_header 
 COOKIE = {"Cookie": "_oauth2_proxy=good"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("site")
-
-
-@pytest.fixture(scope="module")
-def site(folder: Path, redis: str) -> Iterator[Site]:
-    (folder / "proxies.yaml").write_text(yaml.safe_dump(PROXIES))
+def begin(folder: Path, redis: str, proxy: dict[str, Any]) -> Site:
+    (folder / "proxies.yaml").write_text(yaml.safe_dump({"proxies": [proxy]}))
     about = {
-        "PRATIQUE_TRUSTED_PROXIES": "127.0.0.1/32",
+        "PRATIQUE_TRUSTED_PROXIES": "unix",
         "PRATIQUE_IDENTITY_PROXIES_FILE": str(folder / "proxies.yaml"),
         "PRATIQUE_ENCRYPTION_KEYS": new_key(),
     }
@@ -69,13 +55,20 @@ def site(folder: Path, redis: str) -> Iterator[Site]:
     (folder / "kubeconfig").write_text(yaml.safe_dump(KUBECONFIG))
     command = [sys.executable, ROOT / "manage.py", "register_cluster", "prod", "--kubeconfig", folder / "kubeconfig"]
     subprocess.run(command, check=True, env=running.environment)
+    return running
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Site]:
+    """On a Unix socket, as it is shipped, and on 127.0.0.1, where whoever runs kubectl port-forward would come in."""
+    running = begin(tmp_path_factory.mktemp("site"), redis, SSO)
     yield running
     running.stop()
 
 
 @pytest.fixture(scope="module")
 def shipped(site: Site) -> Iterator[Nginx]:
-    running = Nginx(site.port)
+    running = Nginx(site.socket)
     yield running
     running.stop()
 
@@ -98,7 +91,9 @@ def signing(site: Site) -> Iterator[Nginx]:
     oauth2_proxy = Listening(sso)
     piece = manual()[0].replace("http://oauth2-proxy:4180", oauth2_proxy.url)
     chat = "        location /chat/ {\n"
-    running = Nginx(site.port, edits={CLEARED: piece, chat: f"{chat}            auth_request off;\n"})
+    past = "            auth_request off;\n"
+    api = f"        location /api/ {{\n{past}            proxy_pass http://pratique;\n        }}\n"
+    running = Nginx(site.socket, edits={CLEARED: piece, chat: f"{api}{chat}{past}"})
     yield running
     running.stop()
     oauth2_proxy.stop()
@@ -111,18 +106,27 @@ def behind(site: Site) -> Iterator[Nginx]:
     passed = CLEARED.replace('X-Remote-User ""', "X-Remote-User $sso_user")
     passed = passed.replace('X-Remote-Group ""', "X-Remote-Group $sso_groups")
     upstream = "    upstream pratique {\n"
-    running = Nginx(site.port, "127.0.0.7/32", edits={CLEARED: passed, upstream: maps + upstream})
+    running = Nginx(site.socket, "127.0.0.7/32", edits={CLEARED: passed, upstream: maps + upstream})
     yield running
     running.stop()
 
 
-def ask(port: int, *lines: str, path: str = "/sign-in", source: str = "127.0.0.2") -> str:
-    """The answer, whole, to a request with these header lines to the letter."""
+def ask(where: int | Path, *lines: str, path: str = "/sign-in", source: str = "127.0.0.2") -> str:
+    """The answer, whole, to a request with these header lines to the letter: at a port, or at a Unix socket."""
     head = "\r\n".join([f"GET {path} HTTP/1.1", "Host: 127.0.0.1", "Connection: close", *lines])
-    with socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0)) as sock:
+    with _connected(where, source) as sock:
         sock.sendall(f"{head}\r\n\r\n".encode("latin-1"))
         parts = iter(lambda: sock.recv(65536), b"")
         return b"".join(parts).decode()
+
+
+def _connected(where: int | Path, source: str) -> socket.socket:
+    if isinstance(where, int):
+        return socket.create_connection(("127.0.0.1", where), timeout=10, source_address=(source, 0))
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(10)
+    sock.connect(str(where))
+    return sock
 
 
 FORGED: dict[str, tuple[str, ...]] = {
@@ -188,24 +192,34 @@ DIRECT: dict[str, tuple[tuple[str, ...], str]] = {
 def test_S01_the_web_process_reads_a_proxys_headers_in_one_way_only(
     site: Site, lines: tuple[str, ...], words: str
 ) -> None:
-    """Without nginx between, from the proxy's own address: what a careless proxy might pass on."""
-    answer = ask(site.port, *lines, source="127.0.0.1")
+    """Without nginx between, from the proxy's own place: what a careless proxy might pass on."""
+    answer = ask(site.socket, *lines)
     assert words in answer
     assert "mallory" not in answer
     assert ("Continue as" in answer) is words.startswith("Continue")
 
 
-def test_S01_from_another_address_the_web_process_believes_nothing(site: Site) -> None:
-    assert "ada" not in ask(site.port, "X-Remote-User: ada", source="127.0.0.3")
+@pytest.mark.parametrize("source", ["127.0.0.1", "127.0.0.3"])
+def test_S01_whoever_forwards_a_port_is_not_the_proxy(site: Site, source: str) -> None:
+    answer = ask(site.port, "X-Remote-User: ada", "X-Forwarded-For: 203.0.113.66", source=source)
+    assert answer.startswith("HTTP/1.1 200")
+    assert "ada" not in answer
+    assert "203.0.113.66" not in site.server.log.read_text()
 
 
-def test_S01_a_group_with_a_comma_is_one_group_at_the_web_process(site: Site, folder: Path) -> None:
+def test_S01_only_the_processes_own_user_and_group_may_open_the_socket(site: Site) -> None:
+    assert site.socket.stat().st_mode & 0o777 == 0o770
+
+
+def test_S01_a_group_with_a_comma_is_one_group_at_the_web_process(tmp_path: Path, redis: str) -> None:
     """Its server would make `x,platform` of two headers, too."""
+    site = begin(tmp_path, redis, LINES)
     lines = ("X-Remote-User: ada", "X-Remote-Group: x,platform", "X-Remote-Group: night")
-    assert ask(site.port, *lines, path="/api/v1/clusters", source="127.0.0.5").startswith("HTTP/1.1 200")
-    query = "SELECT groups FROM approvals_kubernetesidentity WHERE issuer = 'lines'"
-    with contextlib.closing(sqlite3.connect(folder / "site.sqlite3")) as database:
-        assert json.loads(database.execute(query).fetchone()[0]) == ["l:night", "l:x,platform"]
+    assert ask(site.socket, *lines, path="/api/v1/clusters").startswith("HTTP/1.1 200")
+    site.stop()
+    query = "SELECT groups FROM approvals_kubernetesidentity WHERE issuer = 'sso'"
+    with contextlib.closing(sqlite3.connect(tmp_path / "site.sqlite3")) as database:
+        assert json.loads(database.execute(query).fetchone()[0]) == ["sso:night", "sso:x,platform"]
 
 
 def test_from_the_proxy_to_a_session_and_out_again(signing: Nginx) -> None:
@@ -228,10 +242,8 @@ def test_from_the_proxy_to_a_session_and_out_again(signing: Nginx) -> None:
     assert send("POST", "/sign-in", mine, f"with=proxy&csrfmiddlewaretoken={secret[1]}")[0] == 302
     status, me = send("GET", "/me", mine)
     assert (status, "sso:night, sso:platform" in me, "trusted proxy sso" in me) == (200, True, True)
+    status, problem = send("GET", "/api/v1/clusters", mine)
+    assert (status, "did not come through Example SSO" in problem) == (401, True)
+    assert send("GET", "/me", mine)[0] == 200, "the call past the proxy has signed nobody out"
     left = {name: text for name, text in mine.items() if name != "_oauth2_proxy"}
     assert "sign in at the proxy" in send("GET", "/me", left)[1]
-
-
-def test_S01_a_gunicorn_that_lets_underscores_through_does_not_start(tmp_path: Path, redis: str) -> None:
-    with pytest.raises(ServiceFailed, match="header_map would let clients write headers"):
-        Site(tmp_path, redis, GUNICORN_CMD_ARGS="--header-map=dangerous")
