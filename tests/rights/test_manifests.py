@@ -111,7 +111,11 @@ QUEUE = {("queue", 6379)}
 @pytest.mark.parametrize(
     ("name", "meets", "is_met"),
     [
-        ("web", COMMON | QUEUE | CLUSTER | {("issuers", 443), ("identity-proxy", 4180)}, {("pages", 8080), ("metrics", 9090)}),
+        (
+            "web",
+            COMMON | QUEUE | CLUSTER | {("issuers", 443), ("identity-proxy", 4180)},
+            {("pages", 8080), ("metrics", 9090)},
+        ),
         ("worker", COMMON | QUEUE | CLUSTER | {("sources", 443), ("sources", 22)}, {("metrics", 9090)}),
         ("watch", COMMON | QUEUE | CLUSTER, {("metrics", 9090)}),
         ("beat", COMMON | QUEUE, {("metrics", 9090)}),
