@@ -49,6 +49,24 @@ TAKEN = frozenset(
 TAKEN_BEGINNINGS = ("accept-", "content-", "hx-", "if-", "sec-")
 # As the API server's own flags have them by custom: --requestheader-username-headers, --requestheader-group-headers.
 USER, GROUPS = "X-Remote-User", "X-Remote-Group"
+# What the shipped nginx takes away from everybody's requests (deploy/nginx.conf), in small letters.
+CLEARED = frozenset(
+    (
+        "remote-groups",
+        "remote-user",
+        "x-auth-request-email",
+        "x-auth-request-groups",
+        "x-auth-request-preferred-username",
+        "x-auth-request-user",
+        "x-forwarded-email",
+        "x-forwarded-groups",
+        "x-forwarded-preferred-username",
+        "x-forwarded-user",
+        "x-remote-group",
+        "x-remote-uid",
+        "x-remote-user",
+    )
+)
 # Wider networks hold machines of others: nobody has so many proxies.
 WIDEST = {4: 8, 6: 32}
 
@@ -131,12 +149,15 @@ def _proxy(place: Place) -> IdentityProxy:
     if not clusters:
         raise ValueError(f"{place.where}.clusters is empty: name the clusters that the proxy's people are somebody on")
     each_once(f"{place.where}.clusters: name", [names.cluster for names in clusters])
+    peers, headers = _peers(place), _headers(place.child("headers"))
+    if peers.is_unix:
+        _check_cleared(place, headers)
     return IdentityProxy(
         name=name,
         title=place.text("title", name),
-        peers=_peers(place),
+        peers=peers,
         clusters=clusters,
-        headers=_headers(place.child("headers")),
+        headers=headers,
         sign_out_url=_sign_out_url(place),
         is_for_api=place.flag("api"),
     )
@@ -205,6 +226,17 @@ def _check_header(place: Place, name: str) -> None:
         )
     if name.lower() in TAKEN or name.lower().startswith(TAKEN_BEGINNINGS):
         raise ValueError(f"{place.where}: {name} says something else in a request; expected such as {USER}")
+
+
+def _check_cleared(place: Place, headers: Headers) -> None:
+    """At the socket is nginx, which hands on every other header, also of who comes past the proxy (port-forward)."""
+    loose = sorted(name for name in headers.names if name.lower() not in CLEARED)
+    if loose:
+        raise ValueError(
+            f"{place.where}.headers: the shipped nginx, which connects over the Unix socket, hands {', '.join(loose)}"
+            f" on from anybody. Have nginx write what the proxy says into {USER}, {GROUPS} and X-Remote-Uid, for the"
+            " proxy's requests only (docs/signing-in.md), and name those"
+        )
 
 
 def _check_email(place: Place, found: Headers) -> None:

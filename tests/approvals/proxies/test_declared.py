@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import yaml
 
 from approvals.project import configuration
 from approvals.proxies import parse_identity_proxies
-from approvals.proxies.declared import Headers
+from approvals.proxies.declared import CLEARED, Headers
 from tests.services.site import ROOT
 
 CLUSTER = {"name": "production", "username": {"prefix": "sso:"}, "groups": {"prefix": "sso:"}}
@@ -83,6 +84,14 @@ REFUSED = {
     "one header for two": (changed(headers={"groups": "x-remote-user"}), "stands there twice"),
     "people by e-mail": (changed(headers={"user": "X-Forwarded-Email"}), "nobody's for good"),
     "keys of e-mail": (changed(headers={"user": "X-User", "uid": "X-Auth-Request-Email"}), "nobody's for good"),
+    "what nginx hands on from anybody": (
+        changed(headers={"user": "X-Pomerium-Claim-Sub"}),
+        "hands X-Pomerium-Claim-Sub on",
+    ),
+    "groups that nginx hands on": (
+        changed(headers={"groups": "Sso-Groups", "uid": "Sso-Id"}),
+        "hands Sso-Groups, Sso-Id on",
+    ),
     "letters between groups": (changed(headers={"groupSeparator": "a"}), "expected one of"),
     "a script to sign out": (changed(signOutUrl="javascript:alert(1)"), "expected https"),
     "another host to sign out": (changed(signOutUrl="//evil.example/"), "expected https"),
@@ -95,6 +104,17 @@ REFUSED = {
 def test_S01_an_unsafe_file_is_refused_by_its_place(tmp_path: Path, content: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         parse_identity_proxies(write(tmp_path, content))
+
+
+def test_a_proxy_that_connects_by_itself_may_use_other_headers(tmp_path: Path) -> None:
+    made = changed(networks=["10.20.0.4/32"], headers={"user": "X-Pomerium-Claim-Sub", "groups": "Sso-Groups"})
+    (proxy,) = parse_identity_proxies(write(tmp_path, made))
+    assert proxy.headers.names == ("X-Pomerium-Claim-Sub", "Sso-Groups")
+
+
+def test_S01_the_shipped_nginx_takes_every_header_away_that_counts_at_its_socket() -> None:
+    text = (ROOT / "deploy/nginx.conf").read_text()
+    assert {name.lower() for name in re.findall(r'proxy_set_header (\S+) "";', text)} >= CLEARED
 
 
 @pytest.mark.parametrize(("one", "other"), [("10.20.0.0/16", "10.20.3.0/24"), ("unix", "unix")])
