@@ -33,9 +33,15 @@ def write_quoted(documents: Iterable[object]) -> str:
     return _dumped(documents, _Quoting, explicit_start=True, allow_unicode=False)
 
 
-def _dumped(documents: Iterable[object], writer: type[_Writer], **options: bool) -> str:
-    text: str = yaml.dump_all([*documents], Dumper=writer, sort_keys=False, width=sys.maxsize, **options)
-    return text
+def _dumped(documents: Iterable[object], writer: type[_Writer], *, explicit_start: bool, allow_unicode: bool) -> str:
+    return yaml.dump_all(
+        [*documents],
+        Dumper=writer,
+        sort_keys=False,
+        width=sys.maxsize,
+        explicit_start=explicit_start,
+        allow_unicode=allow_unicode,
+    )
 
 
 def _is_plainly_itself(text: str) -> bool:
