@@ -106,6 +106,25 @@ def test_S01_an_unsafe_file_is_refused_by_its_place(tmp_path: Path, content: Any
         parse_identity_proxies(write(tmp_path, content))
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("proxies: []\nproxies: []\n", "the key 'proxies' is there twice"),
+        ("proxies: []\n---\nproxies: []\n", "holds 2 documents; expected one"),
+        ("proxies: [\n", "proxies.yaml:"),
+        ("proxies: [{name: y}]\n", "can be read in two ways"),
+        ("proxies: [{name: 1:30}]\n", "can be read in two ways"),
+    ],
+    ids=["a key twice", "two documents", "no YAML", "a truth or a letter", "a time or a number"],
+)
+def test_S01_a_file_that_can_be_read_in_two_ways_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    """Of two lists of networks, PyYAML takes the last without a word."""
+    path = tmp_path / "proxies.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        parse_identity_proxies(str(path))
+
+
 def test_a_proxy_that_connects_by_itself_may_use_other_headers(tmp_path: Path) -> None:
     made = changed(networks=["10.20.0.4/32"], headers={"user": "X-Pomerium-Claim-Sub", "groups": "Sso-Groups"})
     (proxy,) = parse_identity_proxies(write(tmp_path, made))
