@@ -10,6 +10,12 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # The word among networks for whoever connects over a Unix socket.
 UNIX = "unix"
+# The machine itself, or the pod: every program in it comes from there, and so does `kubectl port-forward`.
+LOOPBACK: tuple[Network, ...] = (
+    ipaddress.IPv4Network("127.0.0.0/8"),
+    ipaddress.IPv6Network("::1/128"),
+    ipaddress.IPv6Network("::ffff:127.0.0.0/104"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,14 @@ class Proxies:
         words = [word.strip() for word in text.split(",") if word.strip()]
         networks = tuple(ipaddress.ip_network(word) for word in words if word != UNIX)
         return cls(networks, UNIX in words)
+
+
+def holds_loopback(network: Network) -> bool:
+    return any(overlap(network, loopback) for loopback in LOOPBACK)
+
+
+def overlap(one: Network, other: Network) -> bool:
+    return one.version == other.version and one.overlaps(other)
 
 
 def parsed(text: str) -> Address | None:

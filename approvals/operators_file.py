@@ -9,11 +9,14 @@ from typing import Any
 
 import yaml
 
+from provisioner.errors import PratiqueError
+from provisioner.render import load_all
+
 MAX_FILE_BYTES = 1_000_000
 
 
 def yaml_of(path: str) -> object:
-    """What the file at `path` holds. Raises ValueError."""
+    """What the file at `path` holds. Raises ValueError, also for what can be read in two ways, such as a key twice."""
     try:
         text = Path(path).read_bytes()
     except OSError as exc:
@@ -21,10 +24,17 @@ def yaml_of(path: str) -> object:
     if len(text) > MAX_FILE_BYTES:
         raise ValueError(f"{path} has {len(text)} bytes; expected at most {MAX_FILE_BYTES}")
     try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        # kubectl's rules first: they are bounded, and know of keys that are there twice.
+        as_kubectl, as_python = load_all(text, name=path), [*yaml.safe_load_all(text)]
+    except PratiqueError as exc:
+        raise ValueError(str(exc)) from exc
+    except (yaml.YAMLError, ValueError) as exc:
         raise ValueError(f"{path} is not YAML: {exc}") from exc
-    return content
+    if len(as_python) > 1:
+        raise ValueError(f"{path} holds {len(as_python)} documents; expected one")
+    if as_kubectl != [one for one in as_python if one is not None]:
+        raise ValueError(f"{path} can be read in two ways: quote what looks like a number, a date, or yes and no")
+    return as_kubectl[0] if as_kubectl else None
 
 
 @dataclass(frozen=True, slots=True)

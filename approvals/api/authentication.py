@@ -11,8 +11,9 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
+from drf_spectacular.authentication import SessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -91,6 +92,20 @@ class TokenAuthentication(BaseAuthentication):
         return "Bearer"
 
 
+class BrowserAuthentication(SessionAuthentication):
+    """A browser's session, whose other proofs project.callers has looked at."""
+
+    def authenticate(self, request: Request) -> tuple[User, None] | None:
+        found: tuple[User, None] | None = super().authenticate(request)
+        awaited = getattr(request._request, "awaited_proxy", "")
+        if awaited:
+            raise AuthenticationFailed(
+                f"this call did not come through {awaited}, which proves this browser's session with each request. The"
+                " session goes on, and does not count for this call: use an API token, or call through the proxy"
+            )
+        return found
+
+
 class ProxyAuthentication(BaseAuthentication):
     """The word of a proxy in front, where the operator lets it count for the API; each call is proved by itself.
 
@@ -125,6 +140,10 @@ def _check_sender(request: Request) -> None:
             "a call by a proxy's word that changes something needs Content-Type: application/json, also without a body,"
             " and comes from no other site"
         )
+
+
+class BrowserScheme(SessionScheme):  # type: ignore[no-untyped-call]  # drf-spectacular registers by subclass
+    target_class = "approvals.api.authentication.BrowserAuthentication"
 
 
 class ProxyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular registers by subclass

@@ -1,7 +1,7 @@
 """Gunicorn's settings: `gunicorn --config python:approvals.project.gunicorn approvals.project.wsgi:application`.
 
-What is given on its command line, or in GUNICORN_CMD_ARGS, counts before these. Its processes share a folder in which
-each keeps its counts, so that whichever is asked for metrics tells those of all.
+What is given on its command line, or in GUNICORN_CMD_ARGS, counts before these; what is FIXED may not be given there.
+Its processes share a folder in which each keeps its counts, so that whichever is asked for metrics tells those of all.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if _is_our_folder:
 
 from approvals import logs, proxies  # noqa: E402 - after the folder of metrics is named
 from approvals.logs.gunicorn import Logger  # noqa: E402 - after the folder of metrics is named
+from approvals.networks import holds_loopback  # noqa: E402 - after the folder of metrics is named
 from approvals.probes import PROBES, Listener, open_socket  # noqa: E402 - after the folder of metrics is named
 from approvals.project import configuration  # noqa: E402 - after the folder of metrics is named
 
@@ -29,6 +30,8 @@ _settings = configuration.read()
 
 logger_class = Logger
 bind = "127.0.0.1:8000"
+# A Unix socket that is made is for its owner and group alone: whoever connects may be believed about people.
+umask = 0o007
 worker_class = "approvals.project.serving.worker.BufferingWorker"
 workers = 2
 threads = 8
@@ -58,6 +61,22 @@ accesslog = None
 # It would be one more door.
 control_socket_disable = True
 
+# What GUNICORN_CMD_ARGS and the command line may not change. On a Unix socket gunicorn takes every client for a proxy,
+# as none has an address. Another worker, or another protocol, may not call pre_request with what came.
+FIXED: dict[str, object] = {
+    "forwarded_allow_ips": [],
+    "forwarder_headers": [],
+    "header_map": header_map,
+    "http2_cleartext": "off",
+    "permit_obsolete_folding": permit_obsolete_folding,
+    "protocol": "http",
+    "proxy_protocol": "off",
+    "secure_scheme_headers": secure_scheme_headers,
+    "strip_header_spaces": strip_header_spaces,
+    "worker_class_str": worker_class,
+}
+STRICTER = {"header_map": "refuse"}
+
 _probes: list[socket.socket] = []
 _metrics: list[socket.socket] = []
 
@@ -70,7 +89,7 @@ def pre_request(worker: Any, req: Any) -> None:
 def on_starting(server: Any) -> None:
     """Open the sockets of probes and metrics before there are workers: each of them answers on both."""
     _check_binds(server)
-    _check_headers(server)
+    _check_fixed(server)
     if (address := _settings["PROBE_ADDRESS"]) is not None:
         try:
             _probes.append(open_socket(*address))
@@ -103,15 +122,28 @@ def _check_binds(server: Any) -> None:
             f"bound to the Unix socket {sockets[0]}, whose clients have no address: limits would count all as one. Have"
             " the proxy in front send X-Forwarded-For, and add the word unix to PRATIQUE_TRUSTED_PROXIES",
         )
+    near = [str(network) for network in _settings["TRUSTED_PROXIES"].networks if holds_loopback(network)]
+    if near and len(sockets) < len(server.address):
+        server.log.warning(
+            "PRATIQUE_TRUSTED_PROXIES holds the loopback address (%s): every program beside this one, and whoever may"
+            " run kubectl port-forward, can make up addresses of clients and say that they spoke TLS. Bind a Unix"
+            " socket, and write unix (docs/doors.md)",
+            ", ".join(near),
+        )
 
 
-def _check_headers(server: Any) -> None:
-    """GUNICORN_CMD_ARGS may have changed it; then anybody could write what only proxies should."""
-    loose = [name for name in ("permit_obsolete_folding", "strip_header_spaces") if getattr(server.cfg, name)]
-    if server.cfg.header_map == "dangerous":
-        loose.append("header_map")
-    if loose:
-        _refuse(server, f"{', '.join(loose)} would let clients write headers that look like those of proxies: unset it")
+def _check_fixed(server: Any) -> None:
+    """Else anybody could write what only proxies should: who a client is, where it comes from, whether it spoke TLS."""
+    found = {name: getattr(server.cfg, name) for name in FIXED}
+    allowed = {name: (value, STRICTER.get(name, value)) for name, value in FIXED.items()}
+    changed = [name.removesuffix("_str") for name, value in found.items() if value not in allowed[name]]
+    if changed:
+        _refuse(
+            server,
+            f"{', '.join(changed)}: other than shipped, clients could write headers or addresses that look like those"
+            " of proxies. Take it out of GUNICORN_CMD_ARGS and the command line; PRATIQUE_TRUSTED_PROXIES and"
+            " PRATIQUE_IDENTITY_PROXIES_FILE say whom to believe",
+        )
 
 
 def _refuse(server: Any, words: str) -> None:

@@ -187,7 +187,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "approvals.api.description.Described",
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "approvals.api.authentication.TokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
+        "approvals.api.authentication.BrowserAuthentication",
         "approvals.api.authentication.ProxyAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated", "approvals.api.scopes.InScope"],

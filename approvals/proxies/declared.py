@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from urllib.parse import urlsplit
 
-from approvals.networks import UNIX, Network, Proxies
+from approvals.networks import UNIX, Network, Proxies, holds_loopback, overlap
 from approvals.operators_file import Place, each_once, yaml_of
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
@@ -53,6 +53,24 @@ USER, GROUPS, UID = "X-Remote-User", "X-Remote-Group", "X-Remote-Uid"
 MAX_ISSUER = 255
 # What comes before what a proxy itself calls its people, so that no name is taken for an identifier.
 BY_UID, BY_NAME = "uid:", "user:"
+# What the shipped nginx takes away from everybody's requests (deploy/nginx.conf), in small letters.
+CLEARED = frozenset(
+    (
+        "remote-groups",
+        "remote-user",
+        "x-auth-request-email",
+        "x-auth-request-groups",
+        "x-auth-request-preferred-username",
+        "x-auth-request-user",
+        "x-forwarded-email",
+        "x-forwarded-groups",
+        "x-forwarded-preferred-username",
+        "x-forwarded-user",
+        "x-remote-group",
+        "x-remote-uid",
+        "x-remote-user",
+    )
+)
 # Wider networks hold machines of others: nobody has so many proxies.
 WIDEST = {4: 8, 6: 32}
 
@@ -158,11 +176,13 @@ def _proxy(place: Place) -> IdentityProxy:
     if not clusters:
         raise ValueError(f"{place.where}.clusters is empty: name the clusters that the proxy's people are somebody on")
     each_once(f"{place.where}.clusters: name", [names.cluster for names in clusters])
-    headers = _headers(place.child("headers"))
+    peers, headers = _peers(place), _headers(place.child("headers"))
+    if peers.is_unix:
+        _check_cleared(place, headers)
     return IdentityProxy(
         name=name,
         title=place.text("title", name),
-        peers=_peers(place),
+        peers=peers,
         clusters=clusters,
         headers=headers,
         sign_out_url=_sign_out_url(place),
@@ -199,6 +219,7 @@ def _peers(place: Place) -> Proxies:
         raise ValueError(f"{place.where}.networks: {exc}") from exc
     for network in peers.networks:
         _check_narrow(place, network)
+        _check_away(place, network)
     return peers
 
 
@@ -208,6 +229,16 @@ def _check_narrow(place: Place, network: Network) -> None:
         raise ValueError(
             f"{place.where}.networks: {network} holds far more than a proxy: whoever connects from there could say that"
             f" they are anybody. Name the proxy's own addresses; at most a /{widest} is taken"
+        )
+
+
+def _check_away(place: Place, network: Network) -> None:
+    """A warning would not do: nothing shows it when somebody uses the hole, and a socket costs one word."""
+    if holds_loopback(network):
+        raise ValueError(
+            f"{place.where}.networks: {network} holds the loopback address, from which every program beside the web"
+            " process comes, and whoever may run kubectl port-forward: they could say that they are anybody. Have the"
+            f" proxy connect over a Unix socket (gunicorn --bind unix:PATH), and write {UNIX} here"
         )
 
 
@@ -238,6 +269,17 @@ def _check_header(place: Place, name: str) -> None:
         )
     if name.lower() in TAKEN or name.lower().startswith(TAKEN_BEGINNINGS):
         raise ValueError(f"{place.where}: {name} says something else in a request; expected such as {USER}")
+
+
+def _check_cleared(place: Place, headers: Headers) -> None:
+    """At the socket is nginx, which hands on every other header, also of who comes past the proxy (port-forward)."""
+    loose = sorted(name for name in headers.names if name.lower() not in CLEARED)
+    if loose:
+        raise ValueError(
+            f"{place.where}.headers: the shipped nginx, which connects over the Unix socket, hands {', '.join(loose)}"
+            f" on from anybody. Have nginx write what the proxy says into {USER}, {GROUPS} and X-Remote-Uid, for the"
+            " proxy's requests only (docs/signing-in.md), and name those"
+        )
 
 
 def _check_email(place: Place, found: Headers) -> None:
@@ -288,4 +330,4 @@ def _check_apart(one: IdentityProxy, other: IdentityProxy) -> None:
 
 
 def _overlap(some: Sequence[Network], others: Sequence[Network]) -> bool:
-    return any(one.version == other.version and one.overlaps(other) for one in some for other in others)
+    return any(overlap(one, other) for one in some for other in others)

@@ -25,6 +25,7 @@ from approvals.services.proxied import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
 from approvals.services.sessions import (
+    awaited_proxy,
     caller_of,
     end_other_sessions,
     end_session,
@@ -48,6 +49,7 @@ __all__ = [
     "Waiver",
     "acknowledgements",
     "ask_again",
+    "awaited_proxy",
     "caller_of",
     "caller_of_id_token",
     "caller_of_proxy",

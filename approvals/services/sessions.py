@@ -18,7 +18,7 @@ from approvals.errors import NotFound
 from approvals.models import ApiToken, IssuerGrant, SignIn
 from approvals.proxies import Said
 from approvals.services.issuers import leave_issuer, renew_grant
-from approvals.services.proxied import is_still_said, sign_out_url_of
+from approvals.services.proxied import is_still_said, sign_out_url_of, title_of
 
 # Where a session keeps the key of its row.
 SIGN_IN = "sign_in"
@@ -47,6 +47,12 @@ def caller_of(*, user: User, sign_in_id: int | None, said: Said | None = None) -
     if now - row.seen_at > NOTED_EVERY:
         SignIn.objects.filter(pk=row.pk).update(seen_at=now)
     return caller
+
+
+def awaited_proxy(*, user: User, sign_in_id: int | None) -> str:
+    """The title of the proxy whose word a session needs with each request; "" where none began it."""
+    name = SignIn.objects.filter(pk=sign_in_id or 0, user=user).values_list("proxy", flat=True).first()
+    return title_of(name) if name else ""
 
 
 def sharing_identity(caller: Caller) -> tuple[QuerySet[SignIn], QuerySet[ApiToken]]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
 from django import forms
 
 from provisioner.errors import PratiqueError
-from provisioner.render import Limits, load_all
+from provisioner.render import Limits, load_all, write
 
 # A spec in etcd is smaller than that, and a page is answered meanwhile.
 SPEC_LIMITS = Limits(max_nodes=20_000, max_characters=1_000_000)
@@ -66,7 +65,7 @@ class YamlField(forms.CharField):
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, Mapping | list):
             return value
-        return yaml.safe_dump(value, sort_keys=False, allow_unicode=True) if value else ""
+        return write(value) if value else ""
 
     def clean(self, value: Any) -> Any:
         """The map, or the list of maps; an empty one where nothing was written."""

@@ -7,6 +7,7 @@ from provisioner.render.objects import Found, IsNamespaced, admit
 from provisioner.render.plain import FOLDER as PLAIN_FOLDER
 from provisioner.render.plain import files_read
 from provisioner.render.scopes import BUILT_IN, defined_scopes
+from provisioner.render.writing import write, write_quoted
 from provisioner.render.yaml import load_all
 
 __all__ = [
@@ -31,4 +32,6 @@ __all__ = [
     "render_content",
     "serialise",
     "stored_digest",
+    "write",
+    "write_quoted",
 ]

@@ -15,6 +15,7 @@ from approvals.access.port import connect
 from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Request, Revision
 from approvals.rights import Form, choose_form, registered
 from approvals.rights.form import _known
+from provisioner.render import load_all
 from tests.approvals.core import world
 from tests.controlplane.endpoint import Endpoint
 
@@ -246,6 +247,18 @@ def test_a_name_is_never_more_than_a_name_in_what_is_applied(cluster: Cluster) -
     assert ["alice", "eve\n---\nkind: ClusterRoleBinding", "rita"] in names_in(objects, "users")
     assert _known("v1.36.3\n---\nkind: ClusterRoleBinding") == "v1.36"
     assert _known("\n---\nx") == "of an unknown version"
+
+
+def test_S31_a_name_that_looks_like_a_number_or_a_truth_is_read_by_kubectl_as_a_name(cluster: Cluster) -> None:
+    """Else the right would be for somebody else, or for nobody."""
+    for name in ("1e3", "0o17", "yes", "2001-01-01"):
+        identify(cluster, name, [f"{name}0"])
+    out = StringIO()
+    call_command("rights", "--cluster", "prod", "--form", "legacy", stdout=out, stderr=StringIO())
+    for name in ("1e3", "0o17", "yes", "2001-01-01", "1e30", "0o170"):
+        assert f'- "{name}"\n' in out.getvalue()
+    (first, *_) = load_all(out.getvalue(), name="printed")
+    assert names_in([first], "users") == [["0o17", "1e3", "2001-01-01", "alice", "rita", "yes"]]
 
 
 @pytest.mark.parametrize(("more", "process"), [((), "web"), (("--process", "watch"), "watch")])

@@ -111,7 +111,11 @@ QUEUE = {("queue", 6379)}
 @pytest.mark.parametrize(
     ("name", "meets", "is_met"),
     [
-        ("web", COMMON | QUEUE | CLUSTER | {("issuers", 443)}, {("pages", 8080), ("metrics", 9090)}),
+        (
+            "web",
+            COMMON | QUEUE | CLUSTER | {("issuers", 443), ("identity-proxy", 4180)},
+            {("pages", 8080), ("metrics", 9090)},
+        ),
         ("worker", COMMON | QUEUE | CLUSTER | {("sources", 443), ("sources", 22)}, {("metrics", 9090)}),
         ("watch", COMMON | QUEUE | CLUSTER, {("metrics", 9090)}),
         ("beat", COMMON | QUEUE, {("metrics", 9090)}),
@@ -146,7 +150,7 @@ def test_what_has_to_be_filled_in_says_so() -> None:
     lines = (DEPLOY / "network-policies.yaml").read_text().splitlines()
     named = {line.split()[1] for line in lines if line.startswith("#   ")}
     marked = {line.partition(FILL_IN)[2].split()[0] for line in lines if FILL_IN in line}
-    assert marked == named == {"database", "API", "ingress", "issuers", "monitoring", "sources"}
+    assert marked == named == {"database", "API", "ingress", "issuers", "monitoring", "proxy", "sources"}
     own = [
         line for line in lines if ("192.0.2.1/32" in line or "namespaceSelector" in line) and "kube-system" not in line
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -17,24 +18,22 @@ PLACES = "/usr/sbin:/usr/local/sbin"
 
 
 class Nginx:
-    """In front of what listens on `upstream`; `port` is where it is reached.
+    """In front of what listens on the Unix socket `upstream`; `port` is where it is reached.
 
     `proxies` are networks to write into nginx-proxies.conf, beside what is shipped in it, `edits` what an operator
     replaces in the shipped file, by what stands there.
     """
 
-    def __init__(self, upstream: int, *proxies: str, edits: Mapping[str, str] | None = None) -> None:
-        # Its workers are somebody else where we are root, and may not enter pytest's folders.
+    def __init__(self, upstream: Path, *proxies: str, edits: Mapping[str, str] | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pratique-nginx-")
         folder = Path(self._folder.name)
-        folder.chmod(0o755)
         program = shutil.which("nginx") or shutil.which("nginx", path=PLACES)
         if program is None:
             pytest.fail("nginx is not installed: run tests/install")
         self.port = free_port()
         text = SHIPPED.read_text()
         changes = {
-            "server web:8000;": f"server 127.0.0.1:{upstream};",
+            "server unix:/run/pratique/web.sock;": f"server unix:{upstream};",
             "listen 8080 ": f"listen 127.0.0.1:{self.port} ",
             "/tmp/nginx": f"{folder}/nginx",
             "worker_rlimit_nofile 16384;": "",
@@ -49,7 +48,9 @@ class Nginx:
         (folder / "pratique" / PROXIES.name).write_text(PROXIES.read_text() + lines)
         config = folder / "nginx.conf"
         config.write_text(text)
-        command = [program, "-c", config, "-p", folder, "-e", "stderr", "-g", "daemon off;"]
+        # As shipped, its workers are of the group that the socket is of; as root they would be nobody.
+        options = "daemon off; user root;" if os.geteuid() == 0 else "daemon off;"
+        command = [program, "-c", config, "-p", folder, "-e", "stderr", "-g", options]
         self.server = Server("nginx", command, folder / "nginx.log")
         self.server.wait(lambda: answers_on(self.port))
 

@@ -13,16 +13,21 @@ from tests.services.process import Options, Server, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
+CONFIG = "python:approvals.project.gunicorn"
+GUNICORN = [sys.executable, "-m", "gunicorn", "--config", CONFIG, "approvals.project.wsgi:application"]
 
 
 class Site:
     """`port` serves the pages, `probe_port` the probes. Its database is a SQLite file in `folder`.
 
-    `descriptors` is how many file descriptors each of its processes may have (RLIMIT_NOFILE); 0 leaves it as it is.
+    Where a proxy on a Unix socket is trusted, as it is shipped, the pages are at `socket`, too. `descriptors` is how many
+    file descriptors each of its processes may have (RLIMIT_NOFILE); 0 leaves it as it is.
     """
 
-    def __init__(self, folder: Path, redis: str, *, descriptors: int = 0, bind: str = "", **settings: str) -> None:
+    def __init__(self, folder: Path, redis: str, *, descriptors: int = 0, **settings: str) -> None:
         self.port, self.probe_port = free_port(), free_port()
+        self.folder = folder
+        self.socket = folder / "web.sock"
         # What the tests' own process has set would be inherited.
         self._env = {name: "" for name in os.environ if name.startswith("PYTEST")} | {
             "PRATIQUE_LOCAL_ACCOUNTS": "true",
@@ -40,9 +45,9 @@ class Site:
             check=True,
             env={**os.environ, **self._env},
         )
-        command = [sys.executable, "-m", "gunicorn", "--config", "python:approvals.project.gunicorn"]
-        command += ["approvals.project.wsgi:application", "--access-logfile", "-"]
-        command += ["--bind", bind or f"127.0.0.1:{self.port}"]
+        command = [*GUNICORN, "--access-logfile", "-", "--bind", f"127.0.0.1:{self.port}"]
+        if settings.get("PRATIQUE_TRUSTED_PROXIES") == "unix":
+            command += ["--bind", f"unix:{self.socket}"]
         if descriptors:
             command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
         self.server = Server("site", command, folder / "site.log", Options(env=self._env))
@@ -63,6 +68,17 @@ class Site:
 
     def stop(self) -> None:
         self.server.stop()
+
+
+def refusal_of(*words: str, **settings: str) -> str:
+    """What the shipped gunicorn says that does not start with these words on its command line."""
+    known = {"PRATIQUE_SECRET_KEY": "only-for-tests-" * 4, "PRATIQUE_ENCRYPTION_KEYS": new_key()}
+    env = {**os.environ, **known, "PRATIQUE_PROBE_ADDRESS": "", "PYTHONPATH": str(ROOT), **settings}
+    done = subprocess.run(
+        [*GUNICORN, *words], env=env, capture_output=True, text=True, check=False, timeout=START_SECONDS
+    )
+    assert done.returncode, "it started"
+    return done.stdout + done.stderr
 
 
 def status_of(port: int, path: str, seconds: float = 5.0) -> int:

@@ -6,7 +6,6 @@ from argparse import ArgumentTypeError
 from dataclasses import replace
 from typing import Any
 
-import yaml
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
@@ -29,6 +28,7 @@ from approvals.rights import (
 from approvals.rights.needs import Account
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PratiqueError
+from provisioner.render import write_quoted
 from provisioner.review.base.text import visible
 
 NOTHING = "# Nobody is registered that a process would have to act as.\n"
@@ -103,8 +103,7 @@ class Command(BaseCommand):
                 " installing accounts. Give each process an account of its own, or have no strong account sign in"
             )
         self.stdout.write(f"# Rights of Pratique on cluster {cluster.name}: {words}.\n", ending="")
-        text = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=120, explicit_start=True)
-        self.stdout.write(text if objects else NOTHING, ending="")
+        self.stdout.write(write_quoted(objects) if objects else NOTHING, ending="")
 
     def _check(self, cluster: Cluster, api: Api, options: dict[str, Any]) -> None:
         accounts = _accounts(options)
@@ -140,10 +139,3 @@ def _account(text: str) -> Account:
 
 
 _types = {"installer": _account}
-
-
-class _Dumper(yaml.SafeDumper):
-    """Without anchors: people read it, and compare it."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True

@@ -5,6 +5,6 @@ has it said again with each request.
 """
 
 from approvals.services.proxied.people import caller_of_proxy
-from approvals.services.proxied.sessions import is_still_said, sign_in_by_proxy, sign_out_url_of
+from approvals.services.proxied.sessions import is_still_said, sign_in_by_proxy, sign_out_url_of, title_of
 
-__all__ = ["caller_of_proxy", "is_still_said", "sign_in_by_proxy", "sign_out_url_of"]
+__all__ = ["caller_of_proxy", "is_still_said", "sign_in_by_proxy", "sign_out_url_of", "title_of"]

@@ -49,6 +49,13 @@ def sign_out_url_of(row: SignIn) -> str:
     return proxy.sign_out_url if proxy else ""
 
 
+def title_of(name: str) -> str:
+    """What the proxy of this name is called here; its name where the operator has taken it away."""
+    proxies: IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
+    proxy = proxies.named(name)
+    return proxy.title if proxy else name
+
+
 @transaction.atomic(durable=True)
 def _sign_in(said: Said, proved: tuple[Proved, ...], browser: Browser, before: Caller | None) -> SignIn:
     user = account_of(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ import yaml
 
 from approvals.project import configuration
 from approvals.proxies import parse_identity_proxies
-from approvals.proxies.declared import Headers
+from approvals.proxies.declared import CLEARED, Headers
 from tests.services.site import ROOT
 
 CLUSTER = {"name": "production", "username": {"prefix": "sso:"}, "groups": {"prefix": "sso:"}}
@@ -65,6 +66,14 @@ REFUSED = {
     "everybody in IPv6": (changed(networks=["::/0"]), "::/0 holds far more than a proxy"),
     "everybody in halves": (changed(networks=["0.0.0.0/1", "128.0.0.0/1"]), "holds far more than a proxy"),
     "all of IPv4 as IPv6": (changed(networks=["::/16"]), "holds far more than a proxy"),
+    "this machine": (changed(networks=["127.0.0.1/32"]), "kubectl port-forward: they could say that they are anybody"),
+    "this machine beside others": (
+        changed(networks=["10.20.0.4/32", "127.0.0.6/32"]),
+        "127.0.0.6/32 holds the loopback",
+    ),
+    "this machine in IPv6": (changed(networks=["::1/128"]), "::1/128 holds the loopback"),
+    "this machine as IPv6": (changed(networks=["::ffff:127.0.0.1/128"]), "holds the loopback"),
+    "this machine in a network": (changed(networks=["::/32"]), "holds the loopback"),
     "a host name": (changed(networks=["nginx"]), "networks: 'nginx'"),
     "bits of a host": (changed(networks=["10.0.0.5/8"]), "has host bits set"),
     "no clusters": (changed(clusters=[]), "clusters is empty"),
@@ -76,6 +85,14 @@ REFUSED = {
     "one header for two": (changed(headers={"groups": "x-remote-user"}), "stands there twice"),
     "people by e-mail": (changed(headers={"user": "X-Forwarded-Email"}), "nobody's for good"),
     "keys of e-mail": (changed(headers={"user": "X-User", "uid": "X-Auth-Request-Email"}), "nobody's for good"),
+    "what nginx hands on from anybody": (
+        changed(headers={"user": "X-Pomerium-Claim-Sub"}),
+        "hands X-Pomerium-Claim-Sub on",
+    ),
+    "groups that nginx hands on": (
+        changed(headers={"groups": "Sso-Groups", "uid": "Sso-Id"}),
+        "hands Sso-Groups, Sso-Id on",
+    ),
     "letters between groups": (changed(headers={"groupSeparator": "a"}), "expected one of"),
     "a script to sign out": (changed(signOutUrl="javascript:alert(1)"), "expected https"),
     "another host to sign out": (changed(signOutUrl="//evil.example/"), "expected https"),
@@ -90,6 +107,36 @@ REFUSED = {
 def test_S01_an_unsafe_file_is_refused_by_its_place(tmp_path: Path, content: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         parse_identity_proxies(write(tmp_path, content))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("proxies: []\nproxies: []\n", "the key 'proxies' is there twice"),
+        ("proxies: []\n---\nproxies: []\n", "holds 2 documents; expected one"),
+        ("proxies: [\n", "proxies.yaml:"),
+        ("proxies: [{name: y}]\n", "can be read in two ways"),
+        ("proxies: [{name: 1:30}]\n", "can be read in two ways"),
+    ],
+    ids=["a key twice", "two documents", "no YAML", "a truth or a letter", "a time or a number"],
+)
+def test_S01_a_file_that_can_be_read_in_two_ways_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    """Of two lists of networks, PyYAML takes the last without a word."""
+    path = tmp_path / "proxies.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        parse_identity_proxies(str(path))
+
+
+def test_a_proxy_that_connects_by_itself_may_use_other_headers(tmp_path: Path) -> None:
+    made = changed(networks=["10.20.0.4/32"], headers={"user": "X-Pomerium-Claim-Sub", "groups": "Sso-Groups"})
+    (proxy,) = parse_identity_proxies(write(tmp_path, made))
+    assert proxy.headers.names == ("X-Pomerium-Claim-Sub", "Sso-Groups")
+
+
+def test_S01_the_shipped_nginx_takes_every_header_away_that_counts_at_its_socket() -> None:
+    text = (ROOT / "deploy/nginx.conf").read_text()
+    assert {name.lower() for name in re.findall(r'proxy_set_header (\S+) "";', text)} >= CLEARED
 
 
 @pytest.mark.parametrize(("one", "other"), [("10.20.0.0/16", "10.20.3.0/24"), ("unix", "unix")])
@@ -178,8 +225,12 @@ def test_S12_whose_people_cannot_be_compared_do_not_count_on_one_cluster(
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(changed(networks=["0.0.0.0/0"]), "0.0.0.0/0 holds far more than a proxy"), (EXAMPLE, "")],
-    ids=["unsafe", "safe"],
+    [
+        (changed(networks=["0.0.0.0/0"]), "0.0.0.0/0 holds far more than a proxy"),
+        (changed(networks=["127.0.0.1/32"]), "Have the proxy connect over a Unix socket"),
+        (EXAMPLE, ""),
+    ],
+    ids=["everybody", "this machine", "safe"],
 )
 def test_S01_manage_py_check_refuses_an_unsafe_file(tmp_path: Path, content: Any, words: str) -> None:
     command = [sys.executable, ROOT / "manage.py", "check"]

@@ -19,17 +19,17 @@ import yaml
 
 from approvals.encryption.keys import new_key
 from tests.services.nginx import Nginx
-from tests.services.process import ServiceFailed
 from tests.services.site import ROOT, Site
 from tests.services.web import Asked, Listening, Reply
 
 pytestmark = pytest.mark.thorough
 
+# It writes one header for each group, and no identifier.
 LINES = {
     "name": "lines",
-    "networks": ["127.0.0.5/32"],
+    "networks": ["unix"],
     "api": True,
-    "clusters": [{"name": "lab", "username": {"prefix": "l:"}, "groups": {"prefix": "l:"}}],
+    "clusters": [{"name": "production", "username": {"prefix": "l:"}, "groups": {"prefix": "l:"}}],
 }
 KUBECONFIG = {
     "apiVersion": "v1",
@@ -42,6 +42,21 @@ CLEARED = "".join(f'        proxy_set_header X-Remote-{name} "";\n' for name in 
 COOKIE = {"Cookie": "_oauth2_proxy=good"}
 
 
+def begin(folder: Path, redis: str, proxy: dict[str, Any]) -> Site:
+    (folder / "proxies.yaml").write_text(yaml.safe_dump({"proxies": [proxy]}))
+    about = {
+        "PRATIQUE_TRUSTED_PROXIES": "unix",
+        "PRATIQUE_IDENTITY_PROXIES_FILE": str(folder / "proxies.yaml"),
+        "PRATIQUE_ENCRYPTION_KEYS": new_key(),
+    }
+    running = Site(folder, redis, **about)
+    (folder / "kubeconfig").write_text(yaml.safe_dump(KUBECONFIG))
+    name = proxy["clusters"][0]["name"]
+    command = [sys.executable, ROOT / "manage.py", "register_cluster", name, "--kubeconfig", folder / "kubeconfig"]
+    subprocess.run(command, check=True, env=running.environment)
+    return running
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("site")
@@ -49,37 +64,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(folder: Path, redis: str) -> Iterator[Site]:
-    (folder / "proxies.yaml").write_text(yaml.safe_dump({"proxies": [*declared()["proxies"], LINES]}))
-    about = {
-        "PRATIQUE_TRUSTED_PROXIES": "127.0.0.1/32",
-        "PRATIQUE_IDENTITY_PROXIES_FILE": str(folder / "proxies.yaml"),
-        "PRATIQUE_ENCRYPTION_KEYS": new_key(),
-    }
-    running = Site(folder, redis, **about)
-    (folder / "kubeconfig").write_text(yaml.safe_dump(KUBECONFIG))
-    for name in ("production", "lab"):
-        command = [sys.executable, ROOT / "manage.py", "register_cluster", name, "--kubeconfig", folder / "kubeconfig"]
-        subprocess.run(command, check=True, env=running.environment)
+    """On a Unix socket, as it is shipped, and on 127.0.0.1, where whoever runs kubectl port-forward would come in."""
+    running = begin(folder, redis, declared())
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def careless(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Site]:
+    """Behind a proxy that hands on what it gets, and writes one header a group."""
+    running = begin(tmp_path_factory.mktemp("careless"), redis, LINES)
     yield running
     running.stop()
 
 
 @pytest.fixture(scope="module")
 def shipped(site: Site) -> Iterator[Nginx]:
-    running = Nginx(site.port)
+    running = Nginx(site.socket)
     yield running
     running.stop()
 
 
-def manual() -> list[str]:
-    """The pieces of nginx' configuration in the manual."""
-    return re.findall(r"```nginx\n(.*?)```", (ROOT / "docs/signing-in.md").read_text(), re.DOTALL)
-
-
 def declared() -> Any:
-    """The file of proxies in the manual; it names nginx' address of this test."""
+    """The proxy of the manual's file."""
     found = re.findall(r"```yaml\n(proxies:\n.*?)```", (ROOT / "docs/signing-in.md").read_text(), re.DOTALL)
-    return yaml.safe_load(found[0])
+    return yaml.safe_load(found[0])["proxies"][0]
 
 
 def kept(folder: Path, column: str, issuer: str) -> list[str]:
@@ -87,6 +96,11 @@ def kept(folder: Path, column: str, issuer: str) -> list[str]:
     query = f"SELECT {column} FROM approvals_kubernetesidentity WHERE issuer = ?"
     with contextlib.closing(sqlite3.connect(folder / "site.sqlite3")) as database:
         return [row[0] for row in database.execute(query, (issuer,))]
+
+
+def manual() -> list[str]:
+    """The pieces of nginx' configuration in the manual."""
+    return re.findall(r"```nginx\n(.*?)```", (ROOT / "docs/signing-in.md").read_text(), re.DOTALL)
 
 
 def sso(asked: Asked) -> Reply:
@@ -102,7 +116,9 @@ def signing(site: Site) -> Iterator[Nginx]:
     oauth2_proxy = Listening(sso)
     piece = manual()[0].replace("http://oauth2-proxy:4180", oauth2_proxy.url)
     chat = "        location /chat/ {\n"
-    running = Nginx(site.port, edits={CLEARED: piece, chat: f"{chat}            auth_request off;\n"})
+    past = "            auth_request off;\n"
+    api = f"        location /api/ {{\n{past}            proxy_pass http://pratique;\n        }}\n"
+    running = Nginx(site.socket, edits={CLEARED: piece, chat: f"{api}{chat}{past}"})
     yield running
     running.stop()
     oauth2_proxy.stop()
@@ -114,18 +130,27 @@ def behind(site: Site) -> Iterator[Nginx]:
     maps = manual()[1].replace("10.20.0.4/32", "127.0.0.7/32")
     passed = manual()[2]
     upstream = "    upstream pratique {\n"
-    running = Nginx(site.port, "127.0.0.7/32", edits={CLEARED: passed, upstream: maps + upstream})
+    running = Nginx(site.socket, "127.0.0.7/32", edits={CLEARED: passed, upstream: maps + upstream})
     yield running
     running.stop()
 
 
-def ask(port: int, *lines: str, path: str = "/sign-in", source: str = "127.0.0.2") -> str:
-    """The answer, whole, to a request with these header lines to the letter."""
+def ask(where: int | Path, *lines: str, path: str = "/sign-in", source: str = "127.0.0.2") -> str:
+    """The answer, whole, to a request with these header lines to the letter: at a port, or at a Unix socket."""
     head = "\r\n".join([f"GET {path} HTTP/1.1", "Host: 127.0.0.1", "Connection: close", *lines])
-    with socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0)) as sock:
+    with _connected(where, source) as sock:
         sock.sendall(f"{head}\r\n\r\n".encode("latin-1"))
         parts = iter(lambda: sock.recv(65536), b"")
         return b"".join(parts).decode()
+
+
+def _connected(where: int | Path, source: str) -> socket.socket:
+    if isinstance(where, int):
+        return socket.create_connection(("127.0.0.1", where), timeout=10, source_address=(source, 0))
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(10)
+    sock.connect(str(where))
+    return sock
 
 
 FORGED: dict[str, tuple[str, ...]] = {
@@ -191,24 +216,32 @@ DIRECT: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize(("lines", "words"), DIRECT.values(), ids=DIRECT)
 def test_S01_the_web_process_reads_a_proxys_headers_in_one_way_only(
-    site: Site, lines: tuple[str, ...], words: str
+    careless: Site, lines: tuple[str, ...], words: str
 ) -> None:
-    """Without nginx between, from the proxy's own address: what a careless proxy might pass on."""
-    answer = ask(site.port, *lines, source="127.0.0.5")
+    """Without nginx between, from the proxy's own place: what a careless proxy might pass on."""
+    answer = ask(careless.socket, *lines)
     assert words in answer
     assert "mallory" not in answer
     assert ("Continue as" in answer) is words.startswith("Continue")
 
 
-def test_S01_from_another_address_the_web_process_believes_nothing(site: Site) -> None:
-    assert "ada" not in ask(site.port, "X-Remote-User: ada", source="127.0.0.3")
+@pytest.mark.parametrize("source", ["127.0.0.1", "127.0.0.3"])
+def test_S01_whoever_forwards_a_port_is_not_the_proxy(site: Site, source: str) -> None:
+    answer = ask(site.port, "X-Remote-User: ada", "X-Forwarded-For: 203.0.113.66", source=source)
+    assert answer.startswith("HTTP/1.1 200")
+    assert "ada" not in answer
+    assert "203.0.113.66" not in site.server.log.read_text()
 
 
-def test_S01_a_group_with_a_comma_is_one_group_at_the_web_process(site: Site, folder: Path) -> None:
+def test_S01_only_the_processes_own_user_and_group_may_open_the_socket(site: Site) -> None:
+    assert site.socket.stat().st_mode & 0o777 == 0o770
+
+
+def test_S01_a_group_with_a_comma_is_one_group_at_the_web_process(careless: Site) -> None:
     """Its server would make `x,platform` of two headers, too."""
     lines = ("X-Remote-User: ada", "X-Remote-Group: x,platform", "X-Remote-Group: night")
-    assert ask(site.port, *lines, path="/api/v1/clusters", source="127.0.0.5").startswith("HTTP/1.1 200")
-    assert json.loads(kept(folder, "groups", "lines")[0]) == ["l:night", "l:x,platform"]
+    assert ask(careless.socket, *lines, path="/api/v1/clusters").startswith("HTTP/1.1 200")
+    assert json.loads(kept(careless.folder, "groups", "lines")[0]) == ["l:night", "l:x,platform"]
 
 
 def test_from_the_proxy_to_a_session_and_out_again(signing: Nginx, folder: Path) -> None:
@@ -232,11 +265,9 @@ def test_from_the_proxy_to_a_session_and_out_again(signing: Nginx, folder: Path)
     assert send("POST", "/sign-in", mine, f"with=proxy&csrfmiddlewaretoken={secret[1]}")[0] == 302
     status, me = send("GET", "/me", mine)
     assert (status, "sso:night, sso:platform" in me, "trusted proxy sso" in me) == (200, True, True)
-    assert kept(folder, "subject", declared()["proxies"][0]["issuer"]) == ["ada"]
+    assert kept(folder, "subject", declared()["issuer"]) == ["ada"]
+    status, problem = send("GET", "/api/v1/clusters", mine)
+    assert (status, "did not come through Example SSO" in problem) == (401, True)
+    assert send("GET", "/me", mine)[0] == 200, "the call past the proxy has signed nobody out"
     left = {name: text for name, text in mine.items() if name != "_oauth2_proxy"}
     assert "sign in at the proxy" in send("GET", "/me", left)[1]
-
-
-def test_S01_a_gunicorn_that_lets_underscores_through_does_not_start(tmp_path: Path, redis: str) -> None:
-    with pytest.raises(ServiceFailed, match="header_map would let clients write headers"):
-        Site(tmp_path, redis, GUNICORN_CMD_ARGS="--header-map=dangerous")

