@@ -120,7 +120,7 @@ def test_S25_a_guard_that_comes_in_the_middle_holds_the_next_phase_until_it_lets
     freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
     after_the_first(monkeypatch, freeze.save)
     held = any_station.approve(deployment)
-    assert (held.state, held.problem_code) == ("applying", "waiting")
+    assert (held.state, held.problem_code) == ("applying", "guard-holds")
     assert "guard freeze: frozen until Monday" in held.problem
     of_last_phase = ObjectRef("apps", "v1", "Deployment", any_station.namespace, name)
     assert any_station.api.get(of_last_phase) is None

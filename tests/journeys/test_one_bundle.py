@@ -197,7 +197,7 @@ def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Regis
         by=acting(station.people["rita"]), deployment=deployment, is_paused=True, reason="frozen", via="browser"
     )
     request = station.approve(deployment)
-    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert (request.state, request.problem_code) == ("approved", "paused")
     assert request.problem == "pause is paused by rita: frozen; it is applied once it is resumed"
     station.look_after(deployment)
     paused = next(it for it in station.get("bd", "pause")["status"]["conditions"] if it["type"] == "Paused")
@@ -220,7 +220,7 @@ def test_promise_3_a_right_that_was_taken_away_stops_the_apply(station: Station,
     services.pause_deployment(**pause, is_paused=False)
     station.work()
     request = station.latest(deployment)
-    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert (request.state, request.problem_code) == ("approved", "no-longer-approved")
     assert "not every approval counts any more" in request.problem
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "revoked")) is None
 
@@ -294,7 +294,7 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
         ),
     )
     request = station.approve(deployment)
-    assert (request.state, request.problem_code) == ("applying", "waiting")
+    assert (request.state, request.problem_code) == ("applying", "paused")
     assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "midway")) is None
     services.pause_deployment(
         by=acting(station.people["rita"]), deployment=deployment, is_paused=False, reason="", via="browser"

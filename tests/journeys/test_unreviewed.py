@@ -185,7 +185,7 @@ def test_S15_while_it_is_paused_nothing_goes(leaving: Leaving) -> None:
     leaving.runs()
     leaving.pause(True)
     request = leaving.delete()
-    assert (request.state, request.problem_code, leaving.is_there()) == ("approved", "waiting", True)
+    assert (request.state, request.problem_code, leaving.is_there()) == ("approved", "paused", True)
     assert "is paused" in request.problem
     leaving.pause(False)
     assert leaving.work().state == "applied"

@@ -10,7 +10,7 @@ from typing import Any
 
 from provisioner.review import volumes
 from provisioner.review.checks.crds import unused
-from provisioner.review.counting import number
+from provisioner.review.counting import newest, number
 from provisioner.review.facts import Check, Facts, Listed, Listing
 from provisioner.review.live_scene import CRD, objects_of
 from provisioner.review.volumes import CLAIM, VOLUMES
@@ -115,8 +115,10 @@ def _kept(held: list[volumes.Holding]) -> str:
 def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts: Facts) -> Finding:
     """The finding with its counts. Nothing there, and everything looked at, is no loss of data."""
     missing = sorted(listing.kind for listing, listed in read if listed is None or listed.problem)
-    counts = {listing.kind: _number(listed) for listing, listed in read if listed is not None and not listed.problem}
-    evidence: dict[str, Any] = {**finding.evidence, "counts": counts, "notCounted": missing}
+    seen = {listing.kind: listed for listing, listed in read if listed is not None and not listed.problem}
+    counts = {kind: _number(listed) for kind, listed in seen.items()}
+    last = {kind: newest(listed.objects) for kind, listed in seen.items()}
+    evidence: dict[str, Any] = {**finding.evidence, "counts": counts, "newest": last, "notCounted": missing}
     is_crd = finding.ref is not None and finding.ref.group_kind == CRD
     if is_crd:
         evidence["namespaces"] = _by_namespace(listed for _, listed in read if listed is not None)
