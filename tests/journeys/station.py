@@ -122,6 +122,32 @@ class Station:
         request = AccessRequest(verb, group, resource, namespace=self.namespace, name=name)
         live.until_may(self.api, who, request, is_allowed=is_allowed)
 
+    def let_approve(self, who: str, name: str) -> None:
+        """Of this deployment alone: others share the cluster, and the identity of a policy is that of an earlier one."""
+        title = f"approve-{name}"
+        rule = {
+            "apiGroups": ["core.rukpak.io"],
+            "resources": ["bundledeployments"],
+            "resourceNames": [name],
+            "verbs": ["approve"],
+        }
+        made = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": title},
+            "rules": [rule],
+        }
+        for one in (made, binding(title, title, user_subject(who))):
+            self.api.apply(one, field_manager=SEEDER)
+        live.until_may(self.api, Identity(who), approval_of(name))
+
+    def let_use_installer(self, who: str) -> None:
+        for one in role(
+            "use-installer", self.namespace, _impersonate("serviceaccounts", "installer"), user_subject(who)
+        ):
+            self.api.apply(one, field_manager=SEEDER)
+        self.until_may(Identity(who), "impersonate", "serviceaccounts", name="installer")
+
     @property
     def installer(self) -> Identity:
         return Identity.of_service_account(self.namespace, "installer")
@@ -181,6 +207,10 @@ def prepare_namespace(api: Api, namespace: str) -> None:
     live.until_may(api, SERVICE, as_installer)
 
 
+def approval_of(name: str) -> AccessRequest:
+    return AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
+
+
 def user(name: str, cluster: Cluster) -> User:
     person = User.objects.create_user(name, password="journey")
     KubernetesIdentity.objects.create(
@@ -203,21 +233,24 @@ def _space(namespace: str) -> list[dict[str, Any]]:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer", "namespace": namespace}},
         binding(f"{namespace}-installer", "cluster-admin", _account(namespace)),
-        *_role("use-accounts", namespace, _impersonate("serviceaccounts"), group("requesters"), group("platform")),
-        *_role("act-as-installer", namespace, _impersonate("serviceaccounts", "installer"), _user("pratique")),
+        *role("use-accounts", namespace, _impersonate("serviceaccounts"), group("requesters"), group("platform")),
+        *role("act-as-installer", namespace, _impersonate("serviceaccounts", "installer"), user_subject("pratique")),
     ]
 
 
 def _rights() -> list[dict[str, Any]]:
     return [
-        *(binding(f"journey-{name}", f"pratique-{name}", _user("pratique")) for name in ("web", "worker", "watch")),
+        *(
+            binding(f"journey-{name}", f"pratique-{name}", user_subject("pratique"))
+            for name in ("web", "worker", "watch")
+        ),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "metadata": {"name": "journey-impersonator"},
             "rules": [_impersonate("users", *PEOPLE), _impersonate("groups", *PEOPLE.values())],
         },
-        binding("journey-service-impersonates", "journey-impersonator", _user("pratique")),
+        binding("journey-service-impersonates", "journey-impersonator", user_subject("pratique")),
         *(binding(f"journey-reader-{name}", "pratique-reader", group(name)) for name in PEOPLE.values()),
         binding("journey-view", "view", group("platform")),
         binding("journey-approver", "pratique-approver", group("platform")),
@@ -231,7 +264,7 @@ def _impersonate(resource: str, *names: str) -> dict[str, Any]:
     return {"apiGroups": [""], "resources": [resource], "verbs": ["impersonate"], **narrowed}
 
 
-def _role(name: str, namespace: str, rule: dict[str, Any], *subjects: dict[str, str]) -> list[dict[str, Any]]:
+def role(name: str, namespace: str, rule: dict[str, Any], *subjects: dict[str, str]) -> list[dict[str, Any]]:
     about = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name, "namespace": namespace}}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
     return [
@@ -255,7 +288,7 @@ def group(name: str) -> dict[str, str]:
     return {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name}
 
 
-def _user(name: str) -> dict[str, str]:
+def user_subject(name: str) -> dict[str, str]:
     return {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
 
 

@@ -11,49 +11,14 @@ from approvals import services
 from approvals.errors import Collides
 from approvals.models import BundleDeployment, Policy, Request, Review
 from approvals.steps.mirror import mirror_name
-from provisioner.values import AccessRequest, Identity, ObjectRef
-from tests import live
+from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
-from tests.journeys.station import SEEDER, Station, binding
+from tests.journeys.station import Station
 from tests.services.registry import Registry
 
 GROUP = "core.rukpak.io"
 RBAC = "rbac.authorization.k8s.io"
-
-
-def subject(name: str) -> dict[str, str]:
-    return {"apiGroup": RBAC, "kind": "User", "name": name}
-
-
-def let_approve(station: Station, who: str, name: str) -> None:
-    """Let a user approve this one deployment, and wait until the API server goes by it; others share the cluster."""
-    rule = {"apiGroups": [GROUP], "resources": ["bundledeployments"], "verbs": ["approve"], "resourceNames": [name]}
-    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]}
-    for one in (role, binding(name, name, subject(who))):
-        station.api.apply(one, field_manager=SEEDER)
-    question = AccessRequest("approve", GROUP, "bundledeployments", name=name)
-    live.until_may(station.api, Identity(who), question)
-
-
-def let_use_installer(station: Station, who: str) -> None:
-    """Let a user impersonate the installing ServiceAccount."""
-    about = {"name": f"late-{who}", "namespace": station.namespace}
-    rule = {
-        "apiGroups": [""],
-        "resources": ["serviceaccounts"],
-        "verbs": ["impersonate"],
-        "resourceNames": ["installer"],
-    }
-    reference = {"apiGroup": RBAC, "kind": "Role", "name": about["name"]}
-    kinds: list[dict[str, Any]] = [
-        {"kind": "Role", "rules": [rule]},
-        {"kind": "RoleBinding", "roleRef": reference, "subjects": [subject(who)]},
-    ]
-    for one in kinds:
-        station.api.apply({"apiVersion": f"{RBAC}/v1", "metadata": about, **one}, field_manager=SEEDER)
-    wanted = AccessRequest("impersonate", resource="serviceaccounts", namespace=station.namespace, name="installer")
-    live.until_may(station.api, Identity(who), wanted)
 
 
 def mirrored(station: Station, request: Request) -> dict[str, Any]:
@@ -83,12 +48,12 @@ def test_S07_a_reviewer_whose_right_to_the_account_came_later_approves(
     station = any_station
     deployment = wished(station, registry, "later")
     Request.objects.update(is_requester_known=False, requesters=[])
-    let_approve(station, "carol", deployment.name)
+    station.let_approve("carol", deployment.name)
     station.agree(deployment, "carol")
     request = looked_at(station, deployment)
     assert (request.state, request.problem_code) == ("in_review", "held-back")
     assert "impersonate the installing ServiceAccount" in request.problem
-    let_use_installer(station, "carol")
+    station.let_use_installer("carol")
     request = looked_at(station, deployment)
     assert request.state == "applied", request.problem
     assert Review.objects.get().may_use_account is False
@@ -102,7 +67,7 @@ def test_S13_a_grant_whose_own_right_came_later_approves_without_being_saved_aga
     deployment = wished(station, registry, "granted")
     assert looked_at(station, deployment).state == "in_review"
     policy = Policy.objects.get()
-    let_approve(station, f"pratique:policy:{policy.pk}", deployment.name)
+    station.let_approve(f"pratique:policy:{policy.pk}", deployment.name)
     request = looked_at(station, deployment)
     assert request.state == "applied", request.problem
     assert (Review.objects.get().policy_id, Policy.objects.get().version) == (policy.pk, 1)

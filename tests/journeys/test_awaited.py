@@ -149,16 +149,16 @@ def test_rights_that_pratique_lacks_are_waited_for(any_station: Station, registr
 
 
 def test_a_source_that_is_not_there_is_asked_for_again(any_station: Station, registry: Registry) -> None:
-    here = any_station
-    missing = {"kind": "image", "image": {"ref": f"{registry.host}/early:2"}}
-    bundles.image(registry, "early", bundles.app("early", "1"), "1")
-    deployment = here.wish("early", missing)
+    here, name = any_station, f"{any_station.namespace}-early"
+    missing = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:2"}}
+    bundles.image(registry, name, bundles.app(name, "1"), "1")
+    deployment = here.wish(name, missing)
     here.work()
     request = here.latest(deployment)
     assert state(request) == ("preparing", "source-unavailable", "")
     assert "changes spec.sources" in request.remedy
     assert request.look_again_at
-    bundles.image(registry, "early", bundles.app("early", "2"), "2")
+    bundles.image(registry, name, bundles.app(name, "2"), "2")
     here.work()
     assert state(request)[0] == "in_review", request.problem
 

@@ -11,11 +11,9 @@ from django.utils import timezone
 from approvals import services
 from approvals.chat import inbox
 from approvals.models import BundleDeployment, ChatAccount, ChatDelivery, Policy, PolicyEvaluation, Request
-from provisioner.values import AccessRequest, Identity
-from tests import live
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
-from tests.journeys.station import SEEDER, Station, binding, prepare_namespace
+from tests.journeys.station import SEEDER, Station, prepare_namespace
 from tests.provisioner.rbac.roles import API, rule
 from tests.services.registry import Registry
 
@@ -80,12 +78,10 @@ def asked(here: Station, registry: Registry, *made: dict[str, Any]) -> BundleDep
         is_active=True,
         via="browser",
     )
-    user = {"apiGroup": API, "kind": "User", "name": f"pratique:policy:{policy.pk}"}
-    here.api.apply(binding(f"{here.namespace}-policy", "pratique-approver", user), field_manager=SEEDER)
-    live.until_may(here.api, Identity(user["name"]), AccessRequest("approve", OWN, "bundledeployments"))
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
     files = {"manifests/all.yaml": yaml.safe_dump_all([account, *made]).encode()}
     name = f"{here.namespace}-robot"
+    here.let_approve(f"pratique:policy:{policy.pk}", name)
     deployment = here.wish(name, bundles.image(registry, name, files))
     here.work()
     return deployment

@@ -137,7 +137,7 @@ def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(station: Station
 def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(station: Station) -> None:
     config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
     let_requesters_get(station, "configmaps", "bundle")
-    request = wished(station, "late", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    request = wished(station, f"{station.namespace}-late", {"kind": "configMap", "configMap": {"name": "bundle"}})
     take_away(station, "configmaps", "bundle")
     assert station.approve(request.deployment).state == "approved"
     assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
@@ -147,7 +147,7 @@ def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
     station: Station,
 ) -> None:
     config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
-    deployment = station.wish("stale-rights", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    deployment = station.wish(f"{station.namespace}-stale", {"kind": "configMap", "configMap": {"name": "bundle"}})
     request = station.latest(deployment)
     api = connect(station.cluster)
     with pytest.raises(Forbidden, match=r"bundle cannot be read as rita, who may get it: .*cannot get resource"):

@@ -14,10 +14,10 @@ from approvals import access, services
 from approvals.errors import NotAllowed
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, KubernetesIdentity, Policy, Request, Review
-from provisioner.values import AccessRequest, Identity, ObjectRef
+from provisioner.values import Identity, ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
-from tests.journeys.station import Station, _role, binding, group
+from tests.journeys.station import Station, approval_of, group, role
 from tests.live import until_may
 from tests.services.registry import Registry
 
@@ -37,46 +37,6 @@ def aged(person: User, *, hours: int = 13) -> None:
 def back(person: User, *groups: str) -> None:
     """Signed in again, in these groups."""
     person.kubernetes_identities.update(groups_seen_at=timezone.now(), **({"groups": list(groups)} if groups else {}))
-
-
-def user(name: str) -> dict[str, str]:
-    return {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
-
-
-def approval_of(name: str) -> AccessRequest:
-    return AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
-
-
-def let_approve(station: Station, who: str, name: str) -> None:
-    """This deployment only: keys of policies come again in the tests, and the cluster is shared."""
-    title = f"approve-{name}"
-    rule = {
-        "apiGroups": ["core.rukpak.io"],
-        "resources": ["bundledeployments"],
-        "resourceNames": [name],
-        "verbs": ["approve"],
-    }
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": title},
-        "rules": [rule],
-    }
-    for obj in (role, binding(title, title, user(who))):
-        station.api.apply(obj, field_manager="test")
-    until_may(station.api, Identity(who), approval_of(name))
-
-
-def let_use_the_account(station: Station, name: str) -> None:
-    rule = {
-        "apiGroups": [""],
-        "resources": ["serviceaccounts"],
-        "resourceNames": ["installer"],
-        "verbs": ["impersonate"],
-    }
-    for obj in _role("vouches", station.namespace, rule, user(name)):
-        station.api.apply(obj, field_manager="test")
-    station.until_may(Identity(name), "impersonate", "serviceaccounts", name="installer")
 
 
 def grant(station: Station, by: str = "alice", **changes: Any) -> Policy:
@@ -106,7 +66,7 @@ def settings_map(station: Station, text: str) -> dict[str, Any]:
     }
     station.api.apply(obj, field_manager="test")
     rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]}
-    for each in _role("get-bundle", namespace, rule, group("requesters")):
+    for each in role("get-bundle", namespace, rule, group("requesters")):
         station.api.apply(each, field_manager="test")
     station.until_may(Identity("rita", ("requesters",)), "get", "configmaps", name=name)
     return {"kind": "configMap", "configMap": {"name": name}}
@@ -146,7 +106,7 @@ def test_S13_a_grant_goes_on_though_who_wrote_it_has_left(any_station: Station, 
     station.work()
     request = station.latest(wished)
     assert (request.state, request.reviews.count()) == ("in_review", 0), "its own identity may not yet"
-    let_approve(station, own, name)
+    station.let_approve(own, name)
     alice = station.people["alice"]
     alice.kubernetes_identities.update(groups=["nobody"])
     User.objects.filter(pk=alice.pk).update(is_active=False)
@@ -163,7 +123,7 @@ def test_S13_a_grant_whose_identity_loses_the_right_stops_at_the_gate(any_statio
     station, name = any_station, f"{any_station.namespace}-stops"
     policy = grant(station)
     own = f"pratique:policy:{policy.pk}"
-    let_approve(station, own, name)
+    station.let_approve(own, name)
     wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")), paused=True)
     station.work()
     assert station.latest(wished).state == "approved"
@@ -237,14 +197,14 @@ def test_S07_a_grant_approves_unattended_work_where_its_own_identity_may_use_the
     assert station.approve(wished).state == "applied"
     policy = grant(station)
     own = f"pratique:policy:{policy.pk}"
-    let_approve(station, own, name)
+    station.let_approve(own, name)
     aged(rita)
     request = by_nobody(station, wished)
     assert request.state == "in_review"
     words = "what is known of rita, who asked, is too old to count: rita has to sign in again, or one approver must be"
     assert words in request.problem
     assert words in messages(mirror(station, request))
-    let_use_the_account(station, own)
+    station.let_use_installer(own)
     Policy.objects.filter(pk=policy.pk).update(is_active=False)
     back(rita)
     services.withdraw(by=acting(rita), request_id=request.pk, reason="", via="browser")
@@ -263,7 +223,7 @@ def test_S07_what_people_ask_for_waits_at_the_gate_once_their_groups_are_too_old
 ) -> None:
     station, name = any_station, f"{any_station.namespace}-waits"
     rita = known_by_token(station, "rita")
-    let_approve(station, "carol", name)
+    station.let_approve("carol", name)
     wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
     station.work()
     request = station.agree(wished, "carol")
