@@ -122,7 +122,8 @@ def test_promise_1_bytes_that_changed_in_the_store_are_not_applied(
     path.write_bytes(encrypt(plain, place=place_of(request.content_id)) if by != "the folder" else plain)
     station.approve(deployment)
     request.refresh_from_db()
-    assert (request.state, request.problem_code) == ("approved", code)
+    assert (request.state, request.problem_code) == ("failed", code)
+    assert "ask-again" in request.remedy
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "tamper")) is None
 
 
@@ -309,7 +310,7 @@ def test_S07_an_account_that_was_made_again_is_not_applied_as(station: Station, 
     station.work()
     make_account_again(station)
     request = station.approve(deployment)
-    assert (request.state, request.problem_code) == ("approved", "digest-mismatch")
+    assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "swapped")) is None
 
 
