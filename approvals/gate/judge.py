@@ -13,7 +13,7 @@ from itertools import chain
 from approvals.gate import people
 from approvals.gate.answers import Answer, Next, Question, Reason
 from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, value_of
-from approvals.gate.remedies import Kind, missing_right, reason, unanswered
+from approvals.gate.remedies import UNANSWERED, Kind, missing_right, reason, unanswered
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
 FRESH = timedelta(minutes=15)
@@ -44,11 +44,14 @@ def judge(facts: GateFacts, now: datetime) -> Answer:
 
 
 def _settled(facts: GateFacts, found: list[Reason]) -> list[Reason]:
-    """What putting back waits for people to change ends where they wish for something else instead."""
+    """What putting back waits for people to change ends where they wish for something else instead.
+
+    What merely could not be asked is no such wait: no answer is no end (S25).
+    """
     wish = value_of(facts.wish)
     if facts.question != Question.RESTORE or wish is None or wish.options_digest == facts.about.options_digest:
         return found
-    waits = [one for one in found if one.next == Next.WAIT]
+    waits = [one for one in found if one.next == Next.WAIT and one.remedy != UNANSWERED]
     if facts.is_untouched:
         found.append(reason(Kind.NO_LONGER_WISHED, "something else is wished for by now", facts.about))
     elif waits:
@@ -284,7 +287,7 @@ def _plan(facts: GateFacts) -> Iterator[Reason]:
         yield reason(Kind.PLAN_CHANGED, HAS_CHANGED, about)
     elif plan.unseen:
         yield reason(Kind.GOES_ALONG_UNSEEN, _unseen_words(plan.unseen), about)
-    elif plan.takes_data and not people.is_enough(people.count_given(facts)):
+    elif plan.takes_data and people.is_let_go(facts):
         yield reason(Kind.TAKES_DATA, TAKES_DATA, about)
     if plan.missing:
         yield reason(Kind.MISSING_RIGHTS, plan.missing, about)

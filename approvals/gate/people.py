@@ -44,13 +44,12 @@ def count(facts: GateFacts) -> Tally:
     """The reviews of this round, without guards: those who hold it back say so themselves."""
     reviews = value_of(facts.reviews) or ()
     grants = [_of_grant(one) for one in value_of(facts.grants) or () if is_grant(one)]
-    free = value_of(facts.unreviewed) or Unreviewed(False)
-    return tally(facts, [*map(ballot, reviews), *grants, *([ENOUGH] if free.is_enough else [])])
+    return tally(facts, [*map(ballot, reviews), *grants, *([ENOUGH] if is_let_go(facts) else [])])
 
 
-def count_given(facts: GateFacts) -> Tally:
-    """The same of what people and policies said, without the operator's word about deletions."""
-    return tally(facts, [ballot(one) for one in value_of(facts.reviews) or ()])
+def is_let_go(facts: GateFacts) -> bool:
+    """Whether it stands on the operator's word about deletions, and on nobody's who saw it."""
+    return (value_of(facts.unreviewed) or Unreviewed(False)).is_enough
 
 
 def tally(facts: GateFacts, ballots: Iterable[Ballot]) -> Tally:
@@ -154,10 +153,14 @@ def still_approved(facts: GateFacts) -> Iterator[Reason]:
         yield reason(Kind.WAIVER_LOST, f"asked again before applying: {'; '.join(waivers)}", facts.about)
 
 
-def _kind_of_loss(facts: GateFacts, reviews: Iterable[ReviewFacts]) -> Kind:
-    """An approval by a policy as it was never counts again: where that is what is lacking, waiting would be in vain."""
+def _kind_of_loss(facts: GateFacts, reviews: Sequence[ReviewFacts]) -> Kind:
+    """An approval by a policy as it was never counts again: where that is what is lacking, waiting would be in vain.
+
+    Nobody can tell while the right of another reviewer could not be asked.
+    """
     before = [replace(ballot(one), counts=True) if _is_outdated(one) else ballot(one) for one in reviews]
-    if not is_enough(tally(facts, before)):
+    is_unclear = any(isinstance(one.decides, Unknown) for one in reviews)
+    if is_unclear or not is_enough(tally(facts, before)):
         return Kind.NOT_APPROVED_ANY_MORE
     has_begun = facts.question in (Question.GO_ON, Question.RESTORE)
     return Kind.POLICY_CHANGED_MIDWAY if has_begun else Kind.POLICY_CHANGED

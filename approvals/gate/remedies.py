@@ -22,6 +22,7 @@ MAKE_WAY = (
     "once reviewers acknowledge that."
 )
 MADE_AGAIN = "collision-over"
+_OR_CHANGE = "Or somebody who may update BundleDeployment {name} changes it, which makes a new request."
 _RIGHT_AGAIN = "The reviewer signs in again, or an administrator of the cluster gives the right back"
 
 
@@ -211,7 +212,7 @@ class Kind(Enum):
         Next.WAIT,
         "no-longer-approved",
         "the approval would not be given today",
-        f"{_RIGHT_AGAIN}; it goes on by itself.",
+        f"{_RIGHT_AGAIN}; it goes on by itself. {_OR_CHANGE}",
         awaits=Awaits.RIGHTS,
     )
     POLICY_CHANGED_MIDWAY = Row(
@@ -225,7 +226,7 @@ class Kind(Enum):
         Next.WAIT,
         "waiver-lost",
         "who accepted a finding may not any more",
-        f"{_RIGHT_AGAIN}; it goes on by itself. Or: {ASK_ANEW}",
+        f"{_RIGHT_AGAIN}; it goes on by itself. {_OR_CHANGE}",
         awaits=Awaits.RIGHTS,
     )
     GUARD_HOLDS = Row(

@@ -199,7 +199,7 @@ WORSE: dict[str, tuple[Worse, frozenset[Question]]] = {
         frozenset({Question.GO_ON}),
     ),
     "the data of a deletion is not as it was": (
-        _set(plan=known(replace(PLAN, takes_data=True)), reviews=known(())),
+        _set(plan=known(replace(PLAN, takes_data=True)), unreviewed=known(Unreviewed(True))),
         frozenset({Question.APPLY}),
     ),
     "the revision is revoked": (_set(revoked=known("revision 1 is revoked")), frozenset({Question.RESTORE})),
