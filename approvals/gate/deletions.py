@@ -18,11 +18,11 @@ from approvals.policy import OWN_RULES_PREFIX, holdings
 from provisioner.cluster.api import Cluster as Api
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.dependents import dependents
-from provisioner.cluster.evidence import Query, samples
+from provisioner.cluster.evidence import Query, Sample, samples
 from provisioner.errors import TryLater, UnknownKind
 from provisioner.review.counting import created_at, number
 from provisioner.review.record import from_record
-from provisioner.values import Action, GroupKind, ObjectRef, Plan, Severity
+from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, Plan, Severity
 
 WORDS = "it holds no data, and PRATIQUE_UNREVIEWED_DELETIONS lets it go without a review"
 MAX_NAMED = 3
@@ -125,12 +125,29 @@ def _late(readers: Sequence[Api], ref: ObjectRef, uid: str, shown: Mapping[str, 
         there = samples(readers, [query])[query]
         if there.problem:
             raise TryLater(f"which objects go with {ref} cannot be seen by now: {there.problem}")
-        total = len(there.objects) if there.total is None else there.total
-        last = (shown.get("newest") or {}).get(kind)
-        since = [one for one in there.objects if last is not None and created_at(one) > last]
-        late = max(len(since), total - count)
+        late = _since(there, count, (shown.get("newest") or {}).get(kind))
         if late > 0:
             yield f"{number(late, f'{kind} object')} created since, which would go with {ref}"
+
+
+def _since(there: Sample, count: int, last: str | None) -> int:
+    """How many of these were created after `count` were shown, of which the last had been created at `last`; None in
+    a report of before that was kept.
+
+    What a controller made of another object is none of them: it comes and goes with that one.
+    """
+    total = len(there.objects) if there.total is None else there.total
+    if last is None:
+        return total - count
+    later = [one for one in there.objects if created_at(one) > last]
+    made = [one for one in later if not _is_controlled(one)]
+    is_whole = total == len(there.objects)
+    more = total - len(later) - count if is_whole else total - count - len(made)
+    return len(made) + max(0, more)
+
+
+def _is_controlled(obj: JsonObject) -> bool:
+    return any(one.get("controller") is True for one in obj["metadata"].get("ownerReferences") or [])
 
 
 def _uid_now(readers: Sequence[Api], ref: ObjectRef) -> str:

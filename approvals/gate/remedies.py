@@ -147,7 +147,7 @@ class Kind(Enum):
         Next.REPORT_AGAIN,
         "goes-along-unseen",
         "objects that no reviewer was shown would go with what is deleted",
-        _REVIEW_AGAIN,
+        f"{_REVIEW_AGAIN} Where something makes them all the time, it is stopped first.",
     )
     GOES_ALONG_LATE = Row(
         Next.END,

@@ -185,6 +185,24 @@ def test_S20_what_nobody_could_look_for_is_looked_for_again_however_old_it_is(
     assert not Stray.objects.exists()
 
 
+def test_S20_while_it_is_paused_for_days_what_may_be_on_its_way_is_not_forgotten(
+    any_station: Station, registry: Registry
+) -> None:
+    late = Late(any_station, registry)
+    late.drop()
+    late.arrive()
+    rita = acting(any_station.people["rita"])
+    pause = {"by": rita, "deployment": late.deployment, "reason": "wait", "via": "browser"}
+    services.pause_deployment(**pause, is_paused=True)
+    Stray.objects.update(begun_at=timezone.now() - 2 * strays.LOOKED_FOR)
+    late.look()
+    assert late.is_there
+    assert Stray.objects.get().look_at > timezone.now()
+    services.pause_deployment(**pause, is_paused=False)
+    late.look()
+    assert not late.is_there
+
+
 def vars_of(ref: ObjectRef) -> dict[str, str]:
     return {name: getattr(ref, name) for name in ("group", "version", "kind", "namespace", "name")}
 

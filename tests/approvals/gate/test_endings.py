@@ -239,6 +239,10 @@ def at(second: int) -> dict[str, Any]:
     return {"metadata": {"creationTimestamp": f"2026-11-23T09:00:{second:02}Z"}}
 
 
+def made_of(second: int) -> dict[str, Any]:
+    return {"metadata": {**at(second)["metadata"], "ownerReferences": [{"kind": "Fleet", "controller": True}]}}
+
+
 def unseen_of(
     monkeypatch: pytest.MonkeyPatch, ref: ObjectRef, shown: dict[str, Any], there: Sample, *, uid: str = "u"
 ) -> tuple[tuple[str, ...], list[Query]]:
@@ -268,6 +272,9 @@ def unseen_of(
         pytest.param((1, 5), Sample((at(6),), 1), "1 Boat object", id="another one instead"),
         pytest.param((0, None), Sample((at(1), at(2)), 2), "2 Boat objects", id="there was none"),
         pytest.param((5000, 5), Sample((at(5),), 5003), "3 Boat objects", id="more than are read"),
+        pytest.param((5000, 5), Sample((at(6),), 5000), "1 Boat object", id="another one of those that are read"),
+        pytest.param((1, 5), Sample((at(5), made_of(6)), 2), "", id="a controller made one of another object"),
+        pytest.param((1, 5), Sample((at(6), made_of(6)), 2), "1 Boat object", id="that and one by hand"),
     ],
 )
 def test_S15_what_was_created_since_it_was_shown_is_told(
