@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from approvals.errors import Awaits
+from approvals.errors import ASK_ANEW, CHANGED, Awaits
 from approvals.gate.answers import Next, Reason
 from approvals.gate.facts import About, Unknown
-from approvals.ledger.endings import ASK_ANEW, CHANGED
 from provisioner.errors import BadSource, DigestMismatch, Forbidden, PlanChanged, PreconditionFailed
 from provisioner.values import ObjectRef
 

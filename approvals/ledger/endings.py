@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from approvals.audit import MACHINE
+from approvals.errors import CHANGED
 from approvals.ledger.moves import move
 from approvals.lifecycle import Event
 from approvals.models import Request
 from provisioner.errors import DigestMismatch, PratiqueError, TryLater
 from provisioner.review.record import ref_record
-
-# Formats over the name of the deployment.
-ASK_ANEW = (
-    "Somebody who may update it asks anew: "
-    "`kubectl annotate bd {name} core.rukpak.io/ask-again=$(date +%s) --overwrite`."
-)
-CHANGED = f"An operator looks into the audit for who changed what. {ASK_ANEW}"
 
 
 def is_end(error: PratiqueError) -> bool:

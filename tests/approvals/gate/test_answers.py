@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from approvals.errors import ASK_ANEW, CHANGED
 from approvals.gate.answers import Next, Question
 from approvals.gate.facts import (
     Account,
@@ -20,7 +21,7 @@ from approvals.gate.facts import (
     Unreviewed,
 )
 from approvals.gate.judge import FRESH, MAX_ROUNDS, are_requesters_proved, judge
-from approvals.gate.remedies import ASK_ANEW, CHANGED, Kind
+from approvals.gate.remedies import Kind
 from provisioner.errors import DigestMismatch
 from tests.approvals.gate.drawn import (
     ABOUT,

@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from approvals import audit, gate
 from approvals.audit import MACHINE
+from approvals.errors import CHANGED
 from approvals.gate import Reason, deletions, planned
 from approvals.gate.answers import Next
 from approvals.gate.facts import Known, Unknown
 from approvals.gate.wish import learn
-from approvals.ledger import endings, waiting
+from approvals.ledger import waiting
 from approvals.models import AuditEntry, Report, Request, Revision
 from approvals.steps import advance, deploy, evaluate, restore
 from provisioner.cluster.api import Cluster as Api
@@ -74,7 +75,7 @@ def applying(**spec: Any) -> Request:
     ("error", "remedy"),
     [
         (gate.refusal_of(gate.Answer(gate.Question.PLAN, (ENDS,))), ENDS.remedy),
-        (DigestMismatch("the stored bytes are others"), endings.CHANGED.format(name="strimzi")),
+        (DigestMismatch("the stored bytes are others"), CHANGED.format(name="strimzi")),
     ],
     ids=["the gate", "what is stored"],
 )
