@@ -1,6 +1,6 @@
 """Why an action of a person is refused. Each has a stable `code`, an HTTP status and words for that person.
 
-At the end: why what is stored cannot be read, and what a request waits for.
+At the end: why what is stored cannot be read, what people can do once a request has ended, and what one waits for.
 """
 
 from __future__ import annotations
@@ -175,6 +175,14 @@ class Undecipherable(DigestMismatch):
     """What should be encrypted is not, was changed, or belongs to another row or file."""
 
     code = "undecipherable"
+
+
+# What people can do about a request that has ended, as formats over the name of its deployment.
+ASK_ANEW = (
+    "Somebody who may update it asks anew: "
+    "`kubectl annotate bd {name} core.rukpak.io/ask-again=$(date +%s) --overwrite`."
+)
+CHANGED = f"An operator looks into the audit for who changed what. {ASK_ANEW}"
 
 
 class Awaits(StrEnum):

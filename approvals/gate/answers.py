@@ -41,7 +41,7 @@ _NEEDS: dict[Question, tuple[str, ...]] = {
     # All that is cheap to know, before the cluster is asked about every object.
     Question.PLAN: _READY,
     Question.APPLY: (*_READY, "plan"),
-    Question.GO_ON: ("wish", "account", *_PEOPLE),
+    Question.GO_ON: ("wish", "account", *_PEOPLE, "unseen"),
     Question.RESTORE: ("revoked", "wish", "account", *_PEOPLE),
     Question.COMPARE: ("running",),
     Question.CORRECT: _STANDING,

@@ -171,34 +171,44 @@ class Unreviewed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An object of the plan that could not be written now. `said` is the API server's, a value of the object (S27)."""
+    """An object of the plan that could not be written now. `said` is the API server's, a value of the object (S27).
+
+    `is_foreign`: it is somebody else's and not to be adopted. `is_unserved`: the cluster knows no such kind.
+    """
 
     ref: ObjectRef
     words: str
     said: str
     is_foreign: bool = False
+    is_unserved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Collisions:
     """Objects of the reviewed plan that are somebody else's and not to be adopted, in words.
 
-    `is_over`: one of them is gone, or is another one by now, so that the plan is.
+    `is_over`: one of them is gone, or may be adopted by now, so that the plan is another one. `rounds`: how often this
+    request was reported again for that.
     """
 
     words: tuple[str, ...] = ()
     is_over: bool = False
+    rounds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What would be done now. `missing` says what the installing account lacks, with the RBAC YAML that gives it."""
+    """What would be done now. `missing` says what the installing account lacks, with the RBAC YAML that gives it.
+
+    `unseen` says which objects would go with what is deleted that no reviewer was shown.
+    """
 
     actions: tuple[PlannedAction, ...]
     is_within: bool
     takes_data: bool
     refused: tuple[Refused, ...] = ()
     missing: str = ""
+    unseen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +243,7 @@ class GateFacts:
     collisions: Fact[Collisions] = NOT_READ
     unmet: Fact[str] = NOT_READ
     plan: Fact[PlanFacts] = NOT_READ
+    unseen: Fact[tuple[str, ...]] = NOT_READ
     running: Fact[Running] = NOT_READ
     revoked: Fact[str] = NOT_READ
     is_untouched: bool = False

@@ -5,7 +5,7 @@ A fact that could not be found out is a reason against, whatever the others are;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -13,11 +13,13 @@ from itertools import chain
 from approvals.gate import people
 from approvals.gate.answers import Answer, Next, Question, Reason
 from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, value_of
-from approvals.gate.remedies import Kind, missing_right, reason, unanswered
+from approvals.gate.remedies import UNANSWERED, Kind, missing_right, reason, unanswered
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
 FRESH = timedelta(minutes=15)
 SHOWN = 10
+# What comes and goes again and again is reported anew so often, and then no more by itself.
+MAX_ROUNDS = 5
 HAS_CHANGED = "the cluster changed since the review, so the plan did: it is reported and reviewed again"
 OVER = "what stood in the way is gone or another one by now, so the plan changed: it is reported and reviewed again"
 TAKES_DATA = "what would be deleted without a review holds data by now: it is reported again, and reviewed"
@@ -42,11 +44,14 @@ def judge(facts: GateFacts, now: datetime) -> Answer:
 
 
 def _settled(facts: GateFacts, found: list[Reason]) -> list[Reason]:
-    """What putting back waits for people to change ends where they wish for something else instead."""
+    """What putting back waits for people to change ends where they wish for something else instead.
+
+    What merely could not be asked is no such wait: no answer is no end (S25).
+    """
     wish = value_of(facts.wish)
     if facts.question != Question.RESTORE or wish is None or wish.options_digest == facts.about.options_digest:
         return found
-    waits = [one for one in found if one.next == Next.WAIT]
+    waits = [one for one in found if one.next == Next.WAIT and one.remedy != UNANSWERED]
     if facts.is_untouched:
         found.append(reason(Kind.NO_LONGER_WISHED, "something else is wished for by now", facts.about))
     elif waits:
@@ -82,17 +87,18 @@ def _cluster(facts: GateFacts) -> Iterator[Reason]:
 def _wish(facts: GateFacts) -> Iterator[Reason]:
     """The BundleDeployment still asks for what was approved (S25)."""
     about, wish = facts.about, value_of(facts.wish)
+    kind = Kind.NO_LONGER_WISHED if facts.question == Question.GO_ON else Kind.FOLLOWED
     if wish is None:
         return
     if not wish.is_the_same:
         words = f"BundleDeployment {about.name} is no longer the one that was reviewed"
-        yield reason(Kind.NO_LONGER_WISHED, words, about)
+        yield reason(kind, words, about)
     elif wish.is_being_deleted != about.is_removal:
         words = f"BundleDeployment {about.name} is {'not ' if about.is_removal else ''}being deleted"
-        yield reason(Kind.NO_LONGER_WISHED, words, about)
+        yield reason(kind, words, about)
     elif wish.options_digest != about.options_digest:
         words = f"the spec of {about.name} is no longer the reviewed one: a new request follows"
-        yield reason(Kind.NO_LONGER_WISHED, words, about)
+        yield reason(kind, words, about)
 
 
 def _is_there(facts: GateFacts) -> Iterator[Reason]:
@@ -188,7 +194,12 @@ def _subject(facts: GateFacts) -> Iterator[Reason]:
     subject, approved = value_of(facts.subject), value_of(facts.approved)
     if subject is None or approved is None or account is None:
         return
-    found = replace(subject, service_account_uid=account.uid).digest
+    if not account.uid or account.uid != subject.service_account_uid:
+        now = f"has uid {account.uid}: it was made again" if account.uid else "is gone"
+        words = f"approved was a ServiceAccount with uid {subject.service_account_uid}; the one of that name {now}"
+        yield reason(Kind.OTHER_ACCOUNT, words, about)
+        return
+    found = subject.digest
     if found != about.subject_digest:
         words = f"what would be applied has subject digest {found}; approved was {about.subject_digest}"
         yield reason(Kind.OTHER_SUBJECT, words, about)
@@ -244,8 +255,11 @@ def _collisions(facts: GateFacts) -> Iterator[Reason]:
     found = value_of(facts.collisions)
     if found is None or not found.words:
         return
-    if found.is_over:
+    if found.is_over and found.rounds < MAX_ROUNDS:
         yield reason(Kind.COLLISION_OVER, OVER, facts.about)
+    elif found.is_over:
+        words = f"what stands in the way came and went {found.rounds + 1} times: it is not reported again for that"
+        yield reason(Kind.COLLIDES_AGAIN, words, facts.about)
     words = "; ".join(found.words[:SHOWN])
     yield reason(Kind.CANNOT_BE_ADOPTED, f"{words}. It is not adopted, so nobody can approve this", facts.about)
 
@@ -271,7 +285,9 @@ def _plan(facts: GateFacts) -> Iterator[Reason]:
     about = facts.about
     if not plan.is_within:
         yield reason(Kind.PLAN_CHANGED, HAS_CHANGED, about)
-    elif plan.takes_data and not people.is_enough(people.count_given(facts)):
+    elif plan.unseen:
+        yield reason(Kind.GOES_ALONG_UNSEEN, _unseen_words(plan.unseen), about)
+    elif plan.takes_data and people.is_let_go(facts):
         yield reason(Kind.TAKES_DATA, TAKES_DATA, about)
     if plan.missing:
         yield reason(Kind.MISSING_RIGHTS, plan.missing, about)
@@ -284,8 +300,21 @@ def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
     words = "; ".join(f"{one.ref}: {one.words}" for one in shown)
     said = tuple((one.ref, one.said) for one in shown if one.said)
     kind = Kind.COLLIDES if all(one.is_foreign for one in plan.refused) else Kind.REFUSED
+    kind = Kind.NOT_SERVED if all(one.is_unserved for one in plan.refused) else kind
     words = f"{len(plan.refused)} of {len(plan.actions)} objects would be refused: {words}"
     return reason(kind, words, facts.about, said)
+
+
+def _unseen(facts: GateFacts) -> Iterator[Reason]:
+    """What turned up since goes with nothing that is deleted: nobody approved that (S15)."""
+    words = value_of(facts.unseen)
+    if words:
+        yield reason(Kind.GOES_ALONG_LATE, _unseen_words(words), facts.about)
+
+
+def _unseen_words(words: Sequence[str]) -> str:
+    more = f" and {len(words) - SHOWN} more" if words[SHOWN:] else ""
+    return f"no reviewer was shown what would go by now: {'; '.join(words[:SHOWN])}{more}"
 
 
 _PEOPLE: tuple[Check, ...] = (people.still_approved, people.guards_let_go)
@@ -307,7 +336,7 @@ _CHECKS: dict[Question, tuple[Check, ...]] = {
     Question.DECIDE: (_collisions, people.decided),
     Question.PLAN: _READY,
     Question.APPLY: (*_READY, _plan),
-    Question.GO_ON: (_account, _wish, *_PEOPLE, _pause),
+    Question.GO_ON: (_account, _wish, *_PEOPLE, _unseen, _pause),
     Question.RESTORE: (_revoked, _account, _is_there, _pause, *_PEOPLE),
     Question.COMPARE: (_running,),
     Question.CORRECT: _STANDING,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from approvals.gate.answers import Reason
+from approvals.gate.answers import Question, Reason
 from approvals.gate.facts import Fact, GateFacts, PolicyFacts, ReviewFacts, Right, Unknown, Unreviewed, value_of
 from approvals.gate.remedies import Kind, reason
 from approvals.policy import DOUBT, Ballot, Decision, Tally, decide
@@ -44,13 +44,12 @@ def count(facts: GateFacts) -> Tally:
     """The reviews of this round, without guards: those who hold it back say so themselves."""
     reviews = value_of(facts.reviews) or ()
     grants = [_of_grant(one) for one in value_of(facts.grants) or () if is_grant(one)]
-    free = value_of(facts.unreviewed) or Unreviewed(False)
-    return tally(facts, [*map(ballot, reviews), *grants, *([ENOUGH] if free.is_enough else [])])
+    return tally(facts, [*map(ballot, reviews), *grants, *([ENOUGH] if is_let_go(facts) else [])])
 
 
-def count_given(facts: GateFacts) -> Tally:
-    """The same of what people and policies said, without the operator's word about deletions."""
-    return tally(facts, [ballot(one) for one in value_of(facts.reviews) or ()])
+def is_let_go(facts: GateFacts) -> bool:
+    """Whether it stands on the operator's word about deletions, and on nobody's who saw it."""
+    return (value_of(facts.unreviewed) or Unreviewed(False)).is_enough
 
 
 def tally(facts: GateFacts, ballots: Iterable[Ballot]) -> Tally:
@@ -148,10 +147,27 @@ def still_approved(facts: GateFacts) -> Iterator[Reason]:
     if not is_enough(found):
         words = "; ".join([found.words, *lost(reviews)])
         words = f"not every approval counts any more, asked again before applying: {words}"
-        yield reason(Kind.NOT_APPROVED_ANY_MORE, words, facts.about)
+        yield reason(_kind_of_loss(facts, reviews), words, facts.about)
     waivers = accepted(reviews).lost
     if waivers:
         yield reason(Kind.WAIVER_LOST, f"asked again before applying: {'; '.join(waivers)}", facts.about)
+
+
+def _kind_of_loss(facts: GateFacts, reviews: Sequence[ReviewFacts]) -> Kind:
+    """An approval by a policy as it was never counts again: where that is what is lacking, waiting would be in vain.
+
+    Nobody can tell while the right of another reviewer could not be asked.
+    """
+    before = [replace(ballot(one), counts=True) if _is_outdated(one) else ballot(one) for one in reviews]
+    is_unclear = any(isinstance(one.decides, Unknown) for one in reviews)
+    if is_unclear or not is_enough(tally(facts, before)):
+        return Kind.NOT_APPROVED_ANY_MORE
+    has_begun = facts.question in (Question.GO_ON, Question.RESTORE)
+    return Kind.POLICY_CHANGED_MIDWAY if has_begun else Kind.POLICY_CHANGED
+
+
+def _is_outdated(review: ReviewFacts) -> bool:
+    return review.decision == "Approve" and not review.is_own and not review.is_in_force
 
 
 def guards_let_go(facts: GateFacts) -> Iterator[Reason]:
@@ -177,7 +193,8 @@ def _undecided(facts: GateFacts, found: Tally) -> Reason:
     about, free = facts.about, value_of(facts.unreviewed)
     if found.obstacle:
         return reason(Kind.DOUBTED if found.obstacle == DOUBT else Kind.NOBODY_USES_ACCOUNT, found.obstacle, about)
-    missing = list(lost(value_of(facts.reviews) or ()))
+    # Of a policy that was changed since, its present word is asked for at each look: nothing is lost that could return.
+    missing = list(lost([one for one in value_of(facts.reviews) or () if not _is_outdated(one)]))
     if missing:
         return reason(Kind.LOST_APPROVAL, f"{found.words}: {'; '.join(missing)}", about)
     if free is not None and free.words:

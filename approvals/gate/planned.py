@@ -14,16 +14,22 @@ from django.utils import timezone
 from approvals.gate import deletions
 from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, Refused
 from approvals.gate.planning import installer_of, owned, plan_options, running_content
+from approvals.gate.policies import reviewed_report
+from approvals.gate.remedies import MADE_AGAIN
 from approvals.gate.wish import learn
 from approvals.models import Finding, Report, Request
 from provisioner import pipeline
 from provisioner.cluster.client.access import refused_writes
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.plan.dry_run import is_within
-from provisioner.errors import AlreadyExists, Forbidden
+from provisioner.cluster.plan.known import Options
+from provisioner.cluster.plan.ownership import objection_to_adoption
+from provisioner.cluster.plan.pruning import in_served_version
+from provisioner.errors import AlreadyExists, Forbidden, UnknownKind
 from provisioner.rbac import Subject
 from provisioner.review.base.record import from_record
 from provisioner.review.preflight.text import as_yaml
+from provisioner.review.withholding import is_private
 from provisioner.values import AccessRequest, Content, Plan, PlannedAction
 
 # The finding of a report that lists the rules which the installing account lacks.
@@ -31,6 +37,7 @@ LACKING = "PRE-RULES"
 # The finding about an object that is somebody else's.
 FOREIGN = "OWN-02"
 MAX_LOOKED_AT = 20
+NOT_ADOPTABLE = "it is somebody else's and cannot be adopted as things stand; why is shown to people who may get it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +69,29 @@ def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
         return PlanFacts(planned.actions, False, False)
     if deletions.takes_data(request, api, planned):
         return PlanFacts(planned.actions, True, True)
+    if late := deletions.unseen_anywhere(request, api, reviewed_report(request)):
+        return PlanFacts(planned.actions, True, False, unseen=late)
     is_less = planned.digest != reviewed.digest
     not_allowed = refused_writes(api, installer, planned.actions) if is_less else asking.result()
-    refused = tuple(
-        Refused(one.ref, one.problem, one.server_words, one.problem_code == AlreadyExists.code)
-        for one in planned.actions
-        if one.problem
-    )
+    refused = tuple(_refused(one) for one in planned.actions if one.problem)
     missing = _missing(request, api, approved.content) if _is_lacking(request, planned, not_allowed) else ""
     return PlanFacts(planned.actions, True, False, refused, missing)
+
+
+def _refused(planned: PlannedAction) -> Refused:
+    """What could not be written, and why. Why the API server does not take what would come of somebody else's object
+    tells how that differs (S09).
+    """
+    said = planned.server_words
+    if is_private(planned):
+        said = "; ".join(filter(None, [planned.problem, planned.server_words]))
+    is_foreign = planned.problem_code == AlreadyExists.code
+    return Refused(planned.ref, public_words(planned), said, is_foreign, planned.problem_code == UnknownKind.code)
+
+
+def public_words(planned: PlannedAction) -> str:
+    """Why an object cannot be written, as everybody may know it; "" where it can."""
+    return NOT_ADOPTABLE if planned.problem and is_private(planned) else planned.problem
 
 
 def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fact[Collisions]:
@@ -90,18 +111,30 @@ def _foreign(plan: Plan) -> list[PlannedAction]:
 
 
 def _collisions(request: Request, plan: Plan, api: Api) -> Collisions:
-    installer, met = api.acting_as(installer_of(request.spec)), _foreign(plan)
-    is_over = any(not _is_there(installer, one) for one in met[:MAX_LOOKED_AT])
-    return Collisions(tuple(one.problem for one in met), is_over)
+    installer, met, options = api.acting_as(installer_of(request.spec)), _foreign(plan), plan_options(request)
+    is_over = any(not _stands_in_the_way(installer, one, options) for one in met[:MAX_LOOKED_AT])
+    rounds = request.voided_rounds.filter(code=MADE_AGAIN).count()
+    return Collisions(tuple(one.problem for one in met), is_over, rounds)
 
 
-def _is_there(api: Api, met: PlannedAction) -> bool:
-    """Also where nobody may look: it was there when the plan was made."""
+def _stands_in_the_way(api: Api, met: PlannedAction, options: Options) -> bool:
+    """Whether an object of that name is somebody else's and not to be adopted, be it another one by now.
+
+    Also where nobody may look: it was there when the plan was made. Where its kind is served, but not in the version
+    that is wished for, it stands; where the kind is gone, the object went with it.
+    """
     try:
-        live = api.get(met.ref)
+        served = in_served_version(api, met.ref)
+        live = api.get(served)
     except Forbidden:
         return True
-    return live is not None and live["metadata"]["uid"] == met.uid
+    except UnknownKind:
+        return False
+    if live is None:
+        return False
+    if served.version != met.ref.version:
+        return True
+    return objection_to_adoption(live, options.collision_protection, options.others) is not None
 
 
 def without_lifted(plan: Plan) -> Plan:

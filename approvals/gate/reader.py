@@ -109,11 +109,13 @@ def going_on(request: Request, api: Api, reviewed: Report) -> GateFacts:
         live = beside.submit(learn, partial(wish.live_deployment, api, request.deployment))
         account = beside.submit(learn, partial(wish.account_of, request, api))
         people = _people(request, reviewed)
+        unseen = learn(partial(deletions.unseen, request, api, reviewed))
     return replace(
         _facts(Question.GO_ON, request),
         wish=wish.wish_of(request.deployment, live.result()),
         account=account.result(),
         **people,
+        unseen=unseen,
     )
 
 

@@ -5,26 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from approvals.errors import Awaits
+from approvals.errors import ASK_ANEW, CHANGED, Awaits
 from approvals.gate.answers import Next, Reason
 from approvals.gate.facts import About, Unknown
 from provisioner.errors import BadSource, DigestMismatch, Forbidden, PlanChanged, PreconditionFailed
 from provisioner.values import ObjectRef
 
-WAITING = "waiting"
 HELD_BACK = "held-back"
 UNANSWERED = "It is asked again by itself. If that lasts, an operator looks why the cluster does not answer."
 WRONG = "Somebody who may update BundleDeployment {name} corrects its spec, which makes a new request."
-_ASK_ANEW = (
-    "Somebody who may update it asks anew: "
-    "`kubectl annotate bd {name} core.rukpak.io/ask-again=$(date +%s) --overwrite`."
-)
 _REVIEW_AGAIN = "Reviewers look at the new report of request {number}, and decide again."
 MAKE_WAY = (
     "Their owner renames or removes them, and it goes on by itself. Where nobody holds them, somebody who may update "
     "BundleDeployment {name} may set spec.collisionProtection to IfNoController: the request that follows adopts them, "
     "once reviewers acknowledge that."
 )
+MADE_AGAIN = "collision-over"
+_OR_CHANGE = "Or somebody who may update BundleDeployment {name} changes it, which makes a new request."
 _RIGHT_AGAIN = "The reviewer signs in again, or an administrator of the cluster gives the right back"
 
 
@@ -50,13 +47,21 @@ class Kind(Enum):
         Next.END,
         PreconditionFailed.code,
         "the kubeconfig leads to another cluster",
-        "An operator corrects the kubeconfig of cluster {cluster}, or registers the other one under a name of its own.",
+        "An operator corrects the kubeconfig of cluster {cluster}, or registers the other one under a name of its own. "
+        f"{ASK_ANEW}",
     )
     NO_LONGER_WISHED = Row(
         Next.END,
         "no-longer-wished",
         "the BundleDeployment asks for something else, is gone or is being deleted",
         "Decide on the request that follows.",
+    )
+    # Not begun: nothing has to be ended, and the wish may be the approved one again before anybody sees the other.
+    FOLLOWED = Row(
+        Next.WAIT,
+        "no-longer-wished",
+        "what was approved and has not begun is not what the BundleDeployment asks for by now",
+        "Decide on the request that follows, which takes the place of this one.",
     )
     NO_ACCOUNT_NAMED = Row(Next.END, BadSource.code, "the spec names no ServiceAccount", WRONG)
     NO_ACCOUNT = Row(
@@ -70,19 +75,19 @@ class Kind(Enum):
         Next.END,
         DigestMismatch.code,
         "the ServiceAccount is gone or was made again since the approval",
-        f"What was approved was approved for the account before. {_ASK_ANEW}",
+        f"What was approved was approved for the account before. {ASK_ANEW}",
     )
     OTHER_SUBJECT = Row(
         Next.END,
         DigestMismatch.code,
         "content, plan, options or account are not what was approved",
-        f"An operator looks into the audit for who changed what. {_ASK_ANEW}",
+        CHANGED,
     )
     NOT_VERIFIED = Row(
         Next.END,
         DigestMismatch.code,
         "no verdict approves what runs as it is recorded",
-        f"An operator looks into the audit for who changed what. {_ASK_ANEW}",
+        CHANGED,
     )
     REQUESTER_LACKS = Row(
         Next.WAIT,
@@ -102,7 +107,7 @@ class Kind(Enum):
         Next.END,
         "groups-too-old",
         "the sources name a Secret or ConfigMap, and the groups of who asked were proved too long ago",
-        f"Who asked signs in again. {_ASK_ANEW} An operator may list the deployment in PRATIQUE_UNATTENDED_READS.",
+        f"Who asked signs in again. {ASK_ANEW} An operator may list the deployment in PRATIQUE_UNATTENDED_READS.",
     )
     CANNOT_BE_ADOPTED = Row(Next.WAIT, "collides", "the plan meets objects that are somebody else's", MAKE_WAY)
     REVOKED = Row(
@@ -115,7 +120,7 @@ class Kind(Enum):
         Next.DENY,
         "denied",
         "a reviewer denied it",
-        f"Somebody who may update BundleDeployment {{name}} changes it. {_ASK_ANEW}",
+        f"Somebody who may update BundleDeployment {{name}} changes it. {ASK_ANEW}",
     )
     NOT_LET_GO = Row(
         Next.REPORT_AGAIN, PlanChanged.code, "a deletion may not go without a review any more", _REVIEW_AGAIN
@@ -123,7 +128,32 @@ class Kind(Enum):
     PLAN_CHANGED = Row(
         Next.REPORT_AGAIN, PlanChanged.code, "the plan does more than the reviewed one did", _REVIEW_AGAIN
     )
-    COLLISION_OVER = Row(Next.REPORT_AGAIN, PlanChanged.code, "what stood in the way is gone", _REVIEW_AGAIN)
+    COLLISION_OVER = Row(Next.REPORT_AGAIN, MADE_AGAIN, "what stood in the way is gone", _REVIEW_AGAIN)
+    COLLIDES_AGAIN = Row(
+        Next.WAIT,
+        "collides-again",
+        "what stood in the way came and went too often to be reported again",
+        "Who makes those objects again and again stops that. Then somebody who may `approve` BundleDeployment {name} "
+        f"denies this request, and it is asked for again. {ASK_ANEW}",
+    )
+    POLICY_CHANGED = Row(
+        Next.REPORT_AGAIN,
+        "policy-changed",
+        "the policy that approved was changed, or is off by now, and nothing has begun",
+        f"The policy is asked as it is by now. {_REVIEW_AGAIN}",
+    )
+    GOES_ALONG_UNSEEN = Row(
+        Next.REPORT_AGAIN,
+        "goes-along-unseen",
+        "objects that no reviewer was shown would go with what is deleted",
+        f"{_REVIEW_AGAIN} Where something makes them all the time, it is stopped first.",
+    )
+    GOES_ALONG_LATE = Row(
+        Next.END,
+        "goes-along-unseen",
+        "the same, where it has begun: what holds them is not deleted",
+        f"Whoever made those objects keeps or removes them. {ASK_ANEW}",
+    )
     TAKES_DATA = Row(
         Next.REPORT_AGAIN, PlanChanged.code, "an unreviewed deletion would take data by now", _REVIEW_AGAIN
     )
@@ -134,7 +164,7 @@ class Kind(Enum):
         "An operator runs `pratique-manage rights --cluster {cluster} | kubectl apply -f -`; it goes on by itself.",
         awaits=Awaits.RIGHTS,
     )
-    EXPIRED = Row(Next.WAIT, "expired", "nobody settled the request in time", _ASK_ANEW)
+    EXPIRED = Row(Next.WAIT, "expired", "nobody settled the request in time", ASK_ANEW)
     TOO_OLD = Row(Next.WAIT, "too-old", "what was learned is too old to act on", UNANSWERED)
     TOO_FEW = Row(
         Next.WAIT,
@@ -179,27 +209,34 @@ class Kind(Enum):
     )
     NOT_APPROVED_ANY_MORE = Row(
         Next.WAIT,
-        WAITING,
+        "no-longer-approved",
         "the approval would not be given today",
-        f"{_RIGHT_AGAIN}; it goes on by itself.",
+        f"{_RIGHT_AGAIN}; it goes on by itself. {_OR_CHANGE}",
         awaits=Awaits.RIGHTS,
+    )
+    POLICY_CHANGED_MIDWAY = Row(
+        Next.WAIT,
+        "policy-changed",
+        "the same, where it has begun",
+        "Somebody who may update BundleDeployment {name} changes it: then this ends, and the request that follows is "
+        "reviewed. Of a policy that was only switched off: who may switches it on again.",
     )
     WAIVER_LOST = Row(
         Next.WAIT,
-        WAITING,
+        "waiver-lost",
         "who accepted a finding may not any more",
-        f"{_RIGHT_AGAIN}; it goes on by itself. Or: {_ASK_ANEW}",
+        f"{_RIGHT_AGAIN}; it goes on by itself. {_OR_CHANGE}",
         awaits=Awaits.RIGHTS,
     )
     GUARD_HOLDS = Row(
         Next.WAIT,
-        WAITING,
+        "guard-holds",
         "a guard holds back what was approved",
         "The guard lets go by itself, or who may changes the policy; it goes on by itself.",
     )
     PAUSED = Row(
         Next.WAIT,
-        WAITING,
+        "paused",
         "the BundleDeployment is paused",
         "Somebody who may update BundleDeployment {name} resumes it.",
     )
@@ -217,31 +254,41 @@ class Kind(Enum):
         "An administrator of the cluster applies the roles that the words hold; it goes on by itself.",
         awaits=Awaits.RIGHTS,
     )
+    NOT_SERVED = Row(
+        Next.WAIT,
+        "unknown-kind",
+        "the cluster serves no such kind, or not in this version",
+        "Whoever may installs what serves the kind, mostly its CustomResourceDefinition, and it goes on by itself. Or "
+        "somebody who may update BundleDeployment {name} lists it in spec.optionalKinds, which makes a new request.",
+    )
     REFUSED = Row(
         Next.WAIT,
-        WAITING,
+        "objects-refused",
         "the API server would refuse objects",
         "What stands in the way is taken away in the cluster, and it goes on by itself; or the bundle is corrected, "
         "which makes a new request.",
     )
-    COLLIDES = Row(Next.WAIT, WAITING, "what was approved meets objects that are somebody else's", MAKE_WAY)
+    COLLIDES = Row(Next.WAIT, "collides", "what was approved meets objects that are somebody else's", MAKE_WAY)
     NOT_RUNNING = Row(
-        Next.WAIT, WAITING, "the revision is not the one that runs", "Nothing is to be done: what runs is compared."
+        Next.WAIT,
+        "not-running",
+        "the revision is not the one that runs",
+        "Nothing is to be done: what runs is compared.",
     )
     AT_WORK = Row(
         Next.WAIT,
-        WAITING,
+        "at-work",
         "a request is being applied or put back",
         "Nothing is to be done: that comes first.",
     )
     OTHER_WISH = Row(
         Next.WAIT,
-        WAITING,
+        "other-wish",
         "the wish is another one by now than what runs was approved for",
         "Decide on the request for what is wished for by now.",
     )
     DELETING = Row(
-        Next.WAIT, WAITING, "the BundleDeployment is being deleted", "Decide on the request for the deletion."
+        Next.WAIT, "being-deleted", "the BundleDeployment is being deleted", "Decide on the request for the deletion."
     )
 
 
@@ -253,7 +300,8 @@ def reason(kind: Kind, words: str, about: About, said: tuple[tuple[ObjectRef, st
 def unanswered(fact: Unknown, about: About) -> Reason:
     """What could not be found out is no, in the words of who could not."""
     if fact.is_final:
-        return Reason(Next.END, fact.code, fact.words, filled(WRONG, about))
+        is_ours = fact.code == DigestMismatch.code
+        return Reason(Next.END, fact.code, fact.words, filled(CHANGED if is_ours else WRONG, about))
     return Reason(Next.WAIT, fact.code, fact.words, UNANSWERED)
 
 

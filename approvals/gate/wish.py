@@ -21,7 +21,7 @@ from approvals.models import BundleDeployment, Request
 from approvals.selectors import lists
 from provisioner.cluster.client.access import ask_self
 from provisioner.cluster.client.api import Cluster as Api
-from provisioner.errors import PratiqueError, TryLater
+from provisioner.errors import ClusterError, PratiqueError, TryLater
 from provisioner.values import AccessRequest, JsonObject, ObjectRef
 
 T = TypeVar("T")
@@ -36,14 +36,14 @@ def live_deployment(api: Api, deployment: BundleDeployment) -> JsonObject | None
 def learn(ask: Callable[[], T], *, may_be_final: bool = False) -> Fact[T]:
     """What `ask` answers, or that nobody could find out.
 
-    `may_be_final`: what is wrong may be what is asked, such as an expression that cannot be read. It is not for what
-    only the cluster says: no answer is no end (S25).
+    `may_be_final`: what is wrong may be what is asked, such as an expression that cannot be read. What the cluster
+    refuses is never final: rights come back, and no answer is no end (S25).
     """
     at = timezone.now()
     try:
         return Known(ask(), at, How.CLUSTER)
     except PratiqueError as exc:
-        is_final = may_be_final and not isinstance(exc, TryLater)
+        is_final = may_be_final and not isinstance(exc, TryLater | ClusterError)
         return Unknown(str(exc), at, How.CLUSTER, exc.code, is_final)
 
 

@@ -51,10 +51,11 @@ def postpone(row: Request, error: TryLater, now: datetime, *, longest: float = L
 def hold(row: Request, error: PratiqueError, until: datetime) -> None:
     """Keep what is waited for, and have the cluster shown it where that is news."""
     row.look_again_at = until
-    if (row.problem_code, row.problem) != (error.code, str(error)):
+    remedy = getattr(error, "remedy", "")
+    if (row.problem_code, row.problem, row.remedy) != (error.code, str(error), remedy):
         row.mirrored_at = None
-    row.problem_code, row.problem = error.code, str(error)
-    row.awaits, row.remedy = getattr(error, "awaits", ""), getattr(error, "remedy", "")
+    row.problem_code, row.problem, row.remedy = error.code, str(error), remedy
+    row.awaits = getattr(error, "awaits", "")
     said: Collection[tuple[ObjectRef, str]] = getattr(error, "said", ())
     row.server_words = [{"ref": ref_record(ref), "words": words} for ref, words in said]
     row.save(update_fields=[*_HELD, "server_words"])

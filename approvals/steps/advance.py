@@ -17,9 +17,9 @@ from django.utils import timezone
 from approvals import instruments, wake
 from approvals.audit import MACHINE
 from approvals.gate import Refusal
-from approvals.ledger import claims, waiting
+from approvals.ledger import claims, endings, waiting
 from approvals.ledger.moves import locked, move
-from approvals.lifecycle import AT_WORK, Event, State
+from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
 from approvals.steps import deploy, evaluate, prepare, restore
 from approvals.working import Pledge, Step, Work, do, has_begun, pledged, run_aside
@@ -224,7 +224,7 @@ def _await_room(request_id: int) -> None:
 @transaction.atomic(durable=True)
 def _expire(request_id: int) -> None:
     request = locked(request_id)
-    if request.expires_at <= timezone.now():
+    if request.expires_at <= timezone.now() and may(State(request.state), Event.EXPIRE):
         move(request, Event.EXPIRE, actor=MACHINE)
 
 
@@ -256,6 +256,9 @@ def _fail(request: Request, error: PratiqueError) -> None:
             problem=str(error),
             remedy=error.remedy if isinstance(error, Refusal) else "",
         )
+        return
+    if row.state == State.APPROVED and endings.is_end(error):
+        endings.end(row, error)
         return
     if isinstance(error, WorkerDied):
         move(row, Event.GIVE_UP, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))

@@ -98,9 +98,9 @@ def of_request(
         words = request.problem if state == State.WITHDRAWN else ""
         found.append(Condition(reason(state), True, reason(state), words, since))
     if verdict and state == State.FAILED and not revision:
-        found.append(Condition("Applied", False, _camel(request.problem_code), request.problem, since))
+        found.append(Condition("Applied", False, _camel(request.problem_code), told(request), since))
     if revision and state in (State.APPLIED, State.FAILED):
-        words = request.problem or f"revision {revision.number}"
+        words = told(request) if request.problem else f"revision {revision.number}"
         found.append(Condition("Applied", state == State.APPLIED, reason(state), words, since))
         if request.deployment.active_revision_id == revision.pk:
             health, words = request.deployment.health, request.deployment.health_message

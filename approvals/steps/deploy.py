@@ -18,7 +18,7 @@ from approvals.audit import MACHINE
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.facts import value_of
 from approvals.gate.planning import installer_of
-from approvals.ledger import claims, optionals, pivots, rounds, strays
+from approvals.ledger import claims, endings, optionals, pivots, rounds, strays
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State
@@ -220,14 +220,17 @@ def give_up(request: Request, error: PratiqueError) -> None:
     deployment, row = both_locked(request)
     if row.state == State.APPLYING:
         claims.check_same_holder(row, request)
-        _end_as_failed(row, deployment, str(error), {"code": error.code, "why": str(error)})
+        remedy = endings.remedy_of(error, deployment.name)
+        _end_as_failed(row, deployment, str(error), {"code": error.code, "why": str(error)}, remedy)
 
 
-def _end_as_failed(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any]) -> None:
-    code = facts["code"]
+def _end_as_failed(
+    row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any], remedy: str = ""
+) -> None:
+    code, facts = facts["code"], {**facts, "remedy": remedy} if remedy else facts
     event = Event.RESTORE if _is_to_restore(row, deployment, code) else Event.FAIL
     fresh = {"attempts": 0, "worked_seconds": 0.0, "look_again_at": None} if event == Event.RESTORE else {}
-    move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, **fresh)
+    move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, remedy=remedy, **fresh)
     close(row, Revision.State.FAILED, words)
     if event == Event.FAIL:
         pivots.follow_up(deployment)

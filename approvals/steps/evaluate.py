@@ -14,7 +14,7 @@ from approvals.gate import Answer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import count, is_grant, may_use_account
-from approvals.ledger import claims, rounds
+from approvals.ledger import claims, endings, rounds
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
@@ -47,6 +47,8 @@ def _settle(request: Request, facts: GateFacts, answer: Answer) -> None:
         _report_again(row, answer.reason)
     elif answer.next in (Next.GO, Next.DENY):
         _give_verdict(row, facts, answer)
+    elif answer.next == Next.END:
+        endings.end(row, gate.refusal_of(answer))
     else:
         _say(row, answer)
 

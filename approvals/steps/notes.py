@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from django.db import transaction
@@ -19,9 +20,10 @@ from approvals.ledger.held import claim_seconds
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
 from provisioner.review.base.record import ref_record
+from provisioner.values import Action, OutcomeState
 from provisioner.values import Outcome as Done
-from provisioner.values import OutcomeState
 
+NOT_ADOPTED = "it is somebody else's and was not adopted; why is shown to people who may get it"
 # No statement has more rows; mostly it is time that says when.
 BATCH = 1000
 # As often as the page asks.
@@ -52,7 +54,8 @@ class Notes:
         """
         failed: list[Done] = []
         try:
-            for outcome in outcomes:
+            for each in outcomes:
+                outcome = told(each)
                 self.take(outcome)
                 if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
                     failed.append(outcome)
@@ -141,6 +144,15 @@ class Notes:
             about=ref_record(outcome.about or outcome.ref),
             at=at,
         )
+
+
+def told(outcome: Done) -> Done:
+    """As everybody may know it: why somebody else's object was not adopted tells what it holds, so that it is said only
+    to people who may get it (S09)."""
+    if outcome.action is not Action.ADOPT or outcome.state is not OutcomeState.FAILED:
+        return outcome
+    said = "; ".join(filter(None, [outcome.message, outcome.server_words]))
+    return replace(outcome, message=NOT_ADOPTED, server_words=said, about=outcome.ref)
 
 
 def _pulse_seconds() -> float:

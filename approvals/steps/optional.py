@@ -18,6 +18,7 @@ from django.utils import timezone
 from approvals import gate, instruments, store
 from approvals.access.port import connect
 from approvals.gate import reader
+from approvals.gate.planned import public_words
 from approvals.gate.planning import installer_of, plan_options
 from approvals.ledger import claims, optionals
 from approvals.ledger.claims import LostClaim
@@ -74,6 +75,8 @@ def take(deployment_id: int, worker: str) -> None:
     except LostClaim:
         logger.warning("another worker has taken over", extra={"deployment_id": deployment_id})
         instruments.lost_claims.labels("deployment").inc()
+    except gate.Stale as exc:
+        optionals.ask(rows, revision.request, f"its API is served by now, but {exc}")
     except PratiqueError as exc:
         optionals.wait(rows, str(exc), _again())
 
@@ -121,7 +124,7 @@ def _sorted_out(case: Case, rows: Rows, content: Content) -> dict[ObjectIdentity
     ready = {}
     for one in _planned(case, content, mine):
         identity = one.ref.identity
-        words = objection(manifests[identity], one)
+        words = public_words(one) or objection(manifests[identity], one)
         if one.uid and one.uid == mine.get(identity):
             # An earlier try has created it and was stopped before it was recorded.
             ready[identity] = PlannedAction(one.ref, Action.CREATE, is_proved=False)

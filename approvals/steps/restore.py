@@ -19,8 +19,9 @@ from approvals import audit, gate, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.gate import Back, reader
+from approvals.gate.planned import public_words
 from approvals.gate.planning import installer_of, owned, plan_options
-from approvals.ledger import claims, pivots, strays
+from approvals.ledger import claims, endings, pivots, strays
 from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
@@ -76,7 +77,8 @@ def give_up(request: Request, error: PratiqueError) -> None:
     deployment, row = both_locked(request)
     if row.state == State.RESTORING:
         claims.check_same_holder(row, request)
-        _end(row, deployment, f"what ran before could not be put back: {error}", {"code": error.code})
+        words = f"what ran before could not be put back: {error}"
+        _end(row, deployment, words, {"code": error.code}, endings.remedy_of(error, deployment.name))
 
 
 def without_what_is_kept(plan: Plan, adopted: Collection[ObjectIdentity]) -> Plan:
@@ -121,8 +123,8 @@ def _plan(request: Request, target: Target, api: Api) -> Plan:
     plan = without_what_is_kept(planned, adopted)
     for one in plan.actions:
         if one.problem or one.action in (Action.REPLACE, Action.ADOPT):
-            words = one.problem or f"it would have to be {one.action}d, which takes a review: ask to go back instead"
-            raise PreconditionFailed(f"{one.ref}: {words}")
+            needed = f"it would have to be {one.action}d, which takes a review: ask to go back instead"
+            raise PreconditionFailed(f"{one.ref}: {public_words(one) or needed}")
     return plan
 
 
@@ -200,17 +202,19 @@ def _finish(request: Request, target: Target, failed: list[Done]) -> None:
     _end(row, deployment, f"revision {number} was put back", {"restored": number})
 
 
-def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any]) -> None:
+def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any], remedy: str = "") -> None:
+    """`remedy` is of what kept it from being put back; what can be done about the first failure is told as well."""
     # Of what failed first: the request's own words and code may be about something that was waited for since.
-    problem, code = f"{row.revision.message}; {words}", _code_of(row)
-    move(row, Event.FAIL, actor=MACHINE, facts={**facts, "why": problem}, problem=problem, problem_code=code)
+    problem, begun = f"{row.revision.message}; {words}", _begun(row)
+    known = dict.fromkeys(one for one in (str(begun.get("remedy") or ""), remedy) if one)
+    said = {"problem": problem, "problem_code": str(begun.get("code") or row.problem_code), "remedy": " ".join(known)}
+    move(row, Event.FAIL, actor=MACHINE, facts={**facts, "why": problem}, **said)
     Revision.objects.filter(request=row).update(message=problem)
     strays.look_soon(deployment.pk)
     pivots.follow_up(deployment)
 
 
-def _code_of(request: Request) -> str:
+def _begun(request: Request) -> dict[str, Any]:
     """Why applying failed, as it was written down when this began."""
     begun = AuditEntry.objects.filter(request_uid=str(request.uid), verb=f"request.{Event.RESTORE}")
-    facts = begun.order_by("number").values_list("facts", flat=True).last() or {}
-    return str(facts.get("code") or request.problem_code)
+    return begun.order_by("number").values_list("facts", flat=True).last() or {}

@@ -21,6 +21,7 @@ from approvals.models import Request, Stray
 from approvals.steps.restore import KEPT, STATEFUL_SET
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.compare import uid_of, version_of
+from provisioner.cluster.order import is_built_in
 from provisioner.cluster.plan.pruning import in_served_version
 from provisioner.cluster.tracking import has_named_owner, nonce_of
 from provisioner.errors import PratiqueError, PreconditionFailed, UnknownKind
@@ -92,4 +93,7 @@ def _request_of(row: Stray) -> Request:
 
 
 def _holds_data(ref: ObjectRef, live: JsonObject) -> bool:
-    return ref.group_kind in KEPT or (ref.group_kind == STATEFUL_SET and takes_claims_along(live))
+    """A custom resource as well: what its controller has made for it by now goes with it."""
+    if ref.group_kind == STATEFUL_SET:
+        return takes_claims_along(live)
+    return ref.group_kind in KEPT or not is_built_in(ref.group)

@@ -69,7 +69,7 @@ def test_a_namespace_of_kubernetes_is_never_pruned_even_where_that_is_acknowledg
     station.work()
     assert "delete Namespace kube-node-lease" in services.to_acknowledge(station.latest(deployment))
     request = station.approve(deployment)
-    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert (request.state, request.problem_code) == ("approved", "objects-refused")
     assert "kube-node-lease belongs to Kubernetes itself" in request.problem
     still = station.api.get(ref)
     assert still is not None

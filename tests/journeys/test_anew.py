@@ -8,9 +8,13 @@ import pytest
 
 from approvals import services
 from approvals.errors import Collides
-from approvals.models import BundleDeployment, Policy, Request, Review
+from approvals.gate.judge import MAX_ROUNDS
+from approvals.ledger import rounds
+from approvals.ledger.pivots import see
+from approvals.models import BundleDeployment, Content, Policy, Request, Review
 from approvals.steps.mirror import mirror_name
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -112,4 +116,124 @@ def test_S20_a_collision_is_adopted_where_the_wish_and_the_reviewer_say_so(
     request = station.latest(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     assert services.to_acknowledge(request) == [f"adopt ConfigMap {station.namespace}/{name}"]
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+
+
+def make_account_again(station: Station) -> None:
+    account = ObjectRef("", "v1", "ServiceAccount", station.namespace, "installer")
+    station.api.delete(account)
+    meta = {"name": account.name, "namespace": account.namespace}
+    station.api.create({"apiVersion": "v1", "kind": account.kind, "metadata": meta})
+
+
+def test_S07_what_cannot_come_right_ends_and_is_asked_for_anew_once(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    deployment = wished(station, registry, "ended")
+    make_account_again(station)
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
+    assert "it was made again" in request.problem
+    assert "core.rukpak.io/ask-again" in request.remedy
+    shown = mirrored(station, request)
+    assert (shown["status"], shown["reason"]) == ("False", "DigestMismatch")
+    services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
+    again = looked_at(station, deployment)
+    assert (again.number, again.state, again.content_id) == (2, "in_review", request.content_id)
+    live = station.api.get(ObjectRef(GROUP, "v1alpha2", "BundleDeployment", "", deployment.name))
+    assert live is not None
+    for _ in range(2):
+        see(cluster=station.cluster, obj=live, writer=None)
+    assert deployment.requests.count() == 2, "what was asked for once is one request, however often it is seen"
+    assert Content.objects.count() == 1
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+
+
+def pause(station: Station, deployment: BundleDeployment, *, is_paused: bool) -> None:
+    rita = acting(station.people["rita"])
+    services.pause_deployment(by=rita, deployment=deployment, is_paused=is_paused, reason="", via="browser")
+
+
+@pytest.mark.parametrize("edited", [{"expression": "false"}, {"is_active": False}, {"message": "always"}])
+def test_S13_what_an_edited_grant_approved_is_reviewed_again_before_it_starts(
+    any_station: Station, registry: Registry, edited: dict[str, Any]
+) -> None:
+    station, name = any_station, f"{any_station.namespace}-edited"
+    policy = station.save_policy("grant", "true")
+    station.let_approve(f"pratique:policy:{policy.pk}", name)
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    pause(station, deployment, is_paused=True)
+    request = looked_at(station, deployment)
+    assert (request.state, request.problem_code, request.round) == ("approved", "paused", 1)
+    station.save_policy("grant", **{"expression": "true", **edited})
+    request = looked_at(station, deployment)
+    assert request.round == 2
+    voided = request.voided_rounds.get()
+    assert (voided.round, voided.was_approved, voided.code) == (1, True, "policy-changed")
+    if "message" in edited:
+        assert request.state == "approved", "the grant says yes as it is by now"
+        assert request.reviews.get(round=2).policy_version == 2
+    else:
+        assert (request.state, request.reviews.filter(round=2).count()) == ("in_review", 0)
+        assert station.approve(deployment).state == "approved"
+    pause(station, deployment, is_paused=False)
+    request = looked_at(station, deployment)
+    assert (request.state, request.round) == ("applied", 2), request.problem
+
+
+def put_theirs(station: Station, name: str) -> ObjectRef:
+    ref = ObjectRef("", "v1", "ConfigMap", station.namespace, name)
+    meta = {"name": name, "namespace": station.namespace}
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"kept": "yes"}}
+    station.api.create(theirs, field_manager="shop")
+    return ref
+
+
+def test_S20_somebody_elses_object_that_is_made_again_and_again_opens_no_round(
+    any_station: Station, registry: Registry
+) -> None:
+    station = any_station
+    name = f"{station.namespace}-again"
+    ref = put_theirs(station, name)
+    deployment = wished(station, registry, "again")
+    assert station.latest(deployment).problem_code == "collides"
+    for _ in range(3):
+        station.api.delete(ref)
+        put_theirs(station, name)
+        request = looked_at(station, deployment)
+        assert (request.state, request.round, request.problem_code) == ("in_review", 1, "collides")
+
+
+def test_S20_what_comes_and_goes_is_reported_again_so_often_and_no_more(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    station = any_station
+    name = f"{station.namespace}-flapping"
+    ref = put_theirs(station, name)
+    deployment = wished(station, registry, "flapping")
+    voiding = rounds.void
+
+    def void(*row: Any, **facts: Any) -> Request:
+        put_theirs(station, name)
+        return voiding(*row, **facts)
+
+    monkeypatch.setattr(rounds, "void", void)
+    for number in range(1, MAX_ROUNDS + 1):
+        station.api.delete(ref)
+        request = looked_at(station, deployment)
+        assert (request.state, request.round, request.problem_code) == ("in_review", number + 1, "collides")
+    station.api.delete(ref)
+    request = looked_at(station, deployment)
+    assert (request.state, request.problem_code) == ("in_review", "collides-again")
+    assert "denies this request" in request.remedy
+    services.review(
+        by=acting(station.people["alice"]),
+        request_id=request.pk,
+        decision="Deny",
+        subject_digest=request.subject_digest,
+        reason="it comes and goes",
+        channel="browser",
+    )
+    station.work()
+    services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
+    station.work()
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem

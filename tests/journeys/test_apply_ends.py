@@ -149,7 +149,7 @@ def test_S25_a_guard_that_comes_in_the_middle_holds_the_next_phase_until_it_lets
     freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
     in_the_first_write(monkeypatch, freeze.save)
     held = any_station.approve(deployment)
-    assert (held.state, held.problem_code) == ("applying", "waiting")
+    assert (held.state, held.problem_code) == ("applying", "guard-holds")
     assert "guard freeze: frozen until Monday" in held.problem
     of_next_phase = ObjectRef("", "v1", "ConfigMap", any_station.namespace, name)
     assert any_station.api.get(of_next_phase) is None

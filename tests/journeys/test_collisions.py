@@ -13,6 +13,7 @@ from provisioner.errors import BadSource
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import Station
+from tests.live import until_served
 from tests.services.registry import Registry
 
 
@@ -102,3 +103,82 @@ def test_what_was_not_tried_because_something_else_does_not_work_is_no_success(
     request = station.approve(deployment)
     assert request.state == "failed"
     assert "PersistentVolumeClaim" in request.problem
+
+
+class Boats:
+    """A kind of this test alone, which somebody else serves, and a boat of theirs."""
+
+    def __init__(self, station: Station):
+        self.station = station
+        self.group = f"{station.namespace}.example.com"
+        self.crd = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"boats.{self.group}")
+
+    def definition(self, *versions: str) -> dict[str, Any]:
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        served = [{"name": one, "served": True, "storage": one == versions[0], "schema": schema} for one in versions]
+        names = {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"}
+        return {
+            "apiVersion": self.crd.api_version,
+            "kind": self.crd.kind,
+            "metadata": {"name": self.crd.name},
+            "spec": {"group": self.group, "scope": "Namespaced", "names": names, "versions": served},
+        }
+
+    def serve(self, *versions: str) -> None:
+        self.station.api.apply(self.definition(*versions), field_manager="others")
+        for one in versions:
+            until_served(self.station.api, self.group, one, "Boat")
+
+    def withdraw(self) -> None:
+        self.station.api.delete(self.crd)
+        until_served(self.station.api, self.group, "v1", "Boat", is_served=False)
+
+    def boat(self, version: str) -> dict[str, Any]:
+        meta = {"name": "argo", "namespace": self.station.namespace}
+        return {"apiVersion": f"{self.group}/{version}", "kind": "Boat", "metadata": meta, "spec": {"oars": 50}}
+
+    def wish(self, registry: Registry, name: str, *objects: dict[str, Any], **options: Any) -> Request:
+        files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
+        name = f"{self.station.namespace}-{name}"
+        deployment = self.station.wish(name, bundles.image(registry, name, files), **options)
+        self.station.work()
+        return self.station.latest(deployment)
+
+
+def test_S20_what_it_collides_with_goes_with_its_kind_and_that_kind_is_asked_for(
+    any_station: Station, registry: Registry
+) -> None:
+    station, boats = any_station, Boats(any_station)
+    boats.serve("v1")
+    station.api.create(boats.boat("v1"), field_manager="shop")
+    request = boats.wish(registry, "kindless", boats.boat("v1"))
+    assert (request.state, request.problem_code) == ("in_review", "collides")
+    boats.withdraw()
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.round, request.problem) == ("in_review", 2, "")
+    request = station.approve(request.deployment)
+    assert (request.state, request.problem_code) == ("approved", "unknown-kind")
+    assert f"Boat.{boats.group}" in request.problem
+    assert "CustomResourceDefinition" in request.remedy
+    boats.serve("v1")
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.round) == ("applied", 2), request.problem
+
+
+def test_S20_what_it_collides_with_in_another_version_is_said_until_that_is_served(
+    any_station: Station, registry: Registry
+) -> None:
+    station, boats = any_station, Boats(any_station)
+    boats.serve("v1")
+    station.api.create(boats.boat("v1"), field_manager="shop")
+    both = boats.definition("v1", "v2")
+    request = boats.wish(registry, "newer", both, boats.boat("v2"), collisionProtection="IfNoController")
+    assert (request.state, request.round, request.problem_code) == ("in_review", 1, "collides")
+    assert "cannot be adopted before its new version is served" in request.problem
+    boats.serve("v1", "v2")
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.round, request.problem) == ("in_review", 2, "")
+    assert station.approve(request.deployment).state == "applied", station.latest(request.deployment).problem

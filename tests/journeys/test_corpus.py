@@ -113,7 +113,7 @@ def test_the_whole_of_strimzi_goes_from_0_51_to_1_0_once_its_objects_were_migrat
     assert report.worst == "breaking", report.headline
     assert any("v1beta2" in line for line in report.headline), report.headline
     assert {"CRD-10", "CRD-11"} <= set(report.findings.values_list("rule", flat=True))
-    assert (refused.state, refused.problem_code) == ("approved", "waiting")
+    assert (refused.state, refused.problem_code) == ("approved", "objects-refused")
     assert "the API server refuses it (Invalid)" in refused.problem
     assert "storedVersions" in station.said(refused)
     deployment = station.look_after(refused.deployment)
@@ -124,7 +124,7 @@ def test_the_whole_of_strimzi_goes_from_0_51_to_1_0_once_its_objects_were_migrat
     between = go_to("0.51.0-v1", storing_v1(strimzi("0.51.0")))
     assert between.state == "applied", between.problem
     last = go_to("1.0.0", strimzi("1.0.0"))
-    assert (last.state, last.problem_code) == ("approved", "waiting")
+    assert (last.state, last.problem_code) == ("approved", "objects-refused")
     assert "storedVersions" in station.said(last)
 
     with_objects = {f"{one['kind'].lower()}s.kafka.strimzi.io" for one in made}
@@ -191,7 +191,7 @@ def test_a_version_of_strimzis_topics_goes_once_what_is_stored_in_it_was_migrate
     assert applied.state == "applied", applied.problem
     uid = station.get(crd.name, "orders", "-n", station.namespace)["metadata"]["uid"]
     refused = go_to("1.0.0", stored="v1", topic="v1")
-    assert (refused.state, refused.problem_code) == ("approved", "waiting")
+    assert (refused.state, refused.problem_code) == ("approved", "objects-refused")
     assert "the API server refuses it (Invalid)" in refused.problem
     assert "storedVersions" in station.said(refused)
 

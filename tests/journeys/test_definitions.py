@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ import yaml
 from approvals import services
 from approvals.errors import Unacknowledged
 from approvals.models import Outcome, Request
+from approvals.steps import deploy
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
+from tests.live import until_served
 from tests.services.registry import Registry
 
 OLD = {"size": {"type": "integer"}}
@@ -103,3 +106,79 @@ def test_crds_and_their_objects_come_change_and_go_in_one_bundle(lanterns: Lante
     assert order_of(station.approve(deployment)) == ["delete Lantern", "delete CustomResourceDefinition"]
     assert station.api.get(lanterns.crd) is None
     assert station.look_after(deployment).gone_at is not None
+
+
+def create_lantern(station: Station, lanterns: Lanterns, name: str) -> None:
+    foreign = lanterns.lantern(name, size=2)
+    foreign["metadata"]["namespace"] = station.namespace
+    station.api.forget_discovery()
+    station.api.create(foreign)
+
+
+@pytest.fixture
+def leaving(any_station: Station, registry: Registry) -> Request:
+    """A request that deletes a CRD of which somebody has made one object, which reviewers were shown."""
+    lanterns = Lanterns(any_station, registry)
+    kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "1"}}
+    first = lanterns.wish(lanterns.definition(OLD), kept)
+    assert any_station.approve(first.deployment).state == "applied"
+    until_served(any_station.api, lanterns.group, "v1", "Lantern")
+    create_lantern(any_station, lanterns, "shown")
+    request = lanterns.wish(kept)
+    found = request.reports.get().findings.filter(object__contains=lanterns.crd.name)
+    assert any("1 Lantern object" in one.message for one in found), list(found.values_list("rule", "message"))
+    return request
+
+
+def test_S15_objects_of_a_crd_that_nobody_was_shown_do_not_go_with_it(
+    any_station: Station, registry: Registry, leaving: Request
+) -> None:
+    station, lanterns = any_station, Lanterns(any_station, registry)
+    station.agree(leaving.deployment)
+    create_lantern(station, lanterns, "late")
+    station.work()
+    request = station.latest(leaving.deployment)
+    assert (request.state, request.round) == ("in_review", 2), request.problem
+    assert request.voided_rounds.get().code == "goes-along-unseen"
+    assert "1 Lantern object created since" in request.voided_rounds.get().words
+    found = request.reports.get(round=2).findings.filter(object__contains=lanterns.crd.name)
+    assert any("2 Lantern objects" in one.message for one in found), list(found.values_list("rule", "message"))
+    assert lanterns.live("late")
+    assert station.approve(leaving.deployment).state == "applied", station.latest(leaving.deployment).problem
+    assert station.api.get(lanterns.crd) is None
+
+
+def test_S15_objects_in_place_of_those_that_were_shown_do_not_go_either(
+    any_station: Station, registry: Registry, leaving: Request
+) -> None:
+    station, lanterns = any_station, Lanterns(any_station, registry)
+    station.agree(leaving.deployment)
+    time.sleep(1.1)  # the API server says to the second when something was created
+    station.api.delete(lanterns.ref("shown"))
+    create_lantern(station, lanterns, "instead")
+    station.work()
+    request = station.latest(leaving.deployment)
+    assert (request.state, request.round) == ("in_review", 2), request.problem
+
+
+def test_S15_what_comes_when_it_has_begun_does_not_go_either(
+    any_station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first phase all is well; then somebody makes one more."""
+    station, lanterns = any_station, Lanterns(any_station, registry)
+    started = deploy._start
+
+    def start(*words: Any) -> Any:
+        create_lantern(station, lanterns, "late")
+        return started(*words)
+
+    monkeypatch.setattr(deploy, "_start", start)
+    request = station.approve(leaving.deployment)
+    assert (request.state, request.problem_code) == ("failed", "goes-along-unseen"), request.problem
+    assert "ask-again" in request.remedy
+    assert lanterns.live("late")
+    assert station.api.get(lanterns.crd) is not None
+    monkeypatch.undo()
+    services.ask_again(by=acting(station.people["rita"]), deployment=leaving.deployment, via="browser")
+    station.work()
+    assert station.approve(leaving.deployment).state == "applied", station.latest(leaving.deployment).problem

@@ -122,7 +122,8 @@ def test_promise_1_bytes_that_changed_in_the_store_are_not_applied(
     path.write_bytes(encrypt(plain, place=place_of(request.content_id)) if by != "the folder" else plain)
     station.approve(deployment)
     request.refresh_from_db()
-    assert (request.state, request.problem_code) == ("approved", code)
+    assert (request.state, request.problem_code) == ("failed", code)
+    assert "ask-again" in request.remedy
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "tamper")) is None
 
 
@@ -197,7 +198,7 @@ def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Regis
         by=acting(station.people["rita"]), deployment=deployment, is_paused=True, reason="frozen", via="browser"
     )
     request = station.approve(deployment)
-    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert (request.state, request.problem_code) == ("approved", "paused")
     assert request.problem == "pause is paused by rita: frozen; it is applied once it is resumed"
     station.look_after(deployment)
     paused = next(it for it in station.get("bd", "pause")["status"]["conditions"] if it["type"] == "Paused")
@@ -220,7 +221,7 @@ def test_promise_3_a_right_that_was_taken_away_stops_the_apply(station: Station,
     services.pause_deployment(**pause, is_paused=False)
     station.work()
     request = station.latest(deployment)
-    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert (request.state, request.problem_code) == ("approved", "no-longer-approved")
     assert "not every approval counts any more" in request.problem
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "revoked")) is None
 
@@ -295,9 +296,11 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
         ),
     )
     request = station.approve(deployment)
-    assert (request.state, request.problem_code) == ("applying", "waiting")
+    assert (request.state, request.problem_code) == ("applying", "paused")
     assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name)) is None
-    services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=False, reason="", via="browser")
+    services.pause_deployment(
+        by=acting(station.people["rita"]), deployment=deployment, is_paused=False, reason="", via="browser"
+    )
     station.work()
     request.refresh_from_db()
     assert request.state == "applied", request.problem
@@ -308,7 +311,7 @@ def test_S07_an_account_that_was_made_again_is_not_applied_as(station: Station, 
     station.work()
     make_account_again(station)
     request = station.approve(deployment)
-    assert (request.state, request.problem_code) == ("approved", "digest-mismatch")
+    assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "swapped")) is None
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from approvals import services, tasks
+from approvals import gate, services, tasks
 from approvals.audit import verify_chain
 from approvals.gate.planning import optional_kinds
 from approvals.ledger import drifts, optionals
@@ -316,3 +316,27 @@ def test_optional_kinds_are_read(listed: Any, expected: set[GroupKind]) -> None:
 def test_optional_kinds_that_cannot_be_read_are_refused(listed: Any) -> None:
     with pytest.raises(BadSource, match="optionalKinds"):
         optional_kinds({"optionalKinds": listed})
+
+
+def test_S17_what_an_edited_grant_approved_is_asked_for_when_its_api_appears(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = LeftOut(any_station, registry)
+    it.serve()
+    words = "the approval of policy:1 does not count: the policy was changed since"
+    changed = gate.Reason(gate.Next.REPORT_AGAIN, "policy-changed", words, "It is reviewed again.")
+
+    def refuse(*_: object) -> None:
+        raise gate.Stale(changed)
+
+    monkeypatch.setattr(gate, "require", refuse)
+    it.notice()
+    monkeypatch.undo()
+    assert it.live() is None
+    assert it.row.state == "asked"
+    assert words in it.row.problem
+    any_station.work()
+    again = any_station.latest(it.deployment)
+    assert (again.number, again.state) == (2, "in_review")
+    assert any_station.approve(it.deployment).state == "applied"
+    assert it.live()

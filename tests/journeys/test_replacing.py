@@ -91,7 +91,7 @@ def test_a_replacement_that_is_refused_since_its_approval_waits_with_the_old_obj
     with policy(station):
         station.work()
         request = station.latest(deployment)
-        assert (request.state, request.problem_code, request.round) == ("approved", "waiting", 1)
+        assert (request.state, request.problem_code, request.round) == ("approved", "objects-refused", 1)
         assert "has to be deleted to be made anew, and would then be refused" in request.problem
         assert "that image may not run here" in station.said(request)
         assert "that image may not run here" not in request.problem

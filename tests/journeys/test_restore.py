@@ -111,7 +111,7 @@ def test_a_pause_holds_back_what_is_put_back_too(
 
     monkeypatch.setattr(restore, "_check", pause_at_first)
     deployment, request = second_fails(station, registry, monkeypatch, "hold", **RESTORE)
-    assert (request.state, request.problem_code) == ("restoring", "waiting")
+    assert (request.state, request.problem_code) == ("restoring", "paused")
     assert version_of(station, "hold") == "2"
     services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=False, reason="", via="browser")
     station.work()
@@ -136,7 +136,7 @@ def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
 
     monkeypatch.setattr(restore, "_check", freeze_at_first)
     _, request = second_fails(station, registry, monkeypatch, "frosted", **RESTORE)
-    assert (request.state, request.problem_code) == ("restoring", "waiting")
+    assert (request.state, request.problem_code) == ("restoring", "guard-holds")
     assert "guard freeze: frozen until Monday" in request.problem
     assert version_of(station, "frosted") == "2"
     Policy.objects.update(is_active=False)

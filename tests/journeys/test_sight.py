@@ -15,6 +15,7 @@ from django.test import Client
 
 from approvals.chat.slack import Slack
 from approvals.models import BundleDeployment, Request
+from approvals.steps import deploy
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live as living
 from tests.approvals.core.world import api_token, enter
@@ -310,6 +311,47 @@ def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
     assert (unknown["action"], unknown["isProved"], unknown["problem"]) == ("adopt", False, "")
     assert unknown["after"]["data"] == {"value": "ours-configmap"}
     assert deployment.requests.count() == 1
+
+
+@pytest.mark.parametrize("at", ["the gate", "the write"])
+def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_only_to_who_may_get_it(
+    any_station: Station,
+    registry: Registry,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    at: str,
+) -> None:
+    """It was tried and reviewed; then its owner writes a field that the bundle has, too."""
+    caplog.set_level(logging.DEBUG)
+    station = any_station
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "grows"}}
+    put(station, {**config, "data": {"theirs": "zqconfigmapzq"}})
+    ours = {**config, "data": {"shared": "ours"}}
+    name = f"{station.namespace}-grows"
+    request = wished(station, registry, name, [ours], collisionProtection="IfNoController")
+    assert [(one["action"], one["problem"]) for one in request.reports.get().body["plan"]["actions"]] == [("adopt", "")]
+
+    def grow() -> None:
+        meta = {"name": "grows", "namespace": station.namespace}
+        theirs = {**config, "metadata": meta, "data": {"shared": "zqconfigmapzq"}}
+        station.api.apply(theirs, field_manager="zqmanagerzq")
+
+    if at == "the gate":
+        grow()
+        expected = ("approved", "objects-refused")
+    else:
+        started = deploy._start
+        monkeypatch.setattr(deploy, "_start", lambda *words: (grow(), started(*words))[1])
+        expected = ("failed", "apply-failed")
+    request = station.approve(request.deployment)
+    assert (request.state, request.problem_code) == expected, request.problem
+    station.look_after(request.deployment)
+    assert "is shown to people who may get it" in request.problem
+    texts = {"field": "data.shared", "value": "zqconfigmapzq", "manager": "zqmanagerzq"}
+    assert leaks(channels(station, request, HIDDEN, caplog), texts) == []
+    seen = channels(station, request, SEEING, caplog)
+    for door in ("page", "REST"):
+        assert any("data.shared" in text for name, text in seen.items() if name.startswith(door)), door
 
 
 def bound_role(name: str, rules: list[JsonDict], subject: JsonDict) -> list[JsonDict]:

@@ -120,7 +120,7 @@ def test_promise_1_where_the_approved_bytes_are_lost_nothing_is_applied_and_noth
     origin.happens()
     asked = origin.asked()
     shutil.rmtree(settings.STORAGES["content"]["OPTIONS"]["location"])
-    waiting = station.approve(deployment)
-    assert (waiting.state, waiting.problem_code) == ("approved", "digest-mismatch")
+    ended = station.approve(deployment)
+    assert (ended.state, ended.problem_code) == ("failed", "digest-mismatch")
     assert version_of(station, name) is None
     assert origin.asked() == asked

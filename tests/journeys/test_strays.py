@@ -13,12 +13,15 @@ from approvals.ledger import strays
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Stray
 from approvals.steps.correct import correct
 from approvals.steps.inventory import DatabaseInventory, owner_of
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.tracking import Tracking
+from provisioner.errors import Unreachable
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
+from tests.live import until_served
 from tests.services.registry import Registry
 
 NONCE = "0123456789abcdef0123456789abcdef"
@@ -27,7 +30,7 @@ NONCE = "0123456789abcdef0123456789abcdef"
 class Late:
     """A deployment that runs, whose next revision's write of one more object was begun and not heard of."""
 
-    def __init__(self, station: Station, registry: Registry, kind: str = "ConfigMap"):
+    def __init__(self, station: Station, registry: Registry, of: ObjectRef | str = "ConfigMap"):
         self.station = station
         self.name = f"{station.namespace}-late"
         source = bundles.image(registry, self.name, bundles.app(self.name, "1"))
@@ -36,7 +39,7 @@ class Late:
         assert station.approve(wished).state == "applied"
         station.look_after(wished)
         self.deployment = BundleDeployment.objects.get(pk=wished.pk)
-        self.ref = ObjectRef("", "v1", kind, station.namespace, f"{self.name}-x")
+        self.ref = of if isinstance(of, ObjectRef) else ObjectRef("", "v1", of, station.namespace, f"{self.name}-x")
         self.inventory().intend(self.ref, NONCE)
 
     def inventory(self) -> DatabaseInventory:
@@ -52,7 +55,12 @@ class Late:
         assert self.deployment.active_revision
         tracking = Tracking.of(nonce, owner_of(self.deployment.active_revision))
         meta = tracking.put_on({"name": self.ref.name, "namespace": self.ref.namespace})
-        body = {"apiVersion": "v1", "kind": self.ref.kind, "metadata": meta, **(fields or {"data": {"a": "1"}})}
+        body = {
+            "apiVersion": self.ref.api_version,
+            "kind": self.ref.kind,
+            "metadata": meta,
+            **(fields or {"data": {"a": "1"}}),
+        }
         self.station.api.acting_as(self.station.installer).apply(body, field_manager=manager)
 
     def look(self) -> None:
@@ -125,6 +133,74 @@ def test_S20_a_stray_that_may_hold_data_is_shown_to_reviewers_by_the_next_plan(
     body = any_station.latest(late.deployment).reports.get().body
     actions = {one["ref"]["name"]: one["action"] for one in body["plan"]["actions"] if one["ref"] == vars_of(late.ref)}
     assert actions == {late.ref.name: "delete"}
+
+
+def test_S20_a_custom_resource_that_arrives_late_is_shown_to_reviewers_too(
+    any_station: Station, registry: Registry
+) -> None:
+    """Its controller may have made things for it by now, which go with it."""
+    station, group = any_station, f"{any_station.namespace}.example.com"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"boats.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    station.api.apply(definition, field_manager="others")
+    until_served(station.api, group, "v1", "Boat")
+    late = Late(station, registry, ObjectRef(group, "v1", "Boat", station.namespace, "late"))
+    late.drop()
+    late.arrive(spec={"keel": "long"})
+    late.look()
+    assert late.is_there
+    assert late.audited() == ["stray.kept"]
+    assert InventoryItem.objects.get(deployment=late.deployment, kind="Boat").uid
+
+
+def test_S20_what_nobody_could_look_for_is_looked_for_again_however_old_it_is(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = Late(any_station, registry)
+    late.drop()
+    late.arrive()
+    Stray.objects.update(begun_at=timezone.now() - 2 * strays.LOOKED_FOR)
+    reading = Api.get
+
+    def silent(api: Api, ref: ObjectRef, **options: Any) -> Any:
+        if ref == late.ref:
+            raise Unreachable("the API server did not answer")
+        return reading(api, ref, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Api, "get", silent)
+        late.look()
+    assert late.is_there
+    row = Stray.objects.get()
+    assert timedelta(minutes=14) < row.look_at - timezone.now() <= strays.LONGEST
+    late.look()
+    assert not late.is_there
+    assert not Stray.objects.exists()
+
+
+def test_S20_while_it_is_paused_for_days_what_may_be_on_its_way_is_not_forgotten(
+    any_station: Station, registry: Registry
+) -> None:
+    late = Late(any_station, registry)
+    late.drop()
+    late.arrive()
+    rita = acting(any_station.people["rita"])
+    pause = {"by": rita, "deployment": late.deployment, "reason": "wait", "via": "browser"}
+    services.pause_deployment(**pause, is_paused=True)
+    Stray.objects.update(begun_at=timezone.now() - 2 * strays.LOOKED_FOR)
+    late.look()
+    assert late.is_there
+    assert Stray.objects.get().look_at > timezone.now()
+    services.pause_deployment(**pause, is_paused=False)
+    late.look()
+    assert not late.is_there
 
 
 def vars_of(ref: ObjectRef) -> dict[str, str]:

@@ -328,7 +328,7 @@ def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longe
     station.until_may(leaver, "approve", "bundledeployments", "core.rukpak.io", is_allowed=False)
     station.work()
     request.refresh_from_db()
-    assert (request.state, request.problem_code) == ("restoring", "waiting")
+    assert (request.state, request.problem_code) == ("restoring", "no-longer-approved")
     station.wish("leaver", bundles.image(registry, "leaver", bundles.app("leaver", "3"), "3"), **RESTORE)
     station.work()
     request.refresh_from_db()

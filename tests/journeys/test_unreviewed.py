@@ -10,6 +10,7 @@ import yaml
 from approvals import services
 from approvals.gate.deletions import WORDS
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Review, Verdict
+from approvals.steps import deploy
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
@@ -185,7 +186,7 @@ def test_S15_while_it_is_paused_nothing_goes(leaving: Leaving) -> None:
     leaving.runs()
     leaving.pause(True)
     request = leaving.delete()
-    assert (request.state, request.problem_code, leaving.is_there()) == ("approved", "waiting", True)
+    assert (request.state, request.problem_code, leaving.is_there()) == ("approved", "paused", True)
     assert "is paused" in request.problem
     leaving.pause(False)
     assert leaving.work().state == "applied"
@@ -248,3 +249,22 @@ def test_S15_the_operator_takes_it_back_for_what_has_not_begun(leaving: Leaving)
     assert request.round == 2
     assert leaving.waits_for_review(request)
     assert leaving.station.approve(leaving.deployment).state == "applied"
+
+
+def test_S15_S25_what_people_had_to_approve_stands_on_their_word_alone(
+    leaving: Leaving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its plan holds no data, so that the operator's word would be enough for that; not for what else goes."""
+    leaving.runs()
+    hang(leaving, "Secret")
+    assert leaving.waits_for_review(leaving.delete())
+    checked, alice = deploy._check_again, leaving.station.people["alice"]
+
+    def lose_the_approver(*words: Any) -> None:
+        alice.kubernetes_identities.update(username="mallory", groups=[])
+        checked(*words)
+
+    monkeypatch.setattr(deploy, "_check_again", lose_the_approver)
+    request = leaving.station.approve(leaving.deployment)
+    assert (request.state, request.problem_code) == ("applying", "no-longer-approved"), request.problem
+    assert leaving.is_there()

@@ -63,7 +63,7 @@ def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Stat
     station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")
     pause(station, deployment, is_paused=True)
     request = waive_all(station, deployment)
-    assert (request.state, request.problem_code) == ("approved", "waiting"), request.problem
+    assert (request.state, request.problem_code) == ("approved", "paused"), request.problem
     station.look_after(deployment)
     shown = station.get("bdr", "guarded-1")["status"]["reviewsSummary"]
     assert shown == {"approvals": 1, "waivers": len(request.reviews.get().waives)}
@@ -73,7 +73,7 @@ def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Stat
     pause(station, deployment, is_paused=False)
     station.work()
     request.refresh_from_db()
-    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert (request.state, request.problem_code) == ("approved", "waiver-lost")
     assert "what alice accepted no longer counts" in request.problem
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "guarded")) is None
 
@@ -94,7 +94,7 @@ def test_a_guard_that_is_changed_after_the_approval_stops_the_apply(station: Sta
     pause(station, deployment, is_paused=False)
     station.work()
     request = station.latest(deployment)
-    assert (request.state, request.problem_code) == ("approved", "waiting")
+    assert (request.state, request.problem_code) == ("approved", "guard-holds")
     assert "frozen until Monday" in request.problem
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "thawed")) is None
 

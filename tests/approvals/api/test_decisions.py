@@ -78,7 +78,7 @@ def test_S20_what_is_somebody_elses_is_refused_with_the_remedy(here: World, aske
 
 
 def test_the_problem_of_a_request_comes_with_its_remedy(here: World, asked: Request, call: Call) -> None:
-    Request.objects.update(problem="it is paused", problem_code="waiting", remedy="Somebody resumes it.")
+    Request.objects.update(problem="it is paused", problem_code="paused", remedy="Somebody resumes it.")
     shown = json.loads(call(here.ada, "get", f"requests/{asked.uid}").content)
     assert (shown["problem"], shown["remedy"]) == ("it is paused", "Somebody resumes it.")
 

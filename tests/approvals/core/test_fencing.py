@@ -62,13 +62,17 @@ def test_nothing_becomes_stale_by_who_lost_the_claim(here: World, request_: Requ
     assert not request_.voided_rounds.exists()
 
 
+@pytest.mark.parametrize("said", ["problem", "problem_code", "remedy"])
 def test_what_is_said_while_the_mirror_is_written_is_shown_by_the_next_look(
-    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch
+    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     def write(api: Any, deployment: Any, request: Request) -> None:
-        Request.objects.filter(pk=request.pk).update(problem="collides", problem_code="collides", mirrored_at=None)
+        Request.objects.filter(pk=request.pk).update(**{said: "collides"}, mirrored_at=None)
 
     monkeypatch.setattr(mirror, "_mirror_request", write)
     api: Any = None
     mirror._mirror_requests(api, request_.deployment)
     assert Request.objects.get().mirrored_at is None
+    monkeypatch.setattr(mirror, "_mirror_request", lambda *_: None)
+    mirror._mirror_requests(api, request_.deployment)
+    assert Request.objects.get().mirrored_at == Request.objects.get().changed_at

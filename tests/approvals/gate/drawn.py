@@ -97,6 +97,7 @@ def all_well(question: Question) -> GateFacts:
         collisions=known(Collisions()),
         unmet=known(""),
         plan=known(PLAN),
+        unseen=known(()),
         running=known(Running(3, True, False)),
         revoked=known(""),
     )
@@ -184,6 +185,22 @@ WORSE: dict[str, tuple[Worse, frozenset[Question]]] = {
     "something is applied": (
         _set(running=known(Running(3, True, True))),
         _STANDING | {Question.COMPARE, Question.TAKE_AWAY},
+    ),
+    "what it met is gone once too often": (
+        _set(collisions=known(Collisions(("a exists",), True, 5))),
+        frozenset({Question.DECIDE}),
+    ),
+    "objects would go that nobody was shown": (
+        _set(plan=known(replace(PLAN, unseen=("1 Lantern object",)))),
+        frozenset({Question.APPLY}),
+    ),
+    "objects would go by now that nobody was shown": (
+        _set(unseen=known(("1 Lantern object",))),
+        frozenset({Question.GO_ON}),
+    ),
+    "the data of a deletion is not as it was": (
+        _set(plan=known(replace(PLAN, takes_data=True)), unreviewed=known(Unreviewed(True))),
+        frozenset({Question.APPLY}),
     ),
     "the revision is revoked": (_set(revoked=known("revision 1 is revoked")), frozenset({Question.RESTORE})),
     "it expired": (_about(expires_at=NOW), _GATE | {Question.DECIDE}),

@@ -139,7 +139,7 @@ def test_the_gravest_reason_says_what_happens() -> None:
     found = WORSE["it is paused"][0](WORSE["another wish"][0](all_well(Question.GO_ON)))
     answer = judge(found, NOW)
     assert (answer.next, answer.reason.code) == (Next.END, "no-longer-wished")
-    assert {one.code for one in answer.reasons} == {"no-longer-wished", "waiting"}
+    assert {one.code for one in answer.reasons} == {"no-longer-wished", "paused"}
 
 
 def test_what_putting_back_waits_for_ends_where_something_else_is_wished_for() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.counting import number
+from provisioner.review.base.counting import newest, number
 from provisioner.review.base.facts import Check, Facts, Listed, Listing
 from provisioner.review.checks.objects.crds import unused
 from provisioner.review.crds.live_scene import CRD, objects_of
@@ -115,8 +115,10 @@ def _kept(held: list[volumes.Holding]) -> str:
 def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts: Facts) -> Finding:
     """The finding with its counts. Nothing there, and everything looked at, is no loss of data."""
     missing = sorted(listing.kind for listing, listed in read if listed is None or listed.problem)
-    counts = {listing.kind: _number(listed) for listing, listed in read if listed is not None and not listed.problem}
-    evidence: dict[str, Any] = {**finding.evidence, "counts": counts, "notCounted": missing}
+    seen = {listing.kind: listed for listing, listed in read if listed is not None and not listed.problem}
+    counts = {kind: _number(listed) for kind, listed in seen.items()}
+    last = {kind: newest(listed.objects) for kind, listed in seen.items()}
+    evidence: dict[str, Any] = {**finding.evidence, "counts": counts, "newest": last, "notCounted": missing}
     is_crd = finding.ref is not None and finding.ref.group_kind == CRD
     if is_crd:
         evidence["namespaces"] = _by_namespace(listed for _, listed in read if listed is not None)

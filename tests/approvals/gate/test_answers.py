@@ -1,0 +1,397 @@
+"""What exactly is answered where one thing is worse than well: the consequence and the code, question by question."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from approvals.errors import ASK_ANEW, CHANGED
+from approvals.gate.answers import Next, Question
+from approvals.gate.facts import (
+    Account,
+    Collisions,
+    GateFacts,
+    How,
+    Known,
+    Running,
+    Sources,
+    Unknown,
+    Unreviewed,
+)
+from approvals.gate.judge import FRESH, MAX_ROUNDS, are_requesters_proved, judge
+from approvals.gate.remedies import Kind
+from provisioner.errors import DigestMismatch
+from tests.approvals.gate.drawn import (
+    ABOUT,
+    ACCOUNT,
+    NO,
+    NOW,
+    PLAN,
+    REFUSED,
+    SUBJECT,
+    WISH,
+    WORSE,
+    YES,
+    all_well,
+    known,
+    policy,
+    review,
+    unknown,
+)
+
+ANSWERS: dict[str, dict[str, str]] = {
+    "another cluster": {"MEET PREPARE PLAN APPLY CORRECT CREATE TAKE_AWAY": "end: precondition-failed"},
+    "another deployment of the name": {
+        "PLAN APPLY": "wait: no-longer-wished",
+        "GO_ON RESTORE": "end: no-longer-wished",
+        "CORRECT CREATE": "wait: other-wish",
+    },
+    "it is being deleted": {
+        "PLAN APPLY": "wait: no-longer-wished",
+        "GO_ON RESTORE": "end: no-longer-wished",
+        "CORRECT CREATE": "wait: being-deleted",
+    },
+    "it is paused": {"PLAN APPLY GO_ON RESTORE CORRECT CREATE TAKE_AWAY": "wait: paused"},
+    "another wish": {
+        "PLAN APPLY": "wait: no-longer-wished",
+        "GO_ON": "end: no-longer-wished",
+        "CREATE": "wait: other-wish",
+    },
+    "drift is reported only": {"CORRECT": "wait: other-wish"},
+    "no account": {"PREPARE PLAN APPLY GO_ON RESTORE CORRECT CREATE": "end: digest-mismatch"},
+    "no account named": {"PREPARE PLAN APPLY GO_ON RESTORE CORRECT CREATE": "end: bad-source"},
+    "another account of the name": {"PREPARE PLAN APPLY GO_ON RESTORE CORRECT CREATE": "end: digest-mismatch"},
+    "Pratique lacks a right": {"PREPARE": "wait: missing-right"},
+    "a requester may not": {"PREPARE PLAN APPLY": "wait: forbidden"},
+    "nobody knows who asked": {"PREPARE PLAN APPLY": "end: forbidden"},
+    "who asked is known by old groups": {"PREPARE PLAN APPLY": "end: groups-too-old"},
+    "another subject": {"PLAN APPLY": "end: digest-mismatch"},
+    "no verdict": {"PLAN APPLY CORRECT CREATE": "end: digest-mismatch"},
+    "nobody approved": {
+        "DECIDE": "wait: needs-approval",
+        "PLAN APPLY GO_ON RESTORE CREATE": "wait: no-longer-approved",
+    },
+    "who approved may not any more": {
+        "DECIDE": "wait: approval-lost",
+        "PLAN APPLY GO_ON RESTORE CREATE": "wait: no-longer-approved",
+    },
+    "who approved asked for it": {
+        "DECIDE": "wait: approval-lost",
+        "PLAN APPLY GO_ON RESTORE CREATE": "wait: no-longer-approved",
+    },
+    "who accepted may not any more": {"PLAN APPLY GO_ON RESTORE CREATE": "wait: waiver-lost"},
+    "somebody denied it": {"DECIDE": "deny: denied", "PLAN APPLY GO_ON RESTORE CREATE": "wait: no-longer-approved"},
+    "the policy was changed since": {
+        "DECIDE": "wait: needs-approval",
+        "PLAN APPLY CREATE": "report again: policy-changed",
+        "GO_ON RESTORE": "wait: policy-changed",
+    },
+    "more have to approve": {
+        "DECIDE": "wait: needs-approval",
+        "PLAN APPLY GO_ON RESTORE CREATE": "wait: no-longer-approved",
+    },
+    "a guard holds": {"DECIDE": "wait: held-back", "PLAN APPLY GO_ON RESTORE CREATE": "wait: guard-holds"},
+    "a guard cannot be asked": {"DECIDE": "wait: held-back", "PLAN APPLY GO_ON RESTORE CREATE": "wait: guard-holds"},
+    "constraints are not met": {"PLAN APPLY": "wait: unmet-constraints"},
+    "the plan does more": {"APPLY": "report again: plan-changed"},
+    "it meets what is somebody else's": {"DECIDE": "wait: collides"},
+    "what it met is gone": {"DECIDE": "report again: collision-over"},
+    "rights are missing": {"APPLY": "wait: missing-rights"},
+    "objects are refused": {"APPLY": "wait: collides"},
+    "another revision runs": {"COMPARE CORRECT CREATE TAKE_AWAY": "wait: not-running"},
+    "something is applied": {"COMPARE CORRECT CREATE TAKE_AWAY": "wait: at-work"},
+    "what it met is gone once too often": {"DECIDE": "wait: collides-again"},
+    "objects would go that nobody was shown": {"APPLY": "report again: goes-along-unseen"},
+    "objects would go by now that nobody was shown": {"GO_ON": "end: goes-along-unseen"},
+    "the data of a deletion is not as it was": {"APPLY": "report again: plan-changed"},
+    "the revision is revoked": {"RESTORE": "end: precondition-failed"},
+    "it expired": {"DECIDE PLAN APPLY": "wait: expired"},
+}
+
+
+def said(facts: GateFacts) -> tuple[str, str]:
+    answer = judge(facts, NOW)
+    return (str(answer.next), answer.reason.code if answer.reasons else "")
+
+
+@pytest.mark.parametrize("name", WORSE)
+def test_what_is_worse_has_its_own_answer_and_no_other_question_is_bothered(name: str) -> None:
+    found = {}
+    for question in Question:
+        answer = judge(WORSE[name][0](all_well(question)), NOW)
+        if answer.reasons:
+            found[question.name] = f"{answer.next}: {answer.reason.code}"
+    expected = {question: words for questions, words in ANSWERS[name].items() for question in questions.split()}
+    assert found == expected
+    assert set(expected) == {one.name for one in WORSE[name][1]}
+
+
+DELETION = replace(ABOUT, purpose="delete")
+DYING = known(replace(WISH, is_being_deleted=True))
+
+
+def deletion(question: Question, **changes: Any) -> GateFacts:
+    return replace(all_well(question), about=DELETION, wish=DYING, **changes)
+
+
+@pytest.mark.parametrize("question", [Question.PLAN, Question.APPLY, Question.GO_ON])
+def test_S15_a_deletion_needs_that_it_is_being_deleted(question: Question) -> None:
+    assert judge(deletion(question), NOW).may
+    words = judge(replace(deletion(question), wish=known(WISH)), NOW).reason.words
+    assert words == "BundleDeployment harbour is not being deleted"
+
+
+@pytest.mark.parametrize("question", [Question.PLAN, Question.APPLY])
+def test_S15_a_deletion_that_nothing_lets_go_any_more_is_reviewed(question: Question) -> None:
+    assert said(deletion(question, reviews=known(()))) == ("report again", "plan-changed")
+    for given in (review(), review(is_policy=True)):
+        assert judge(deletion(question, reviews=known((given,))), NOW).may
+    two = replace(DELETION, needed=2)
+    by_policy = deletion(question, reviews=known((review(is_policy=True, decides=known(NO)),)))
+    assert said(replace(by_policy, about=two)) == ("wait", "no-longer-approved")
+    assert said(replace(deletion(question), about=two)) == ("report again", "plan-changed")
+    assert said(replace(all_well(question), reviews=known(()))) == ("wait", "no-longer-approved"), "of a deletion only"
+
+
+def test_S15_the_operators_word_lets_a_deletion_go_and_a_no_stops_it_all_the_same() -> None:
+    free = known(Unreviewed(True))
+    for question in (Question.DECIDE, Question.PLAN, Question.APPLY, Question.GO_ON):
+        found = deletion(question, reviews=known(()), unreviewed=free)
+        assert judge(found, NOW).may, question
+        assert not judge(replace(found, reviews=known((review(decision="Deny"),))), NOW).may
+        assert not judge(replace(found, guards=known((policy(1, "holds"),))), NOW).may
+        # Nobody asked whether somebody may use the account: the operator's word says nothing of that (S07).
+        nobody = replace(found, about=replace(DELETION, is_requester_known=False, has_requesters=False))
+        assert not judge(nobody, NOW).may
+
+
+def test_S15_what_people_saw_may_hold_more_data_by_now_and_what_nobody_saw_may_not() -> None:
+    taking = known(replace(PLAN, takes_data=True))
+    assert judge(deletion(Question.APPLY, plan=taking), NOW).may
+    let_go = deletion(Question.APPLY, plan=taking, reviews=known(()), unreviewed=known(Unreviewed(True)))
+    assert said(let_go) == ("report again", "plan-changed")
+    unasked = deletion(Question.APPLY, plan=taking, reviews=known((review(decides=unknown()),)))
+    assert said(unasked)[0] == "wait", "no answer voids no approval"
+
+
+def test_S07_of_an_account_that_went_another_thing_is_said_than_of_one_that_never_was() -> None:
+    for question in (Question.PREPARE, Question.GO_ON, Question.RESTORE, Question.CORRECT, Question.CREATE):
+        gone = replace(all_well(question), account=known(replace(ACCOUNT, uid="")))
+        assert "which was approved, is gone" in judge(gone, NOW).reason.words
+        never = replace(all_well(question), account=known(replace(ACCOUNT, uid="", approved_uid="")))
+        assert said(never) == ("wait", "missing-account")
+    for question in (Question.PLAN, Question.APPLY):
+        account = replace(ACCOUNT, approved_uid="")
+        for now, words in (("", "is gone"), ("new", "was made again")):
+            found = replace(all_well(question), account=known(replace(account, uid=now)))
+            answer = judge(found, NOW)
+            assert (answer.next, answer.reason.code) == (Next.END, "digest-mismatch")
+            assert words in answer.reason.words
+        nobody = replace(SUBJECT, service_account_uid="")
+        unbound = replace(ABOUT, subject_digest=nobody.digest)
+        found = replace(
+            all_well(question), about=unbound, subject=known(nobody), account=known(replace(account, uid=""))
+        )
+        found = replace(found, approved=known(frozenset({nobody.digest})))
+        assert judge(found, NOW).next == Next.END, "nothing is applied as nobody, whatever was approved"
+
+
+@pytest.mark.parametrize(
+    ("about", "is_known"), [({"is_requester_known": False}, False), ({"has_requesters": False}, False), ({}, True)]
+)
+def test_S08_what_sources_name_is_read_for_somebody_known(about: dict[str, bool], is_known: bool) -> None:
+    for question in (Question.PREPARE, Question.PLAN, Question.APPLY):
+        found = replace(all_well(question), about=replace(ABOUT, **about))
+        assert judge(found, NOW).may is is_known
+        assert judge(replace(found, sources=known(Sources())), NOW).may
+
+
+@pytest.mark.parametrize(
+    ("is_read", "is_unattended", "is_listed", "may"),
+    [
+        (False, False, False, False),
+        (True, False, False, True),
+        (False, True, False, False),
+        (False, False, True, False),
+        (False, True, True, True),
+    ],
+)
+def test_S08_by_groups_that_are_too_old_nothing_is_read_but_what_the_operator_listed(
+    is_read: bool, is_unattended: bool, is_listed: bool, may: bool
+) -> None:
+    sources = Sources(("Secret harbour/pull",), is_read, is_unattended, is_listed, hours=12)
+    found = replace(all_well(Question.PREPARE), too_old=known(("rita",)), sources=known(sources))
+    assert judge(found, NOW).may is may
+    words = "" if may else judge(found, NOW).reason.words
+    assert ("PRATIQUE_UNATTENDED_READS" in words) is (is_unattended and not may)
+
+
+def test_S31_the_command_names_the_account_unless_everybody_who_asked_was_let() -> None:
+    lacking = replace(all_well(Question.PREPARE), own_right=known(NO))
+    assert "--installer" not in judge(lacking, NOW).reason.words
+    reserved = replace(lacking, account=known(replace(ACCOUNT, is_reserved=True)))
+    unproved = replace(lacking, requesters=known((known(NO),)))
+    for found in (reserved, unproved):
+        words = "\n".join(one.words for one in judge(found, NOW).reasons)
+        assert "--installer harbour/installer" in words
+    assert not are_requesters_proved(unproved)
+    assert not are_requesters_proved(
+        replace(all_well(Question.PREPARE), too_old=known(("rita",)), sources=known(Sources()))
+    )
+
+
+def test_S25_what_putting_back_waits_for_people_to_change_ends_and_a_missing_answer_does_not() -> None:
+    other = known(replace(WISH, options_digest="others"))
+    found = replace(all_well(Question.RESTORE), wish=other)
+    assert judge(found, NOW).may
+    assert said(replace(found, is_untouched=True)) == ("end", "no-longer-wished"), "nothing was written yet"
+    assert judge(replace(all_well(Question.RESTORE), is_untouched=True), NOW).may, "the same wish"
+    held = replace(found, guards=known((policy(1, "holds"),)))
+    assert said(held) == ("end", "no-longer-wished")
+    for silent in ({"account": unknown()}, {"guards": unknown()}, {"reviews": known((review(decides=unknown()),))}):
+        assert judge(replace(found, **silent), NOW).next != Next.GO
+    assert said(replace(found, account=unknown())) == ("wait", "could-not-ask")
+    old = replace(ACCOUNT)
+    assert said(replace(found, account=known(old, at=NOW - 2 * FRESH))) == ("wait", "too-old")
+
+
+def test_S20_what_comes_and_goes_opens_so_many_rounds() -> None:
+    for rounds, expected in ((0, "collision-over"), (MAX_ROUNDS - 1, "collision-over"), (MAX_ROUNDS, "collides-again")):
+        gone = known(Collisions(("a exists",), True, rounds))
+        assert said(replace(all_well(Question.DECIDE), collisions=gone))[1] == expected
+    stays = known(Collisions(("a exists",), False, MAX_ROUNDS))
+    assert said(replace(all_well(Question.DECIDE), collisions=stays)) == ("wait", "collides")
+
+
+def test_refused_objects_are_told_apart_by_why() -> None:
+    other, unserved = replace(REFUSED, is_foreign=False), replace(REFUSED, is_foreign=False, is_unserved=True)
+    for refused, code in (
+        ((REFUSED,), "collides"),
+        ((REFUSED, other), "objects-refused"),
+        ((unserved,), "unknown-kind"),
+        ((unserved, other), "objects-refused"),
+        ((unserved, REFUSED), "objects-refused"),
+    ):
+        found = replace(all_well(Question.APPLY), plan=known(replace(PLAN, refused=refused)))
+        answer = judge(found, NOW)
+        assert (answer.next, answer.reason.code) == (Next.WAIT, code)
+        assert answer.reason.words.startswith(f"{len(refused)} of 0 objects would be refused: ")
+        assert answer.reason.said == tuple((one.ref, one.said) for one in refused)
+
+
+def test_what_is_applied_and_what_is_no_more_are_two_reasons() -> None:
+    found = replace(all_well(Question.CORRECT), running=known(Running(3, False, True)))
+    assert {one.code for one in judge(found, NOW).reasons} == {"not-running", "at-work"}
+
+
+def test_S13_what_an_edited_grant_approved_is_reviewed_again_unless_something_else_is_lacking() -> None:
+    edited = review(
+        is_policy=True, is_in_force=False, decides=None, uses_account=None, overrides=None, waives=frozenset()
+    )
+    lost, silent = review(2, decides=known(NO)), review(2, decides=unknown())
+    two = replace(ABOUT, needed=2)
+    for question in (Question.PLAN, Question.APPLY, Question.CREATE):
+        found = replace(all_well(question), reviews=known((edited,)))
+        assert said(found) == ("report again", "policy-changed")
+        assert said(replace(found, reviews=known((edited, lost)), about=two)) == ("report again", "policy-changed")
+        # It may be enough without the grant: nobody could ask.
+        assert judge(replace(found, reviews=known((edited, silent))), NOW).next == Next.WAIT
+        assert judge(replace(found, reviews=known((edited, review(2)))), NOW).may, "enough without it"
+        own = replace(edited, is_own=True)
+        assert said(replace(found, reviews=known((own,)))) == ("wait", "no-longer-approved")
+        denied = replace(edited, decision="Deny")
+        assert said(replace(found, reviews=known((denied,)))) == ("wait", "no-longer-approved")
+    decided = replace(all_well(Question.DECIDE), reviews=known((edited,)))
+    answer = judge(decided, NOW)
+    assert (answer.reason.code, answer.reason.is_problem) == ("needs-approval", False), "its present word is asked for"
+    both = replace(decided, reviews=known((edited, lost)))
+    assert judge(both, NOW).reason.code == "approval-lost"
+    assert "changed since" not in judge(both, NOW).reason.words
+
+
+def test_S13_a_grant_counts_once_in_force_and_saying_yes() -> None:
+    grant = policy(1, "approves", uses_account=known(YES))
+    found = replace(all_well(Question.DECIDE), reviews=known(()), grants=known((grant,)))
+    assert judge(found, NOW).may
+    for worse in ({"is_enforced": False}, {"result": "silent"}, {"has_approved": True}):
+        assert not judge(replace(found, grants=known((replace(grant, **worse),))), NOW).may, worse
+    unknown_asker = replace(found, about=replace(ABOUT, is_requester_known=False))
+    assert judge(unknown_asker, NOW).may
+    for uses in (None, known(NO)):
+        grants = known((replace(grant, uses_account=uses),))
+        assert judge(replace(unknown_asker, grants=grants), NOW).reason.code == "held-back"
+
+
+@pytest.mark.parametrize("result", ["holds", "error"])
+def test_S14_a_guard_holds_where_it_is_in_force(result: str) -> None:
+    for question in (Question.DECIDE, Question.PLAN, Question.GO_ON, Question.RESTORE, Question.CREATE):
+        found = replace(all_well(question), guards=known((policy(1, result),)))
+        assert not judge(found, NOW).may
+        assert judge(replace(found, guards=known((policy(1, result, is_enforced=False),))), NOW).may
+        assert judge(replace(found, guards=known((policy(1, "not-selected"),))), NOW).may
+
+
+@pytest.mark.parametrize(
+    ("worse", "words"),
+    [
+        ({"is_own": True}, "they are among those who asked"),
+        ({"decides": known(NO)}, "they may no longer decide"),
+        ({"overrides": known(NO)}, "Kubernetes does not allow it"),
+        ({"overrides": None}, "it was not asked"),
+    ],
+)
+def test_S25_what_somebody_accepted_counts_while_they_may(worse: dict[str, Any], words: str) -> None:
+    found = replace(all_well(Question.PLAN), reviews=known((review(1, waives=frozenset()), review(2, **worse))))
+    answer = judge(found, NOW)
+    assert (answer.next, answer.reason.code) == (Next.WAIT, "waiver-lost")
+    assert words in answer.reason.words
+    denied = review(2, decision="Deny", **worse)
+    codes = {one.code for one in judge(replace(found, reviews=known((review(1), denied))), NOW).reasons}
+    assert "waiver-lost" not in codes, "who says no accepts nothing"
+
+
+def test_S07_S05_where_nobody_knows_who_asked_one_approver_vouches_and_one_is_doubted() -> None:
+    about = replace(ABOUT, is_requester_known=False)
+    found = replace(all_well(Question.DECIDE), about=about)
+    assert judge(found, NOW).may
+    unvouched = replace(found, reviews=known((review(uses_account=known(NO)),)))
+    answer = judge(unvouched, NOW)
+    assert (answer.reason.code, answer.reason.awaits) == ("held-back", "rights")
+    doubted = replace(found, reviews=known((review(may_write=True),)))
+    answer = judge(doubted, NOW)
+    assert (answer.reason.code, answer.reason.awaits) == ("held-back", "")
+    assert "One more person" in answer.reason.remedy
+    assert judge(replace(doubted, reviews=known((review(1, may_write=True), review(2)))), NOW).may
+
+
+def test_S15_why_a_deletion_is_reviewed_is_said_while_people_have_not() -> None:
+    found = deletion(Question.DECIDE, reviews=known(()), unreviewed=known(Unreviewed(False, "a Secret goes along")))
+    answer = judge(found, NOW)
+    assert (answer.reason.code, answer.reason.words) == ("needs-review", "a Secret goes along")
+
+
+def test_what_is_final_ends_with_the_remedy_that_fits() -> None:
+    spec = Unknown("the constraint cannot be read", NOW, How.CLUSTER, "invalid-constraint", is_final=True)
+    bytes_ = Unknown("the content was changed", NOW, How.CLUSTER, DigestMismatch.code, is_final=True)
+    for fact, remedy in ((spec, "corrects its spec"), (bytes_, CHANGED.format(name="harbour"))):
+        answer = judge(replace(all_well(Question.PLAN), unmet=fact), NOW)
+        assert answer.next == Next.END
+        assert remedy in answer.reason.remedy
+
+
+def test_nobody_is_told_to_ask_anew_while_that_would_do_nothing() -> None:
+    """To ask again does something once a request is settled: one that expires is in a moment, a denied one by then."""
+    told = {one for one in Kind if one.value.next in (Next.WAIT, Next.REPORT_AGAIN) and ASK_ANEW in one.value.remedy}
+    assert told == {Kind.EXPIRED, Kind.COLLIDES_AGAIN}
+
+
+def test_every_known_fact_is_as_old_as_it_is() -> None:
+    """Just not too old is young enough, and what records say does not age."""
+    at_the_edge = NOW - FRESH
+    found = replace(all_well(Question.GO_ON), account=known(ACCOUNT, at=at_the_edge))
+    assert judge(found, NOW).may
+    assert judge(replace(found, guards=Known((), at_the_edge - FRESH, How.RECORDS)), NOW).may
+    account = known(Account("harbour", "installer", "account", "account"), at=at_the_edge - FRESH)
+    assert said(replace(found, account=account)) == ("wait", "too-old")

@@ -1,0 +1,331 @@
+"""How what the gate answers is carried out: an end ends, with its words and remedy, and what is waited for waits."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+from django.utils import timezone
+
+from approvals import audit, gate
+from approvals.audit import MACHINE
+from approvals.errors import CHANGED
+from approvals.gate import Reason, deletions, planned
+from approvals.gate.answers import Next
+from approvals.gate.facts import Known, Unknown
+from approvals.gate.wish import learn
+from approvals.ledger import waiting
+from approvals.models import AuditEntry, Report, Request, Revision
+from approvals.steps import advance, deploy, evaluate, restore
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.evidence import Query, Sample
+from provisioner.cluster.plan.known import Options
+from provisioner.errors import (
+    BadSource,
+    ClusterError,
+    DigestMismatch,
+    Forbidden,
+    InvalidConstraint,
+    PratiqueError,
+    TryLater,
+    UnknownKind,
+    Unreachable,
+)
+from provisioner.values import Action, CollisionProtection, ObjectRef, PlannedAction
+from tests.approvals.core import world
+from tests.approvals.core.conftest import World, here
+
+__all__ = ["here"]
+ENDS = Reason(Next.END, "digest-mismatch", "it is another account", "Somebody asks anew.")
+REF = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
+
+
+@pytest.fixture
+def request_(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return world.in_review(Request.objects.get())
+
+
+def in_state(state: str) -> Request:
+    """As a worker read it."""
+    Request.objects.update(state=state)
+    return Request.objects.select_related("deployment__cluster", "content", "from_revision").get()
+
+
+def applying(**spec: Any) -> Request:
+    request = in_state("applying")
+    Request.objects.update(spec={**request.spec, **spec})
+    facts = {"content": request.content, "started_at": timezone.now()}
+    deployment = request.deployment
+    other = Request.objects.get()
+    other.pk, other.uid, other.number, other.state = None, uuid.uuid4(), 99, "applied"
+    other.save()
+    running = Revision.objects.create(deployment=deployment, number=1, request=other, state="active", **facts)
+    deployment.active_revision = running
+    deployment.save()
+    Revision.objects.create(deployment=deployment, number=2, request=request, state="applying", **facts)
+    Request.objects.filter(pk=request.pk).update(from_revision=running)
+    return Request.objects.select_related("deployment__cluster", "content", "from_revision").get(pk=request.pk)
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (gate.refusal_of(gate.Answer(gate.Question.PLAN, (ENDS,))), ENDS.remedy),
+        (DigestMismatch("the stored bytes are others"), CHANGED.format(name="strimzi")),
+    ],
+    ids=["the gate", "what is stored"],
+)
+def test_what_cannot_come_right_ends_an_approved_request_with_its_remedy(
+    request_: Request, error: PratiqueError, remedy: str
+) -> None:
+    advance._fail(in_state("approved"), error)
+    found = Request.objects.get()
+    assert (found.state, found.problem_code, found.problem) == ("failed", "digest-mismatch", str(error))
+    assert (found.remedy, found.look_again_at) == (remedy, None)
+    facts = AuditEntry.objects.get(verb="request.give_up").facts
+    assert (facts["code"], facts["why"]) == ("digest-mismatch", str(error))
+
+
+@pytest.mark.parametrize(
+    "error", [Forbidden("the service may not read it"), BadSource("the kubeconfig is none"), ClusterError("no")]
+)
+def test_promise_4_what_a_step_could_not_find_out_ends_no_approved_request(
+    request_: Request, error: PratiqueError
+) -> None:
+    advance._fail(in_state("approved"), error)
+    found = Request.objects.get()
+    assert (found.state, found.problem) == ("approved", str(error))
+    assert found.look_again_at is not None
+
+
+def test_promise_4_in_review_what_a_step_stumbles_over_is_waited_for(request_: Request) -> None:
+    advance._fail(in_state("in_review"), DigestMismatch("the report cannot be read"))
+    assert Request.objects.get().state == "in_review"
+
+
+def test_an_end_in_review_ends_it_too(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = in_state("in_review")
+    monkeypatch.setattr(gate, "judge", lambda *_: gate.Answer(gate.Question.DECIDE, (ENDS,)))
+    evaluate.run(request, "worker")
+    found = Request.objects.get()
+    assert (found.state, found.problem, found.remedy) == ("failed", ENDS.words, ENDS.remedy)
+    assert not found.verdicts.exists()
+
+
+@pytest.mark.parametrize("state", ["applying", "restoring", "failed", "denied", "applied", "superseded"])
+def test_what_has_moved_on_meanwhile_does_not_expire(request_: Request, state: str) -> None:
+    Request.objects.update(state=state, expires_at=timezone.now() - timedelta(seconds=1))
+    advance._expire(request_.pk)
+    assert Request.objects.get().state == state
+
+
+@pytest.mark.parametrize("state", ["preparing", "in_review", "approved", "stale"])
+def test_what_is_open_and_has_not_begun_expires(request_: Request, state: str) -> None:
+    Request.objects.update(state=state, expires_at=timezone.now() - timedelta(seconds=1))
+    advance._expire(request_.pk)
+    assert Request.objects.get().state == "expired"
+
+
+def test_what_ends_in_the_middle_keeps_its_remedy(request_: Request) -> None:
+    request = applying()
+    deploy.give_up(request, gate.refusal_of(gate.Answer(gate.Question.GO_ON, (ENDS,))))
+    found = Request.objects.get(pk=request.pk)
+    assert (found.state, found.problem, found.remedy) == ("failed", ENDS.words, ENDS.remedy)
+
+
+def test_what_could_not_be_put_back_keeps_the_remedies_of_both_failures(request_: Request) -> None:
+    request = applying(onFailure="RestorePrevious")
+    deploy.give_up(request, gate.refusal_of(gate.Answer(gate.Question.GO_ON, (ENDS,))))
+    request = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
+    assert (request.state, request.remedy) == ("restoring", ENDS.remedy)
+    # What is waited for meanwhile has a remedy of its own.
+    Request.objects.filter(pk=request.pk).update(remedy="Somebody resumes it.")
+    revoked = Reason(Next.END, "precondition-failed", "revision 1 is revoked", "Somebody reinstates it.")
+    restore.give_up(request, gate.refusal_of(gate.Answer(gate.Question.RESTORE, (revoked,))))
+    found = Request.objects.get(pk=request.pk)
+    assert (found.state, found.problem_code) == ("failed", "digest-mismatch")
+    assert found.remedy == f"{ENDS.remedy} {revoked.remedy}"
+
+
+def test_another_remedy_alone_is_news(request_: Request) -> None:
+    now = timezone.now()
+    wait = gate.Waiting(Reason(Next.WAIT, "paused", "it is paused", "Rita resumes it."))
+    waiting.hold(request_, wait, now)
+    Request.objects.update(mirrored_at=now)
+    request = Request.objects.get()
+    waiting.hold(request, wait, now)
+    assert Request.objects.get().mirrored_at == now
+    waiting.hold(request, gate.Waiting(Reason(Next.WAIT, "paused", "it is paused", "Carol resumes it.")), now)
+    assert Request.objects.get().mirrored_at is None
+
+
+@pytest.mark.parametrize(
+    ("error", "is_final"),
+    [
+        (InvalidConstraint("it cannot be read"), True),
+        (BadSource("collisionProtection is 'None'"), True),
+        (DigestMismatch("the running content was changed"), True),
+        (Forbidden("the service may not act as the account"), False),
+        (UnknownKind("no such kind"), False),
+        (Unreachable("no answer"), False),
+    ],
+)
+def test_S25_what_the_cluster_refuses_is_never_final(error: PratiqueError, is_final: bool) -> None:
+    def ask() -> None:
+        raise error
+
+    for may_be_final in (True, False):
+        found = learn(ask, may_be_final=may_be_final)
+        assert isinstance(found, Unknown)
+        assert found.is_final is (is_final and may_be_final)
+
+
+class There:
+    """A cluster that holds this one object; every kind is served in `version`, or none."""
+
+    def __init__(self, live: dict[str, Any] | None, version: str = "v1", error: PratiqueError | None = None):
+        self.live, self.version, self.error = live, version, error
+
+    def resource_of(self, group: str, version: str, kind: str) -> Resource | None:
+        is_served = bool(self.version) and version in ("", self.version)
+        return Resource(group, self.version, kind, "configmaps", True) if is_served else None
+
+    def get(self, ref: ObjectRef) -> dict[str, Any] | None:
+        if self.error:
+            raise self.error
+        return self.live
+
+
+def theirs(uid: str, **meta: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "harbour", "uid": uid, **meta},
+    }
+
+
+HELD = {"labels": {"app.kubernetes.io/managed-by": "Helm"}}
+
+
+@pytest.mark.parametrize(
+    ("there", "protection", "expected"),
+    [
+        pytest.param(There(None), "Prevent", False, id="it is gone"),
+        pytest.param(There(theirs("1")), "Prevent", True, id="it is there"),
+        pytest.param(There(theirs("2")), "Prevent", True, id="it was made again"),
+        pytest.param(There(theirs("1", **HELD)), "IfNoController", True, id="it is held"),
+        pytest.param(There(theirs("2", **HELD)), "IfNoController", True, id="it was made again and is held"),
+        pytest.param(There(theirs("1")), "IfNoController", False, id="who held it let it go"),
+        pytest.param(There(theirs("ours")), "IfNoController", True, id="another deployment holds it"),
+        pytest.param(There(theirs("1"), "v2"), "IfNoController", True, id="its version is not served"),
+        pytest.param(There(None, "", UnknownKind("none")), "Prevent", False, id="its kind is gone"),
+        pytest.param(There(None, error=Forbidden("no")), "Prevent", True, id="nobody may look"),
+    ],
+)
+def test_S20_what_stands_in_the_way_does_so_whatever_its_uid(there: There, protection: str, expected: bool) -> None:
+    met = PlannedAction(REF, Action.ADOPT, "1", problem="it exists", problem_code="already-exists")
+    options = Options(CollisionProtection(protection), {"ours": "another"})
+    assert planned._stands_in_the_way(cast("Api", there), met, options) is expected
+
+
+CRD = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "boats.example.com")
+SPACE = ObjectRef("", "v1", "Namespace", "", "harbour")
+
+
+def at(second: int) -> dict[str, Any]:
+    return {"metadata": {"creationTimestamp": f"2026-11-23T09:00:{second:02}Z"}}
+
+
+def made_of(second: int) -> dict[str, Any]:
+    return {"metadata": {**at(second)["metadata"], "ownerReferences": [{"kind": "Fleet", "controller": True}]}}
+
+
+def unseen_of(
+    monkeypatch: pytest.MonkeyPatch, ref: ObjectRef, shown: dict[str, Any], there: Sample, *, uid: str = "u"
+) -> tuple[tuple[str, ...], list[Query]]:
+    asked: list[Query] = []
+
+    def samples(_: Any, queries: list[Query]) -> dict[Query, Sample]:
+        asked.extend(queries)
+        return dict.fromkeys(queries, there)
+
+    monkeypatch.setattr(deletions, "samples", samples)
+    monkeypatch.setattr(deletions, "_readers", lambda *_: (None, There({"metadata": {"uid": uid}})))
+    record = {name: getattr(ref, name) for name in ("group", "version", "kind", "namespace", "name")}
+    body = {
+        "plan": {"actions": [{"ref": record, "action": "delete", "uid": "u"}]},
+        "findings": [{"ref": record, "evidence": shown}],
+    }
+    report = Report(actions={"delete": 1}, body=body)
+    return deletions.unseen_anywhere(cast("Request", None), cast("Api", None), report), asked
+
+
+@pytest.mark.parametrize(
+    ("shown", "there", "words"),
+    [
+        pytest.param((1, 5), Sample((at(5),), 1), "", id="as it was shown"),
+        pytest.param((2, 5), Sample((at(5),), 1), "", id="one is gone"),
+        pytest.param((1, 5), Sample((at(5), at(5)), 2), "1 Boat object", id="one more in the same second"),
+        pytest.param((1, 5), Sample((at(6),), 1), "1 Boat object", id="another one instead"),
+        pytest.param((0, None), Sample((at(1), at(2)), 2), "2 Boat objects", id="there was none"),
+        pytest.param((5000, 5), Sample((at(5),), 5003), "3 Boat objects", id="more than are read"),
+        pytest.param((5000, 5), Sample((at(6),), 5000), "1 Boat object", id="another one of those that are read"),
+        pytest.param((1, 5), Sample((at(5), made_of(6)), 2), "", id="a controller made one of another object"),
+        pytest.param((1, 5), Sample((at(6), made_of(6)), 2), "1 Boat object", id="that and one by hand"),
+    ],
+)
+def test_S15_what_was_created_since_it_was_shown_is_told(
+    monkeypatch: pytest.MonkeyPatch, shown: tuple[int, int | None], there: Sample, words: str
+) -> None:
+    count, second = shown
+    newest = at(second)["metadata"]["creationTimestamp"] if second is not None else ""
+    evidence = {"counts": {"Boat": count}, "newest": {"Boat": newest}}
+    found, asked = unseen_of(monkeypatch, CRD, evidence, there)
+    assert asked == [Query("example.com", "", "Boat", "", metadata_only=True)]
+    assert [one.partition(" created")[0] for one in found] == ([words] if words else [])
+    assert unseen_of(monkeypatch, CRD, evidence, there, uid="another")[0] == (), "what was in it went with it"
+
+
+def test_S15_a_report_of_before_is_held_against_its_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = {"counts": {"Boat": 1}}
+    assert unseen_of(monkeypatch, CRD, evidence, Sample((at(9),), 1))[0] == ()
+    assert unseen_of(monkeypatch, CRD, evidence, Sample((at(9), at(9)), 2))[0] != ()
+
+
+def test_promise_4_what_cannot_be_counted_by_now_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TryLater, match="cannot be seen by now"):
+        unseen_of(monkeypatch, CRD, {"counts": {"Boat": 1}}, Sample(total=None, problem="forbidden"))
+
+
+def test_S15_of_a_namespace_what_keeps_something_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = {"counts": {"Pod": 1, "Secret": 1, "Job": 0}, "newest": {"Pod": "", "Secret": "", "Job": ""}}
+    found, asked = unseen_of(monkeypatch, SPACE, evidence, Sample((at(1), at(2)), 2))
+    assert asked == [Query("", "", "Secret", "harbour", metadata_only=True)]
+    assert len(found) == 1
+
+
+def test_S15_only_what_was_let_go_stands_on_the_operators_word(
+    request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletions, "is_free", lambda _: True)
+
+    def is_enough() -> bool:
+        found = deletions.by_records(Request.objects.get())
+        assert isinstance(found, Known)
+        return found.value.is_enough
+
+    def approved(why: str, subject: str) -> None:
+        facts = {"why": why, "subjectDigest": subject}
+        audit.record(verb="request.approve", actor=MACHINE, request=request_, facts=facts)
+
+    assert not is_enough()
+    approved(deletions.WORDS, "sha256:of an earlier round")
+    assert not is_enough()
+    approved(deletions.WORDS, request_.subject_digest)
+    assert is_enough()
+    approved("1 of 1 approvals", request_.subject_digest)
+    assert not is_enough()
