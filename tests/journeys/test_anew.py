@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from approvals import services
 from approvals.errors import Collides
 from approvals.models import BundleDeployment, Policy, Request, Review
-from approvals.steps.mirror import mirror_name
+from approvals.steps.mirroring.mirror import mirror_name
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live
 from tests.approvals.core.world import acting

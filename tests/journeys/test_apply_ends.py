@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.models import Policy, Request, Revision
-from approvals.steps.notes import Notes
+from approvals.steps.records.notes import Notes
 from provisioner.cluster.waits import Patience
 from provisioner.cluster.write import Job, Writer
 from provisioner.values import AccessRequest, Identity, ObjectRef, Outcome

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from approvals.ledger import drifts
 from approvals.models import BundleDeployment, Cluster, InventoryItem
-from approvals.steps.correct import correct
+from approvals.steps.running.correct import correct
 from approvals.watch import informers, loop
 from approvals.watch.informers import Informer, Informers
 from approvals.watch.scopes import Scope, scopes_of
