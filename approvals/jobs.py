@@ -10,9 +10,9 @@ from approvals import wake
 from approvals.chat import inbox, outbox
 from approvals.ledger import claims
 from approvals.steps.advance import Advance
-from approvals.steps.correct import Correct
-from approvals.steps.mirror import look_after
-from approvals.steps.observe import note_unknown
+from approvals.steps.mirroring.mirror import look_after
+from approvals.steps.running.correct import Correct
+from approvals.steps.running.observe import note_unknown
 from approvals.working import Recurring, Step, Work, do
 from provisioner.errors import PratiqueError, WorkerDied
 

@@ -14,7 +14,7 @@ from approvals.ledger import claims, drifts, optionals, pivots, quotas, strays
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
-from approvals.steps.correct import correct
+from approvals.steps.running.correct import correct
 from approvals.working import do
 
 # Rows that need work whether or not a message says so.

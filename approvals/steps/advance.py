@@ -21,7 +21,7 @@ from approvals.ledger import claims, endings, waiting
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
-from approvals.steps import deploy, evaluate, prepare, restore
+from approvals.steps import applying, approved, evaluate, prepare, restore
 from approvals.working import Pledge, Step, Work, do, has_begun, pledged, run_aside
 from provisioner.errors import PratiqueError, TryLater, WorkerDied
 
@@ -44,8 +44,8 @@ STEPS: dict[str, Callable[[Request, str], None]] = {
     State.PREPARING: prepare.run,
     State.STALE: prepare.run,
     State.IN_REVIEW: evaluate.run,
-    State.APPROVED: deploy.run,
-    State.APPLYING: deploy.run,
+    State.APPROVED: approved.run,
+    State.APPLYING: applying.run,
     State.RESTORING: restore.run,
 }
 # What the step of a state is called where steps are counted and timed.
@@ -59,7 +59,7 @@ NAMES: dict[str, str] = {
 }
 # How a step ends that cannot go on, where more has to be settled than the request itself.
 GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
-    State.APPLYING: deploy.give_up,
+    State.APPLYING: applying.give_up,
     State.RESTORING: restore.give_up,
 }
 # The others are tried again: how long they took says nothing of the work.

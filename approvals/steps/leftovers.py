@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.models import InventoryItem, Outcome, Report, Revision
-from approvals.steps.inventory import ref_of
+from approvals.steps.records.inventory import ref_of
 from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.values import Action, ObjectRef, OutcomeState
 

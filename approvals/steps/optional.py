@@ -23,9 +23,9 @@ from approvals.gate.planning import installer_of, plan_options
 from approvals.ledger import claims, optionals
 from approvals.ledger.claims import LostClaim
 from approvals.models import OptionalObject, Outcome, Revision
-from approvals.steps.deploy import approved_plan
-from approvals.steps.inventory import DatabaseInventory, owner_of
-from approvals.steps.notes import Notes
+from approvals.steps.records.inventory import DatabaseInventory, owner_of
+from approvals.steps.records.notes import Notes
+from approvals.steps.records.reviewed import approved_plan
 from provisioner import pipeline
 from provisioner.cluster.apply.run import recover
 from provisioner.cluster.client.api import Cluster as Api

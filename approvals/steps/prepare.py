@@ -26,8 +26,8 @@ from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
 from approvals.models import Report as ReportRow
 from approvals.models import Request
+from approvals.steps.records.way_back import way_back
 from approvals.steps.sources import egress, limits, read_for, sources_of
-from approvals.steps.way_back import way_back
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.health import cel_checks

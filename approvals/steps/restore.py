@@ -26,9 +26,10 @@ from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
-from approvals.steps.deploy import apply_seconds, approved_plan, close
-from approvals.steps.inventory import DatabaseInventory, owner_of
-from approvals.steps.notes import Notes
+from approvals.steps.applying import apply_seconds, close
+from approvals.steps.records.inventory import DatabaseInventory, owner_of
+from approvals.steps.records.notes import Notes
+from approvals.steps.records.reviewed import approved_plan
 from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.inventory import ObjectIdentity

@@ -9,46 +9,37 @@ one that is no news to the fingerprint, such as another status, stirs the deploy
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from django.db import OperationalError, close_old_connections
 from django.utils import timezone
 
-from approvals import instruments, wake
-from approvals.access.port import connect
+from approvals import wake
 from approvals.ledger import drifts
 from approvals.models import Cluster, InventoryItem
 from approvals.watch.awaited import Awaited
-from approvals.watch.hearing import hear
+from approvals.watch.lookout import LONGEST_WAIT_SECONDS, Lookout, Name, name_of, note_break
 from approvals.watch.optional import Appearances
 from approvals.watch.scopes import Row, Scope, managed, scopes_of, state_of
-from provisioner.cluster.client.answers import Watch, WatchType
+from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.client.discovery import Resource
 from provisioner.cluster.drift.detection import fingerprint
-from provisioner.errors import Expired, Forbidden, PratiqueError
-from provisioner.values import JsonObject
 
 logger = logging.getLogger(__name__)
 
 # How often the inventories are looked at for kinds and objects that are new.
 REFRESH_SECONDS = 1.0
-WATCH_SECONDS = 240.0
-# After a 410 every watch of a cluster lists again: not all of them at the same moment.
-MOST_JITTER_SECONDS = 5.0
-LONGEST_WAIT_SECONDS = 60.0
 # Objects of a kind that nobody may watch are compared this often instead, and their watch is tried again.
 POLL_SECONDS = 60.0
 # A kind that we may not watch in the whole cluster is watched as its installers, for this long.
 REFUSAL_SECONDS = 3600.0
 GONE = ""
 UNSEEN = b"?"
-
-Name = tuple[str, str]
 
 
 @dataclass
@@ -101,64 +92,33 @@ class Book:
 
 
 @dataclass
-class Informer:
-    """The watch of one scope, and the thread that keeps it."""
+class Informer(Lookout):
+    """The watch of one scope; it is carried on from `version`, "" where the list has to be taken."""
 
-    cluster: Cluster
     scope: Scope
     book: Book = field(default_factory=Book)
-    stop: threading.Event = field(default_factory=threading.Event)
     version: str = ""
     is_refused: bool = False
     lists: int = 0
-    _watch: Watch | None = None
-    _thread: threading.Thread | None = None
 
     @property
-    def is_alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+    def what(self) -> str:
+        return str(self.scope)
 
-    def start(self) -> None:
-        name = f"{self.cluster.name} {self.scope.kind} {self.scope.namespace}"
-        self._thread = threading.Thread(target=self.run, daemon=True, name=name)
-        self._thread.start()
-
-    def end(self) -> None:
-        self.stop.set()
-        if self._watch:
-            self._watch.close()
-
-    def run(self) -> None:
-        """Watch until told to stop; whatever goes wrong is tried again, more and more rarely."""
-        wait = 1.0
-        while not self.stop.is_set():
-            close_old_connections()
-            try:
-                self._watch_once()
-                wait = 1.0
-            except Expired:
-                self.version = ""
-                self.stop.wait(random.uniform(0, MOST_JITTER_SECONDS))  # noqa: S311 - spreads load, keeps no secret
-            except Forbidden as exc:
-                logger.info("may not watch", extra={"scope": str(self.scope), "code": exc.code})
-                self.is_refused = True
-                break
-            except (PratiqueError, OperationalError) as exc:
-                instruments.watch_breaks.labels(self.cluster.name).inc()
-                code = exc.code if isinstance(exc, PratiqueError) else type(exc).__name__
-                logger.warning("a watch broke off", extra={"scope": str(self.scope), "code": code})
-                if isinstance(exc, OperationalError):
-                    self.book.doubt()
-                    self.version = ""
-                self.stop.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
-                wait = min(wait * 2, LONGEST_WAIT_SECONDS)
-        close_old_connections()
-
-    def _watch_once(self) -> None:
-        api = self.scope.seen_by(connect(self.cluster))
+    def look(self, api: Api) -> None:
+        api = self.scope.seen_by(api)
         resource = self.scope.resource(api)
         self.version = self.version or self.take_list(api, resource)
         self.follow(api, resource)
+
+    def doubt(self) -> None:
+        self.book.doubt()
+        self.version = ""
+
+    def refused(self) -> None:
+        """Its thread ends: who started it decides as whom it is watched instead."""
+        self.is_refused = True
+        self.stop.set()
 
     def take_list(self, api: Api, resource: Resource) -> str:
         """Compare what is there with what was seen last; the resourceVersion to watch from, that of the first page."""
@@ -167,32 +127,19 @@ class Informer:
         there: set[Name] = set()
         for objects, at in api.pages(resource, namespace=self.scope.namespace, metadata_only=True):
             version = version or at
-            there.update(map(_name, objects))
-            self.tell([(_name(obj), fingerprint(obj)) for obj in objects])
+            there.update(map(name_of, objects))
+            self.tell([(name_of(obj), fingerprint(obj)) for obj in objects])
         self.tell([(name, GONE) for name in self.book.absent(there)])
         return version
 
     def follow(self, api: Api, resource: Resource) -> None:
         """Watch once, from `version` on; it moves on with every event that was told."""
-        watch = api.watch(
-            resource,
-            namespace=self.scope.namespace,
-            resource_version=self.version,
-            timeout_seconds=WATCH_SECONDS,
-            metadata_only=True,
-        )
-        self._watch = watch
-        if self.stop.is_set():
-            watch.close()
-        try:
-            for event in watch:
-                hear(self.cluster.name, event)
+        with closing(self.events(api, resource, self.version, namespace=self.scope.namespace)) as events:
+            for event in events:
                 if event.type is not WatchType.BOOKMARK:
                     is_gone = event.type is WatchType.DELETED
-                    self.tell([(_name(event.object), GONE if is_gone else fingerprint(event.object))])
+                    self.tell([(name_of(event.object), GONE if is_gone else fingerprint(event.object))])
                 self.version = event.resource_version or self.version
-        finally:
-            watch.close()
 
     def tell(self, seen: Iterable[tuple[Name, str]]) -> None:
         """Mark and wake what is news, also to the row itself: what a worker wrote, it has compared."""
@@ -221,20 +168,29 @@ class Informers:
 
     def run(self, stop: threading.Event) -> None:
         """A thread's work, until `stop`."""
+        wait = REFRESH_SECONDS
         while not stop.is_set():
-            close_old_connections()
             try:
-                self.look(time.monotonic())
-                drifts.stir({one for informer in self.running.values() for one in informer.book.take_stirred()})
-                self._appearances.look(time.monotonic())
-                self._awaited.look(time.monotonic())
+                close_old_connections()
+                self._look_at_all()
+                wait = REFRESH_SECONDS
             except OperationalError as exc:
                 logger.warning("the database does not answer", extra={"error": type(exc).__name__})
-            stop.wait(REFRESH_SECONDS)
+            except Exception as exc:  # noqa: BLE001 - without this thread nothing of the cluster is watched for drift
+                note_break(self.cluster, "what is to be watched", exc)
+                self._state = None
+                wait = min(wait * 2, LONGEST_WAIT_SECONDS)
+            stop.wait(wait)
         for informer in self.running.values():
             informer.end()
         self._awaited.end()
         close_old_connections()
+
+    def _look_at_all(self) -> None:
+        self.look(time.monotonic())
+        drifts.stir({one for informer in self.running.values() for one in informer.book.take_stirred()})
+        self._appearances.look(time.monotonic())
+        self._awaited.look(time.monotonic())
 
     def look(self, now: float) -> None:
         """Start what is missing, end what nobody needs, and tell the watches of what is new in the inventories."""
@@ -257,7 +213,7 @@ class Informers:
         self._state = state
 
     def _start(self, scope: Scope, rows: list[Row]) -> None:
-        informer = Informer(self.cluster, scope)
+        informer = Informer(scope, cluster=self.cluster)
         informer.book.refresh(rows)
         self.running[scope] = informer
         informer.start()
@@ -283,11 +239,6 @@ def mark_and_wake(marked: Iterable[tuple[int, int]]) -> None:
     drifts.stir(set(rows.values()))
     for deployment in sorted(set(rows.values())):
         wake.drift(deployment)
-
-
-def _name(obj: JsonObject) -> Name:
-    meta = obj.get("metadata") or {}
-    return (str(meta.get("namespace") or ""), str(meta.get("name") or ""))
 
 
 def _short(mark: str) -> bytes:

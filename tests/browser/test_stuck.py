@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import BundleDeployment, Policy, Request, Review
-from approvals.steps.mirror import mirror_name
+from approvals.steps.mirroring.mirror import mirror_name
 from approvals.watch.awaited import Awaited
 from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn

@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals.audit import verify_chain
 from approvals.models import AuditEntry, BundleDeployment, OptionalObject, Request
-from approvals.steps.inventory import ref_of
+from approvals.steps.records.inventory import ref_of
 from tests.chaos.draw import Scenario
 from tests.chaos.scenarios import PATIENCE_SECONDS, WIDGETS
 from tests.controlplane.endpoint import Endpoint, Refused

@@ -26,7 +26,7 @@ from django.db import connection
 
 from approvals import apps
 from approvals.ledger import claims
-from approvals.steps import notes
+from approvals.steps.records import notes
 from approvals.working import Heartbeat
 from provisioner.cluster.client.api import Cluster
 from provisioner.values import ObjectRef

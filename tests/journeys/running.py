@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from approvals.ledger import drifts
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem
-from approvals.steps.correct import SOON_SECONDS, correct
+from approvals.steps.running.correct import SOON_SECONDS, correct
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import MAX_LOOKS, Station

@@ -21,7 +21,7 @@ from approvals.ledger import claims
 from approvals.lifecycle import WORKABLE
 from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Policy, Request
 from approvals.steps.advance import advance
-from approvals.steps.mirror import look_after
+from approvals.steps.mirroring.mirror import look_after
 from approvals.working import Work
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import AccessRequest, Identity, ObjectRef

@@ -12,7 +12,7 @@ from approvals.gate.judge import MAX_ROUNDS
 from approvals.ledger import rounds
 from approvals.ledger.pivots import see
 from approvals.models import BundleDeployment, Content, Policy, Request, Review
-from approvals.steps.mirror import mirror_name
+from approvals.steps.mirroring.mirror import mirror_name
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles

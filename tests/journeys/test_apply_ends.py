@@ -12,14 +12,13 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.models import Policy, Request, Revision
-from approvals.steps.notes import Notes
+from approvals.steps.records.notes import Notes
 from provisioner.cluster.apply.waiting import Patience
 from provisioner.cluster.apply.writing import Job, Writer
 from provisioner.values import AccessRequest, Identity, ObjectRef, Outcome
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
-from tests.journeys.test_anew import let_approve
 from tests.live import PATIENCE_SECONDS, until_current, until_may
 from tests.services.registry import Registry
 
@@ -183,7 +182,7 @@ def test_S25_an_approver_who_loses_the_right_during_a_write_stops_the_next_phase
     station, name = any_station, f"{any_station.namespace}-right"
     deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
     station.work()
-    let_approve(station, "carol", name)
+    station.let_approve("carol", name)
     question = AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
 
     def take_the_right_away() -> None:
@@ -196,7 +195,7 @@ def test_S25_an_approver_who_loses_the_right_during_a_write_stops_the_next_phase
     assert "carol" in held.problem
     of_next_phase = ObjectRef("", "v1", "ConfigMap", station.namespace, name)
     assert station.api.get(of_next_phase) is None
-    let_approve(station, "carol", name)
+    station.let_approve("carol", name)
     station.work()
     held.refresh_from_db()
     assert held.state == "applied", held.problem

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from approvals.errors import Awaits
 from approvals.models import Request
-from approvals.watch.awaited import Awaited
+from approvals.watch.awaited import Awaited, Changes
+from approvals.watch.lookout import Name
 from provisioner.values import AccessRequest, ObjectRef
 from tests.journeys import bundles
 from tests.journeys.station import SEEDER, SERVICE, Station
@@ -169,3 +170,25 @@ def _account_object(here: Station) -> dict[str, Any]:
         "kind": "ServiceAccount",
         "metadata": {"name": "installer", "namespace": here.namespace},
     }
+
+
+def test_what_is_waited_for_is_heard_also_after_a_bug_in_the_thread_that_watches(
+    any_station: Station, registry: Registry, awaited: Awaited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = any_station
+    here.api.delete(account(here))
+    request = here.latest(here.wish("bug", bundles.image(registry, "bug", bundles.app("bug", "1"))))
+    here.work()
+    begins(awaited, request)
+    note, bugs = Changes.note, iter([ZeroDivisionError("a bug")])
+
+    def stumble(changes: Changes, awaits: Awaits, name: Name | None) -> None:
+        for bug in bugs:
+            raise bug
+        note(changes, awaits, name)
+
+    monkeypatch.setattr(Changes, "note", stumble)
+    hears(awaited, request, lambda: put(here, _account_object(here)))
+    assert next(bugs, None) is None
+    here.work()
+    assert state(request) == ("in_review", "", "")

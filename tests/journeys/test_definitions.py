@@ -11,7 +11,7 @@ import yaml
 from approvals import services
 from approvals.errors import Unacknowledged
 from approvals.models import Outcome, Request
-from approvals.steps import deploy
+from approvals.steps import approved as step
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
@@ -166,13 +166,13 @@ def test_S15_what_comes_when_it_has_begun_does_not_go_either(
 ) -> None:
     """Before the first phase all is well; then somebody makes one more."""
     station, lanterns = any_station, Lanterns(any_station, registry)
-    started = deploy._start
+    started = step._start
 
     def start(*words: Any) -> Any:
         create_lantern(station, lanterns, "late")
         return started(*words)
 
-    monkeypatch.setattr(deploy, "_start", start)
+    monkeypatch.setattr(step, "_start", start)
     request = station.approve(leaving.deployment)
     assert (request.state, request.problem_code) == ("failed", "goes-along-unseen"), request.problem
     assert "ask-again" in request.remedy

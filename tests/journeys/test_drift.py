@@ -15,9 +15,9 @@ from approvals.audit import verify_chain
 from approvals.encryption.envelope import decrypt, encrypt
 from approvals.ledger import claims, drifts
 from approvals.models import BundleDeployment, Drift, InventoryItem, Request
-from approvals.steps import correct as step
-from approvals.steps.correct import Correct, correct
-from approvals.steps.notes import Notes
+from approvals.steps.records.notes import Notes
+from approvals.steps.running import correct as step
+from approvals.steps.running.correct import Correct, correct
 from approvals.store import place_of
 from provisioner.cluster.drift import backoff
 from provisioner.errors import PreconditionFailed

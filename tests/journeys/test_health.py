@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from approvals import services
 from approvals.models import BundleDeployment, Revision
-from approvals.steps.notes import Notes
+from approvals.steps.records.notes import Notes
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles

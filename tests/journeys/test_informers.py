@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from approvals.ledger import drifts
 from approvals.models import BundleDeployment, Cluster, InventoryItem
-from approvals.steps.correct import correct
-from approvals.watch import informers, loop
+from approvals.steps.running.correct import correct
+from approvals.watch import informers, lookout, loop
 from approvals.watch.informers import Informer, Informers
+from approvals.watch.lookout import Name
 from approvals.watch.scopes import Scope, scopes_of
 from provisioner.errors import Expired, Forbidden
 from tests.journeys.running import Running
@@ -27,12 +28,12 @@ CONFIG_MAPS = Scope("", "ConfigMap")
 
 @pytest.fixture(autouse=True)
 def _short_watches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(informers, "WATCH_SECONDS", 1.0)
+    monkeypatch.setattr(lookout, "WATCH_SECONDS", 1.0)
 
 
 def informer_of(it: Running, scope: Scope = CONFIG_MAPS) -> Informer:
     """An informer that the test itself moves on, in its own thread, as the cluster's admin sees it."""
-    made = Informer(it.station.cluster, scope)
+    made = Informer(scope, cluster=it.station.cluster)
     made.book.refresh(scopes_of(it.station.cluster, ())[scope])
     return made
 
@@ -179,11 +180,33 @@ def test_after_a_410_the_list_is_taken_again(
             raise Expired("too old resource version", status=410)
         informer.stop.set()
 
-    monkeypatch.setattr(informers, "MOST_JITTER_SECONDS", 0.01)
+    monkeypatch.setattr(lookout, "MOST_JITTER_SECONDS", 0.01)
     monkeypatch.setattr(informer, "follow", follow)
     informer.scope = Scope("", "ConfigMap", any_station.namespace, (any_station.namespace, "installer"))
     informer.run()
     assert informer.lists == 2
+
+
+def test_after_a_bug_the_watch_goes_on_and_what_it_had_not_told_is_told(
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = Running(any_station, registry)
+    informer = informer_of(it)
+    informer.scope = Scope("", "ConfigMap", any_station.namespace, (any_station.namespace, "installer"))
+    tell, bugs = informer.tell, iter([ZeroDivisionError("a bug")])
+
+    def stumble(seen: Iterable[tuple[Name, str]]) -> None:
+        for bug in bugs:
+            raise bug
+        tell(seen)
+        if due(it):
+            informer.stop.set()
+
+    it.edit(lambda live: live["data"].update(version="2"))
+    monkeypatch.setattr(lookout, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(informer, "tell", stumble)
+    informer.run()
+    assert (due(it), informer.lists) == (["ConfigMap"], 2)
 
 
 class Still(Informer):
@@ -241,14 +264,14 @@ def test_the_installer_may_watch_what_the_service_may_not(any_station: Station, 
     with pytest.raises(Forbidden):
         wide.take_list(service, wide.scope.resource(service))
     own = Scope("", "ConfigMap", any_station.namespace, (any_station.namespace, "installer"))
-    narrow = Informer(any_station.cluster, own, wide.book)
+    narrow = Informer(own, wide.book, cluster=any_station.cluster)
     assert narrow.take_list(own.seen_by(service), own.resource(service))
 
 
 def test_a_thread_that_is_told_to_end_ends_though_it_waits_for_events(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(informers, "WATCH_SECONDS", 60.0)
+    monkeypatch.setattr(lookout, "WATCH_SECONDS", 60.0)
     it = Running(any_station, registry)
     informer = listed(informer_of(it), it)
     monkeypatch.setattr(informer, "tell", lambda _: None)

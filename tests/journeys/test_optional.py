@@ -25,7 +25,7 @@ from approvals.models import (
     Verdict,
 )
 from approvals.steps import optional as step
-from approvals.steps.correct import Correct, correct
+from approvals.steps.running.correct import Correct, correct
 from approvals.watch import optional as watch
 from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef

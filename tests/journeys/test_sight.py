@@ -15,7 +15,7 @@ from django.test import Client
 
 from approvals.chat.slack import Slack
 from approvals.models import BundleDeployment, Request
-from approvals.steps import deploy
+from approvals.steps import approved as step
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live as living
 from tests.approvals.core.world import api_token, enter
@@ -340,8 +340,8 @@ def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_onl
         grow()
         expected = ("approved", "objects-refused")
     else:
-        started = deploy._start
-        monkeypatch.setattr(deploy, "_start", lambda *words: (grow(), started(*words))[1])
+        started = step._start
+        monkeypatch.setattr(step, "_start", lambda *words: (grow(), started(*words))[1])
         expected = ("failed", "apply-failed")
     request = station.approve(request.deployment)
     assert (request.state, request.problem_code) == expected, request.problem

@@ -11,8 +11,8 @@ from django.utils import timezone
 from approvals import services, tasks, wake
 from approvals.ledger import strays
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Stray
-from approvals.steps.correct import correct
-from approvals.steps.inventory import DatabaseInventory, owner_of
+from approvals.steps.records.inventory import DatabaseInventory, owner_of
+from approvals.steps.running.correct import correct
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.tracking import Tracking
 from provisioner.errors import Unreachable

@@ -12,7 +12,7 @@ from approvals import services
 from approvals.ledger import claims
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, Request, Revision
 from approvals.steps import restore
-from approvals.steps.correct import correct
+from approvals.steps.running.correct import correct
 from provisioner.values import Identity, ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles

@@ -10,7 +10,7 @@ import yaml
 from approvals import services
 from approvals.gate.deletions import WORDS
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Review, Verdict
-from approvals.steps import deploy
+from approvals.steps import applying
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
@@ -258,13 +258,13 @@ def test_S15_S25_what_people_had_to_approve_stands_on_their_word_alone(
     leaving.runs()
     hang(leaving, "Secret")
     assert leaving.waits_for_review(leaving.delete())
-    checked, alice = deploy._check_again, leaving.station.people["alice"]
+    checked, alice = applying._check_again, leaving.station.people["alice"]
 
     def lose_the_approver(*words: Any) -> None:
         alice.kubernetes_identities.update(username="mallory", groups=[])
         checked(*words)
 
-    monkeypatch.setattr(deploy, "_check_again", lose_the_approver)
+    monkeypatch.setattr(applying, "_check_again", lose_the_approver)
     request = leaving.station.approve(leaving.deployment)
     assert (request.state, request.problem_code) == ("applying", "no-longer-approved"), request.problem
     assert leaving.is_there()

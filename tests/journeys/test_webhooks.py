@@ -14,7 +14,7 @@ import yaml
 
 from approvals import services
 from approvals.models import Request
-from approvals.steps.notes import Notes
+from approvals.steps.records.notes import Notes
 from provisioner.values import ObjectRef, Outcome
 from tests.approvals.core.world import acting
 from tests.journeys import bundles

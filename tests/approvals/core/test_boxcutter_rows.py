@@ -15,8 +15,8 @@ from django.utils import timezone
 from approvals import store
 from approvals.gate.planning import plan_options
 from approvals.models import BundleDeployment, Request, Revision
-from approvals.steps.inventory import owner_of
-from approvals.steps.observe import is_due
+from approvals.steps.records.inventory import owner_of
+from approvals.steps.running.observe import is_due
 from provisioner import render
 from provisioner.cluster.tracking import Owner
 from provisioner.errors import BadSource, DigestMismatch, InvalidManifest

@@ -22,9 +22,9 @@ from django.utils import timezone
 from approvals import lifecycle
 from approvals.ledger import claims, pivots
 from approvals.models import BundleDeployment, Cluster, Content, Request, Revision
-from approvals.steps import deploy
+from approvals.steps import approved as step
 from approvals.gate import Waiting as NotNow
-from approvals.steps.correct import check_running
+from approvals.steps.running.correct import check_running
 def approved(name):
     meta = {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"}
     spec = {"installNamespace": "n", "serviceAccountName": "s", "sources": []}
@@ -45,7 +45,7 @@ def approved(name):
     return Request.objects.get(pk=request.pk)
 def start(request):
     try:
-        deploy._start(request, "applier")
+        step._start(request, "applier")
         return "started"
     except claims.Busy as busy:
         return busy.code

@@ -11,7 +11,8 @@ from approvals.gate import Stale, judge, reader
 from approvals.gate.answers import Next, Reason
 from approvals.ledger.claims import LostClaim
 from approvals.models import Request
-from approvals.steps import deploy, evaluate, mirror, prepare
+from approvals.steps import approved, evaluate, prepare
+from approvals.steps.mirroring import mirror
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 
@@ -58,7 +59,7 @@ def test_nothing_becomes_stale_by_who_lost_the_claim(here: World, request_: Requ
     read = stands_still(request_)
     why = Stale(Reason(Next.REPORT_AGAIN, code="plan-changed", words="it changed", remedy=""))
     with pytest.raises(LostClaim):
-        deploy._find_stale(read, (), why)
+        approved._find_stale(read, (), why)
     assert not request_.voided_rounds.exists()
 
 

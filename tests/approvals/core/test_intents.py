@@ -11,7 +11,7 @@ import pytest
 from approvals.ledger import claims
 from approvals.models import InventoryItem, Request
 from approvals.steps import advance
-from approvals.steps.inventory import DatabaseInventory
+from approvals.steps.records.inventory import DatabaseInventory
 from provisioner.cluster.inventory import MemoryInventory
 from provisioner.values import InventoryItem as InventoryRecord
 from provisioner.values import ObjectRef

@@ -26,7 +26,8 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Cluster, Content, Request, Revision
 from approvals.services import revisions as marks
 from approvals.gate.doors import Decider
-from approvals.steps import deploy, observe, restore
+from approvals.steps import applying, restore
+from approvals.steps.running import observe
 from approvals.steps.restore import Target
 from provisioner.errors import PratiqueError
 from provisioner.values import Health, HealthState, Identity
@@ -114,8 +115,11 @@ def on_request(request, act):
     )
 """
 HOLDING_THE_DEPLOYMENT = {
-    "an apply that succeeds": ('begun(name, "applying", "applying")', "deploy._finish(request, [], [])"),
-    "an apply that is given up": ('begun(name, "applying", "applying")', 'deploy.give_up(request, PratiqueError("x"))'),
+    "an apply that succeeds": ('begun(name, "applying", "applying")', "applying._finish(request, [], [])"),
+    "an apply that is given up": (
+        'begun(name, "applying", "applying")',
+        'applying.give_up(request, PratiqueError("x"))',
+    ),
     "a restore that begins": ('begun(name, "restoring", "active")', 'restore._begin(request, target(request), "w")'),
     "a restore that is not needed": (
         'begun(name, "restoring", "active", healthy_at=timezone.now())',
@@ -161,7 +165,7 @@ INVENTORY = """
 from functools import partial
 from approvals.ledger import claims, drifts
 from approvals.models import InventoryItem
-from approvals.steps.inventory import DatabaseInventory
+from approvals.steps.records.inventory import DatabaseInventory
 from provisioner.values import ObjectRef
 request = begun("an intent", "applying", "applying")
 def opened():
@@ -277,7 +281,7 @@ def before(module, name, pause):
 NEW_OBJECTS = """
 from functools import partial
 from approvals.ledger import claims
-from approvals.steps.inventory import DatabaseInventory
+from approvals.steps.records.inventory import DatabaseInventory
 from provisioner.values import ObjectRef
 request = begun("new objects", "applying", "applying")
 def intend(pause):

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from approvals.ledger import claims
 from approvals.models import Outcome, Request
-from approvals.steps import notes
-from approvals.steps.notes import Notes
+from approvals.steps.records import notes
+from approvals.steps.records.notes import Notes
 from provisioner.errors import TryLater
 from provisioner.values import Action, ObjectRef, OutcomeState
 from provisioner.values import Outcome as Done

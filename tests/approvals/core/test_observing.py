@@ -11,9 +11,10 @@ import yaml
 from django.utils import timezone
 
 from approvals.models import AuditEntry, BundleDeployment, Content, InventoryItem, Request, Revision
-from approvals.steps import conditions, observe
-from approvals.steps.mirror import look_after
-from approvals.steps.observe import missed_deadline, overdue, summary
+from approvals.steps.mirroring import conditions
+from approvals.steps.mirroring.mirror import look_after
+from approvals.steps.running import observe
+from approvals.steps.running.observe import missed_deadline, overdue, summary
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import BadHealthCheck, TryLater
 from provisioner.probes import deadline_minutes

@@ -14,7 +14,7 @@ from approvals.errors import TooMany
 from approvals.ledger import pivots, quotas
 from approvals.lifecycle import OPEN
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request
-from approvals.steps import conditions
+from approvals.steps.mirroring import conditions
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World
 from tests.approvals.core.test_databases import database_url, manage

@@ -16,7 +16,7 @@ from approvals.ledger import claims, held
 from approvals.ledger.held import HELD, clock
 from approvals.lifecycle import State
 from approvals.models import Request
-from approvals.steps import advance, deploy
+from approvals.steps import advance, applying
 from approvals.working import Heartbeat
 from provisioner.errors import BadBundle, TryLater
 from tests.approvals.core import world
@@ -204,7 +204,7 @@ def test_a_former_holder_neither_ends_an_apply_nor_gives_it_up(request_: Request
     request_.refresh_from_db()
     Request.objects.update(claimed_by="next")
     with pytest.raises(claims.LostClaim):
-        deploy._finish(request_, [], ())
+        applying._finish(request_, [], ())
     with pytest.raises(claims.LostClaim):
-        deploy.give_up(request_, BadBundle("no"))
+        applying.give_up(request_, BadBundle("no"))
     assert Request.objects.get().state == State.APPLYING

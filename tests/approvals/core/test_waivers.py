@@ -23,7 +23,7 @@ from approvals.errors import (
 )
 from approvals.models import AuditEntry, Finding, KubernetesIdentity, PolicyEvaluation, Report, Request, Review
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS, Waiver
-from approvals.steps import mirror
+from approvals.steps.mirroring import mirror
 from provisioner.values import Identity
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World

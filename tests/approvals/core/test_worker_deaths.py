@@ -21,9 +21,9 @@ from approvals.ledger.held import HELD
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import WORKABLE, Event, State
 from approvals.models import AuditEntry, BundleDeployment, ChatDelivery, Cluster, Request, Revision, TaskClaim
-from approvals.steps import advance, deploy
-from approvals.steps.correct import Correct
-from approvals.steps.notes import Notes
+from approvals.steps import advance
+from approvals.steps.records.notes import Notes
+from approvals.steps.running.correct import Correct
 from approvals.watch import loop, skipping
 from approvals.working import Heartbeat, apart, child, work
 from approvals.working.apart import End
@@ -447,7 +447,7 @@ def test_S26_whoever_starts_an_apply_counts_the_lapsed_claim_of_a_corrector(requ
     deployment = request_.deployment
     claims.claim_deployment(deployment.pk, "dead")
     lapse()
-    deploy.claims.hold_off_drift(deployment.pk)
+    claims.hold_off_drift(deployment.pk)
     assert claims.deaths_of(Correct(deployment.pk).rows) == 1
 
 

@@ -13,7 +13,7 @@ from approvals import services, tasks, wake
 from approvals.errors import Collides
 from approvals.models import Finding, KubernetesIdentity, Request, Review, Verdict
 from approvals.steps import evaluate
-from approvals.steps.conditions import of_request
+from approvals.steps.mirroring.conditions import of_request
 from tests.approvals.core import world
 from tests.approvals.core.conftest import World, here
 from tests.approvals.core.test_policies import allow, look, save, words_of

@@ -18,7 +18,8 @@ from approvals.gate.facts import Known, Unknown
 from approvals.gate.wish import learn
 from approvals.ledger import waiting
 from approvals.models import AuditEntry, Report, Request, Revision
-from approvals.steps import advance, deploy, evaluate, restore
+from approvals.steps import advance, evaluate, restore
+from approvals.steps import applying as step
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.client.discovery import Resource
 from provisioner.cluster.evidence import Query, Sample
@@ -132,14 +133,14 @@ def test_what_is_open_and_has_not_begun_expires(request_: Request, state: str) -
 
 def test_what_ends_in_the_middle_keeps_its_remedy(request_: Request) -> None:
     request = applying()
-    deploy.give_up(request, gate.refusal_of(gate.Answer(gate.Question.GO_ON, (ENDS,))))
+    step.give_up(request, gate.refusal_of(gate.Answer(gate.Question.GO_ON, (ENDS,))))
     found = Request.objects.get(pk=request.pk)
     assert (found.state, found.problem, found.remedy) == ("failed", ENDS.words, ENDS.remedy)
 
 
 def test_what_could_not_be_put_back_keeps_the_remedies_of_both_failures(request_: Request) -> None:
     request = applying(onFailure="RestorePrevious")
-    deploy.give_up(request, gate.refusal_of(gate.Answer(gate.Question.GO_ON, (ENDS,))))
+    step.give_up(request, gate.refusal_of(gate.Answer(gate.Question.GO_ON, (ENDS,))))
     request = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
     assert (request.state, request.remedy) == ("restoring", ENDS.remedy)
     # What is waited for meanwhile has a remedy of its own.

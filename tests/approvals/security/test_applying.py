@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from approvals.ledger import claims
 from approvals.models import Report, Request, Revision
-from approvals.steps import deploy
+from approvals.steps import approved as step
+from approvals.steps.records.reviewed import approved_plan
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.errors import DigestMismatch
 from provisioner.review.base.record import to_record
@@ -43,13 +44,13 @@ def approved(here: World) -> Request:
 )
 def test_S25_what_passed_the_gate_starts_only_while_it_is_still_that(approved: Request, meanwhile: Any) -> None:
     Request.objects.update(**meanwhile)
-    with pytest.raises(deploy.LostClaim):
-        deploy._start(approved, MINE)
+    with pytest.raises(step.LostClaim):
+        step._start(approved, MINE)
     assert not Revision.objects.exists()
 
 
 def test_S25_what_passed_the_gate_starts(approved: Request) -> None:
-    assert deploy._start(approved, MINE).state == "applying"
+    assert step._start(approved, MINE).state == "applying"
 
 
 def test_S03_a_deletion_written_into_the_record_of_a_reviewed_plan_is_found(approved: Request) -> None:
@@ -59,12 +60,12 @@ def test_S03_a_deletion_written_into_the_record_of_a_reviewed_plan_is_found(appr
     Request.objects.update(plan_digest=digest)
     _write(Plan(reviewed, digest))
     approved.refresh_from_db()
-    assert deploy.approved_plan(approved).actions == reviewed
+    assert approved_plan(approved).actions == reviewed
 
     foreign = PlannedAction(ObjectRef("", "v1", "Secret", "kube-system", "b"), Action.DELETE, uid="u")
     _write(Plan((*reviewed, foreign), digest))
     with pytest.raises(DigestMismatch):
-        deploy.approved_plan(approved)
+        approved_plan(approved)
 
 
 def _write(plan: Plan) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from provisioner.schema import admit
 from provisioner.schema.cel.ast import Kind, read
-from provisioner.schema.cel.runtime import NotCompiled, program
+from provisioner.schema.cel.runtime import NotCompiled, program_of
 from provisioner.schema.cel.text import normalised, uses_old
 from provisioner.schema.cel.values import escaped
 from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
@@ -207,14 +207,14 @@ def test_field_names_are_escaped_as_in_kubernetes(name: str, expected: str | Non
 
 def test_the_same_expression_written_differently_is_the_same_tree() -> None:
     first, second = (
-        program(text, "dyn").serialized
+        program_of(text, "dyn").serialized
         for text in ("self.a == 1 && has(self.b)", " self.a==1   && has( self.b ) // why")
     )
     assert read(first) == read(second)
-    assert read(first) != read(program("self.a == 2 && has(self.b)", "dyn").serialized)
+    assert read(first) != read(program_of("self.a == 2 && has(self.b)", "dyn").serialized)
     assert {
         node.kind
-        for node in read(program("self.all(x, [x] != [1.5, 'a', null, {'k': true}])", "dyn").serialized).walk()
+        for node in read(program_of("self.all(x, [x] != [1.5, 'a', null, {'k': true}])", "dyn").serialized).walk()
     } == {
         Kind.FOLD,
         Kind.CALL,
@@ -234,4 +234,4 @@ def test_words_in_texts_are_no_names() -> None:
 
 def test_an_endless_expression_is_refused_unread() -> None:
     with pytest.raises(NotCompiled):
-        program("true && " * 10_000 + "true", "dyn")
+        program_of("true && " * 10_000 + "true", "dyn")

@@ -21,7 +21,7 @@ from provisioner.schema.admission.rules import Change, errors_of_rules, rule_err
 from provisioner.schema.cel.ast import read
 from provisioner.schema.cel.normal_form import TooLarge, plain_form
 from provisioner.schema.cel.rule_check import unknown_fields
-from provisioner.schema.cel.runtime import MAX_EXPRESSION_CHARS, program
+from provisioner.schema.cel.runtime import MAX_EXPRESSION_CHARS, program_of
 from provisioner.schema.cel.text import TOKENS
 from provisioner.schema.cel.values import to_cel, typed_moments
 from provisioner.schema.diff.rules import compare_rules
@@ -124,7 +124,7 @@ def test_S26_a_rule_whose_one_form_explodes_is_compared_as_a_text() -> None:
     for _ in range(20):
         rule = f"({rule} in [true, false, self.b, self.c, self.d])"
     with pytest.raises(TooLarge):
-        plain_form(read(program(rule, "dyn").serialized))
+        plain_form(read(program_of(rule, "dyn").serialized))
     kinds = {name: {"type": "boolean"} for name in "abcd"}
     old: dict[str, Any] = {"type": "object", "properties": kinds}
     new = {**old, "x-kubernetes-validations": [{"rule": rule}]}

@@ -9,11 +9,11 @@ from typing import Any
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
 from approvals.selectors.drift import DriftSummary
+from approvals.steps.applied import OVERDUE
 from provisioner.review.base.text import visible
 
 MAX_MESSAGE = 8000
 HEALTHY = "Current"
-OVERDUE = "ProgressDeadlineExceeded"
 
 
 @dataclass(frozen=True, slots=True)

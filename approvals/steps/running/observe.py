@@ -18,9 +18,9 @@ from approvals.gate.planning import installer_of
 from approvals.ledger.locks import for_change, hold
 from approvals.ledger.moves import locked
 from approvals.models import BundleDeployment, InventoryItem, Revision
-from approvals.steps import unhealthy
-from approvals.steps.conditions import OVERDUE
-from approvals.steps.inventory import ref_of
+from approvals.steps import applied
+from approvals.steps.applied import OVERDUE
+from approvals.steps.records.inventory import ref_of
 from provisioner import pipeline
 from provisioner.errors import BadHealthCheck
 from provisioner.probes import HealthCheck, deadline_minutes, health_checks, unused
@@ -193,5 +193,5 @@ def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
         return ""
     words = overdue(revision)
     # No word of the objects is lost with the health of what is put back.
-    told = unhealthy.act(revision, row, "; ".join([words, *health.message.splitlines()]))
+    told = applied.act(revision, row, "; ".join([words, *health.message.splitlines()]))
     return f"{words}\n{told}"

@@ -18,8 +18,8 @@ from approvals.ledger import pivots
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, lists
-from approvals.steps import conditions
-from approvals.steps.observe import is_due, note_unknown, observe
+from approvals.steps.mirroring import conditions
+from approvals.steps.running.observe import is_due, note_unknown, observe
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import InvalidObject, PreconditionFailed, TryLater
 from provisioner.review.base.text import visible

@@ -14,6 +14,8 @@ from approvals.selectors import revisions
 
 RESTORE_PREVIOUS = "RestorePrevious"
 CODE = "progress-deadline-exceeded"
+# The same as the reason of a condition.
+OVERDUE = "ProgressDeadlineExceeded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,154 +1,60 @@
-"""APPROVED → APPLYING → APPLIED: the gate, then exactly the stored bytes, then what came of it."""
+"""APPLYING → APPLIED: exactly the stored bytes, phase by phase, then what came of it.
+
+A worker that takes it up begins at the first phase again: what is as the plan says is not written twice.
+"""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max
 from django.utils import timezone
 
-from approvals import audit, gate, store
+from approvals import audit, gate
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
-from approvals.gate.facts import value_of
 from approvals.gate.planning import installer_of
-from approvals.ledger import claims, endings, optionals, pivots, rounds, strays
+from approvals.ledger import claims, endings, optionals, pivots, strays
 from approvals.ledger.claims import LostClaim
-from approvals.ledger.moves import both_locked, locked, move
+from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Report, Request, Revision
-from approvals.steps.inventory import DatabaseInventory, owner_of
-from approvals.steps.notes import Notes
-from approvals.steps.sources import read_for
-from approvals.steps.unhealthy import wants_restore
+from approvals.steps.applied import wants_restore
+from approvals.steps.records.inventory import DatabaseInventory, owner_of
+from approvals.steps.records.notes import Notes
+from approvals.steps.records.reviewed import load
 from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.plan.dry_run import differences, plan_digest
-from provisioner.errors import DigestMismatch, PratiqueError
+from provisioner.errors import PratiqueError
 from provisioner.probes import health_checks
-from provisioner.review.base.record import from_record
-from provisioner.values import Action, Content, ObjectRef, Plan, PlannedAction
+from provisioner.values import Action, ObjectRef
 from provisioner.values import Outcome as Done
 
-logger = logging.getLogger(__name__)
 MAX_NAMED = 3
 
 
 def run(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
-    if request.state == State.APPROVED:
-        approved = _pass_gate(request, api)
-        if approved is None:
-            return
-        request = _start(request, worker)
-    else:
-        gate.require(request, reader.meeting(request, api))
-        approved = _load(request)
-    _apply(request, api, approved.content, gate.without_lifted(approved.plan), worker)
+    gate.require(request, reader.meeting(request, api))
+    carry_out(request, api, load(request), worker)
 
 
-def _load(request: Request) -> Approved:
-    return Approved(_approved_content(request), approved_plan(request))
-
-
-def _approved_content(request: Request) -> Content:
-    """The reviewed bytes, hashed again (promise 1)."""
-    assert request.content is not None  # a database constraint: nothing is approved without a subject
-    return store.get(request.content, pins=store.pins_of(request.pins))
-
-
-def approved_plan(request: Request) -> Plan:
-    """The plan of the round that was reviewed, as it was stored; DigestMismatch where it is not the reviewed one."""
-    report = request.reports.get(round=request.round)
-    plan = from_record(report.body).plan
-    # Over the actions themselves: what the record says of its digest proves nothing about them.
-    found = plan_digest(plan.actions)
-    if not found == plan.digest == request.plan_digest:
-        raise DigestMismatch(f"the stored plan has digest {found}; reviewed was {request.plan_digest}")
-    return plan
-
-
-def _pass_gate(request: Request, api: Api) -> Approved | None:
-    """What was approved, where it may be applied now; None: the request became stale. Raises what it waits for.
-
-    Reviews stand for the reviewed plan while it does no more than they saw (S04): an object that somebody has brought
-    to the reviewed state meanwhile needs no second review, and is then found unchanged.
-    """
-    facts, approved = reader.approved(request, api, read_for(request), partial(_load, request))
-    try:
-        gate.require(request, facts)
-        facts = reader.planned(facts, request, api, approved)
-        gate.require_again(facts)
-    except gate.Stale as stale:
-        plan = value_of(facts.plan)
-        _find_stale(request, plan.actions if plan else approved.plan.actions, stale)
-        return None
-    return approved
-
-
-@transaction.atomic(durable=True)
-def _find_stale(request: Request, now: Sequence[PlannedAction], why: gate.Stale) -> None:
-    row = locked(request.pk)
-    claims.check_same_holder(row, request)
-    if row.state == State.APPROVED and row.round == request.round:
-        rounds.void(
-            row,
-            code=why.code,
-            words=str(why),
-            facts={"reviewedPlan": row.plan_digest, "planNow": plan_digest(now)},
-            objects=differences(now, approved_plan(row).actions),
-            remedy=why.remedy,
-        )
-
-
-@transaction.atomic(durable=True)
-def _start(request: Request, worker: str) -> Request:
-    claims.hold_off_drift(request.deployment_id)
-    row = locked(request.pk)
-    if (row.state, row.subject_digest, row.claimed_by) != (State.APPROVED, request.subject_digest, worker) or (
-        row.round != request.round
-    ):
-        raise LostClaim(f"the request has moved on while it was looked at: it is {row.state} in round {row.round}")
-    number = (row.deployment.revisions.aggregate(last=Max("number"))["last"] or 0) + 1
-    assert row.content is not None
-    Revision.objects.create(
-        deployment=row.deployment,
-        number=number,
-        request=row,
-        content=row.content,
-        state=Revision.State.APPLYING,
-        started_at=timezone.now(),
-    )
-    return move(
-        row,
-        Event.START,
-        actor=MACHINE,
-        facts={"revision": number, "subjectDigest": row.subject_digest},
-        problem="",
-        problem_code="",
-        attempts=0,
-        worked_seconds=0.0,
-        look_again_at=None,
-    )
-
-
-def _apply(request: Request, api: Api, content: Content, plan: Plan, worker: str) -> None:
+def carry_out(request: Request, api: Api, approved: Approved, worker: str) -> None:
     """Apply as the installer; what is done is noted while it goes on, and the claim renewed with it.
 
     The deadline counts the time at work, whoever was: while somebody pauses it, or the cluster does not answer, it does
     not run.
     """
+    plan = gate.without_lifted(approved.plan)
     revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
     reviewed = reviewed_report(request)
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(request.spec)).guarded(claims.sure_sending(worker)),
-        content,
+        approved.content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
         deadline_seconds=apply_seconds(request.spec) - request.worked_seconds,

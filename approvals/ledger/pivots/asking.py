@@ -1,0 +1,239 @@
+"""One request for what is wished for: made where a pivot calls for it, in place of the open one, or kept for later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import audit, wake
+from approvals.audit import MACHINE, Actor
+from approvals.ledger import labels, quotas
+from approvals.ledger.locks import for_change
+from approvals.ledger.moves import locked, move
+from approvals.ledger.pivots.problems import keep_problem, problem_of
+from approvals.ledger.pivots.writers import Writer, asker_of, person_record, standing, with_asker, writers_of
+from approvals.lifecycle import AT_WORK, OPEN, SETTLED, SUPERSEDABLE, Event, State
+from approvals.models import BundleDeployment, Request, Revision
+from approvals.selectors import revisions
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What a request is to be made for.
+
+    `is_by_nobody`: no write calls for it, and nobody can tell who asked for it. `again`: although there was one of the
+    same wish. `stands_for`: nobody asks now, and those who asked for that one ask still (`standing`).
+    """
+
+    purpose: str
+    asker: Writer | None
+    is_by_nobody: bool = False
+    stands_for: Request | None = None
+    to_revision: Revision | None = None
+    again: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """As it waits for room; `asker_of` reads it again."""
+        return {
+            "purpose": self.purpose,
+            "again": self.again,
+            "revision": self.to_revision.number if self.to_revision else 0,
+            "asker": person_record(self.asker) if self.asker else None,
+        }
+
+
+def ensure_request(deployment: BundleDeployment, *, again: bool = False, asker: Writer | None = None) -> Request | None:
+    """Make the request that a locked deployment's spec calls for, if there is none yet; also after an apply ended.
+
+    `again`: also where there was one and it is settled, because somebody, `asker` if known, asks for it once more.
+    """
+    latest = deployment.requests.order_by("-number").first()
+    is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose != Request.Purpose.DELETE
+    if is_same and latest and not (again and latest.state in SETTLED):
+        return None
+    if deployment.deletion_requested_at or not _make_room(deployment):
+        return None
+    asker = asker or _waiting_asker(deployment, Request.Purpose.DEPLOY)
+    is_by_nobody = bool(is_same) and asker is None
+    return _ask(deployment, Asking(Request.Purpose.DEPLOY, asker, is_by_nobody, again=again))
+
+
+@transaction.atomic
+def ask_once_more(*, of: Request) -> Request | None:
+    """A request for what runs since `of`, though nobody asks for it now; None where one is open, or something else is
+    wished for.
+
+    Nobody wrote another wish since: who wrote it then asks for it still, with the groups of that time, and may not
+    approve it (S05, S07). None also where it waits for room (ledger.quotas).
+    """
+    deployment = for_change(BundleDeployment.objects.filter(pk=of.deployment_id)).get()
+    return _ask_once_more(deployment, of)
+
+
+def _ask_once_more(deployment: BundleDeployment, of: Request) -> Request | None:
+    is_wished = deployment.options_digest == of.options_digest and not deployment.deletion_requested_at
+    if not is_wished or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
+        return None
+    requesters, is_known = standing(deployment, of)
+    if not _has_room(deployment, quotas.charged(requesters, is_known=is_known), {"once_more": of.pk}):
+        return None
+    return _new_request(deployment, Asking(of.purpose, None, to_revision=of.to_revision, stands_for=of))
+
+
+def follow_up(deployment: BundleDeployment) -> None:
+    """Make the request that could not be made while another one was being applied. Needs the deployment's lock."""
+    if deployment.deletion_requested_at:
+        ensure_deletion_request(deployment, None)
+    else:
+        ensure_request(deployment)
+
+
+@transaction.atomic
+def take_up(deployment_id: int) -> None:
+    """Make the request that waits for room, if there is some by now (ledger.quotas)."""
+    rows = BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)
+    deployment = for_change(rows).get()
+    wish, deployment.waiting = deployment.waiting, None
+    is_at_work = any(one.state in AT_WORK for one in hold_open(deployment))
+    if wish is None or is_at_work:
+        return
+    if deployment.gone_at is None:
+        _ask_as_wished(deployment, wish)
+    if deployment.waiting is None:
+        quotas.stop_waiting(deployment)
+
+
+def _ask_as_wished(deployment: BundleDeployment, wish: Mapping[str, Any]) -> None:
+    asker = asker_of(wish)
+    if "once_more" in wish:
+        _ask_once_more(deployment, Request.objects.get(pk=wish["once_more"]))
+    elif wish["purpose"] == Request.Purpose.DELETE:
+        ensure_deletion_request(deployment, asker)
+    elif wish["purpose"] == Request.Purpose.ROLLBACK:
+        ensure_rollback_request(deployment, str(wish["revision"]), asker)
+    else:
+        ensure_request(deployment, again=wish["again"], asker=asker)
+
+
+def ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None) -> None:
+    latest = deployment.requests.order_by("-number").first()
+    is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose == Request.Purpose.DELETE
+    if is_same and latest and (latest.state in OPEN or asker is None):
+        # Denied or withdrawn: the object stays Terminating until somebody asks again, or asks for something else.
+        return
+    if deployment.inventory.exists() and _make_room(deployment):
+        asker = asker or _waiting_asker(deployment, Request.Purpose.DELETE)
+        _ask(deployment, Asking(Request.Purpose.DELETE, asker))
+
+
+def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Writer | None) -> None:
+    """Ask for the content of an earlier revision; why that cannot be is kept as the deployment's problem."""
+    why_not = revisions.why_not_restorable(deployment=deployment, number=number)
+    revision = revisions.numbered(deployment=deployment, number=number)
+    if why_not:
+        keep_problem(deployment, why_not)
+    elif not _make_room(deployment):
+        keep_problem(deployment, f"a request is being applied: ask for revision {number} again when it is settled")
+    else:
+        keep_problem(deployment, problem_of(deployment.spec))
+        _ask(deployment, Asking(Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision))
+
+
+def _waiting_asker(deployment: BundleDeployment, purpose: str) -> Writer | None:
+    """Who asked for this first, where it waits for room and is only seen again now."""
+    wish = deployment.waiting
+    return asker_of(wish) if wish and wish.get("purpose") == purpose else None
+
+
+def hold_open(deployment: BundleDeployment) -> list[Request]:
+    """The open request, if any, locked before anything is written to the audit chain (ledger.locks)."""
+    is_there = deployment.pk is not None
+    return [locked(one.pk) for one in deployment.requests.filter(state__in=OPEN)] if is_there else []
+
+
+def _make_room(deployment: BundleDeployment) -> bool:
+    """Supersede the open request, if any; False where one is being applied, which finishes first."""
+    current = deployment.requests.filter(state__in=OPEN).first()
+    if current is None:
+        return True
+    if current.state not in SUPERSEDABLE:
+        return False
+    move(locked(current.pk), Event.SUPERSEDE, actor=MACHINE, facts={"by generation": deployment.generation})
+    return True
+
+
+def _ask(deployment: BundleDeployment, asking: Asking) -> Request | None:
+    """Make a request, or have it wait where a quota is used up."""
+    requesters, is_known = _requesters(deployment, asking)
+    if not _has_room(deployment, quotas.charged(requesters, is_known=is_known), asking.record()):
+        return None
+    return _new_request(deployment, asking)
+
+
+def _has_room(deployment: BundleDeployment, requester: str, wish: Mapping[str, Any]) -> bool:
+    """Whether a quota leaves room for one more; else `wish` waits."""
+    audit.hold_chain()
+    why_not = quotas.why_not(deployment.cluster, requester, but=deployment)
+    if why_not:
+        quotas.wait(deployment, wish, why_not)
+        return False
+    quotas.stop_waiting(deployment)
+    return True
+
+
+def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict[str, Any]], bool]:
+    """Whose request it will be, and whether all of them are known."""
+    if asking.stands_for:
+        return standing(deployment, asking.stands_for)
+    writers, is_known = ([], True) if asking.to_revision else writers_of(deployment)
+    requesters = with_asker(writers, asking.asker) if asking.asker else writers
+    return requesters, bool(requesters) and is_known and not asking.is_by_nobody
+
+
+def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
+    """Going back to a revision is wished for by who asks, and done as that revision was: its account and options."""
+    now = timezone.now()
+    to_revision = asking.to_revision
+    requesters, is_known = _requesters(deployment, asking)
+    latest = deployment.requests.order_by("-number").first()
+    number = latest.number + 1 if latest else 1
+    active = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
+    request = Request.objects.create(
+        deployment=deployment,
+        number=number,
+        purpose=asking.purpose,
+        generation=deployment.generation,
+        spec=to_revision.request.spec if to_revision else deployment.spec,
+        labels=deployment.labels,
+        earlier_labels=labels.earlier(latest),
+        options_digest=deployment.options_digest,
+        requesters=requesters,
+        is_requester_known=is_known,
+        is_unattended=asking.stands_for is not None,
+        from_revision=active,
+        to_revision=to_revision,
+        state=State.PREPARING,
+        created_at=now,
+        changed_at=now,
+        expires_at=now + timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"]),
+    )
+    names = ", ".join(person["username"] for person in requesters) or "unknown"
+    audit.record(
+        verb="request.made",
+        actor=MACHINE if asking.stands_for else Actor(names, requesters[-1]["via"] if requesters else "cluster"),
+        request=request,
+        facts={
+            "number": number,
+            "purpose": asking.purpose,
+            "generation": deployment.generation,
+            **({"standsFor": names} if asking.stands_for else {}),
+        },
+    )
+    wake.request(request.pk)
+    return request

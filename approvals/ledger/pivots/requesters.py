@@ -1,0 +1,46 @@
+"""Who asked may become known after the request is made: the watch saw the write before the door could say by whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals import audit
+from approvals.audit import Actor
+from approvals.ledger.pivots.asking import ensure_request
+from approvals.ledger.pivots.writers import Writer, joined, with_asker, writers_of
+from approvals.lifecycle import OPEN, State
+from approvals.models import BundleDeployment, Request
+
+
+def correct_requesters(deployment: BundleDeployment, writer: Writer) -> None:
+    """The watch saw a write before the door that made it could say by whom."""
+    request = deployment.requests.order_by("-number").first()
+    if request is None or request.is_requester_known:
+        return
+    if request.state == State.FAILED:
+        # It may have failed for want of a name: then nobody's right to the named Secrets could be checked (S08).
+        ensure_request(deployment, again=True, asker=writer)
+    elif request.state in OPEN:
+        writers, is_known = writers_of(deployment)
+        _note_requesters(request, joined(writers, but_last=request.requesters), is_known, writer)
+
+
+def join(deployment: BundleDeployment, asker: Writer, *, is_theirs: bool) -> None:
+    """Who asks is a requester as well, also where the watch saw it first; `is_theirs`: it saw this very asking."""
+    request = deployment.requests.order_by("-number").first()
+    if request is None:
+        return
+    is_known = request.is_requester_known or (is_theirs and writers_of(deployment)[1])
+    if request.state == State.FAILED and is_known and not request.is_requester_known:
+        ensure_request(deployment, again=True, asker=asker)
+    elif request.state in OPEN:
+        requesters = with_asker(request.requesters, asker)
+        if (requesters, is_known) != (request.requesters, request.is_requester_known):
+            _note_requesters(request, requesters, is_known, asker)
+
+
+def _note_requesters(request: Request, requesters: list[dict[str, Any]], is_known: bool, latest: Writer) -> None:
+    request.requesters, request.is_requester_known = requesters, is_known
+    request.save(update_fields=["requesters", "is_requester_known"])
+    actor = Actor(latest.identity.username, latest.via)
+    audit.record(verb="request.requester-known", actor=actor, request=request)

@@ -1,0 +1,163 @@
+"""A BundleDeployment as it was seen in the cluster, copied into its row; a pivot asks for a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import audit, wake
+from approvals.audit import MACHINE, Actor
+from approvals.ledger import labels, quotas
+from approvals.ledger.digests import options_digest
+from approvals.ledger.locks import for_change
+from approvals.ledger.moves import move
+from approvals.ledger.pivots.asking import ensure_deletion_request, ensure_request, ensure_rollback_request, hold_open
+from approvals.ledger.pivots.problems import problem_of
+from approvals.ledger.pivots.requesters import correct_requesters, join
+from approvals.ledger.pivots.writers import Writer
+from approvals.lifecycle import SUPERSEDABLE, Event
+from approvals.models import BundleDeployment, Cluster, SpecWrite
+
+# `kubectl annotate bd NAME core.rukpak.io/ask-again=$(date +%s) --overwrite`: the same once more, from the source on.
+ASK_AGAIN = "core.rukpak.io/ask-again"
+# `kubectl annotate bd NAME core.rukpak.io/rollback-to=3 --overwrite`: back to the content of revision 3. What follows a
+# slash means nothing, so that the same can be asked for twice: 3/1, 3/2.
+ROLLBACK_TO = "core.rukpak.io/rollback-to"
+ANNOTATION_LENGTH = 100
+# Why it is paused, for people; written beside spec.paused by whoever pauses it.
+PAUSE_REASON = "core.rukpak.io/pause-reason"
+PAUSE_REASON_LENGTH = 1000
+
+
+@transaction.atomic
+def see(
+    *, cluster: Cluster, obj: Mapping[str, Any], writer: Writer | None, asker: Writer | None = None
+) -> BundleDeployment:
+    """Copy a BundleDeployment as it stands in the cluster, and make a request where that is a pivot.
+
+    An older open request is superseded in this same transaction. Seeing the same object again changes nothing; what
+    is older than the row is ignored. `writer` is who made this generation of the spec, None where nobody can tell;
+    `asker` is who asked for it once more or for its deletion, which may leave the spec somebody else's (S05).
+    """
+    meta = obj["metadata"]
+    spec = dict(obj.get("spec") or {})
+    _forget_namesakes(cluster, meta)
+    known = BundleDeployment.objects.select_related("cluster").filter(cluster=cluster, uid=meta["uid"])
+    deployment = for_change(known).first()
+    generation = int(meta.get("generation") or 1)
+    if deployment is None:
+        deployment = BundleDeployment(cluster=cluster, uid=meta["uid"], name=meta["name"], generation=0)
+    elif generation < deployment.generation:
+        return deployment
+    hold_open(deployment)
+    is_asked_again = bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
+    rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
+    _note_writes(deployment, generation, writer, spec, meta)
+    if meta.get("deletionTimestamp"):
+        ensure_deletion_request(deployment, asker)
+    elif rollback_to:
+        ensure_rollback_request(deployment, rollback_to, asker)
+    else:
+        ensure_request(deployment, again=is_asked_again, asker=asker)
+    labels.follow(deployment)
+    if asker:
+        is_theirs = not is_asked_again and not rollback_to and not deployment.deletion_requested_at
+        join(deployment, asker, is_theirs=is_theirs)
+    return deployment
+
+
+@transaction.atomic
+def forget(*, cluster: Cluster, uid: str) -> None:
+    """The BundleDeployment is gone from the cluster: nothing is asked for any more."""
+    deployment = for_change(BundleDeployment.objects.filter(cluster=cluster, uid=uid)).first()
+    if deployment and deployment.gone_at is None:
+        _mark_gone(deployment)
+
+
+def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotation: str, kept: str) -> str:
+    """The annotation's value if it is another one than was last seen, which the row keeps in `kept`; else ""."""
+    asked = str((meta.get("annotations") or {}).get(annotation, ""))[:ANNOTATION_LENGTH]
+    if not asked or asked == getattr(deployment, kept):
+        return ""
+    setattr(deployment, kept, asked)
+    return asked
+
+
+def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any]) -> None:
+    """The same name made again is another deployment (design.md 9)."""
+    others = BundleDeployment.objects.filter(cluster=cluster, name=meta["name"], gone_at__isnull=True)
+    for other in for_change(others.exclude(uid=meta["uid"])):
+        _mark_gone(other)
+
+
+def _mark_gone(deployment: BundleDeployment) -> None:
+    open_requests = hold_open(deployment)
+    deployment.gone_at = timezone.now()
+    deployment.save(update_fields=["gone_at"])
+    quotas.stop_waiting(deployment)
+    audit.record(verb="deployment.gone", actor=MACHINE, deployment=deployment)
+    for request in open_requests:
+        if request.state in SUPERSEDABLE:
+            move(request, Event.WITHDRAW, actor=MACHINE, facts={"why": "the BundleDeployment is gone"})
+
+
+def _note_writes(
+    deployment: BundleDeployment,
+    generation: int,
+    writer: Writer | None,
+    spec: dict[str, Any],
+    meta: Mapping[str, Any],
+) -> None:
+    previous = deployment.generation
+    is_new = deployment.pk is None
+    deployment.generation = generation
+    deployment.resource_version = str(meta.get("resourceVersion", ""))
+    deployment.spec = spec
+    deployment.labels = dict(meta.get("labels") or {})
+    deployment.options_digest = options_digest(spec)
+    _note_pause(deployment, spec, meta)
+    if generation > previous:
+        deployment.problem = problem_of(spec)
+    deployment.seen_at = timezone.now()
+    if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
+        deployment.deletion_requested_at = timezone.now()
+    deployment.save()
+    if not is_new and generation > previous + 1:
+        # Somebody wrote a generation that we never saw (S05).
+        _note_write(deployment, previous + 1, None)
+    noted = _note_write(deployment, generation, writer)
+    if noted:
+        audit.record(
+            verb="deployment.seen",
+            actor=Actor(writer.identity.username, writer.via) if writer else Actor("unknown", "cluster"),
+            deployment=deployment,
+            facts={"generation": generation, "optionsDigest": deployment.options_digest},
+        )
+        wake.deployment(deployment.pk)
+
+
+def _note_pause(deployment: BundleDeployment, spec: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    is_paused = bool(spec.get("paused"))
+    if is_paused and not deployment.is_paused:
+        deployment.paused_generation = deployment.generation
+    deployment.is_paused = is_paused
+    reason = str((meta.get("annotations") or {}).get(PAUSE_REASON, "")) if is_paused else ""
+    deployment.pause_reason = reason[:PAUSE_REASON_LENGTH]
+
+
+def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | None) -> bool:
+    """True where this generation is new, or its writer was not known before."""
+    facts: dict[str, Any] = writer.columns() if writer else {"via": "cluster"}
+    write, is_new = SpecWrite.objects.get_or_create(
+        deployment=deployment, generation=generation, defaults={**facts, "seen_at": timezone.now()}
+    )
+    if is_new or writer is None or write.username:
+        return is_new
+    for name, value in facts.items():
+        setattr(write, name, value)
+    write.save(update_fields=list(facts))
+    correct_requesters(deployment, writer)
+    return True

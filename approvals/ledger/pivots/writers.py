@@ -1,0 +1,129 @@
+"""Who asked for a change: everybody who wrote the spec since what runs was asked for, and who asked once more (S05)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Max, QuerySet
+from django.utils.dateparse import parse_datetime
+
+from approvals import access
+from approvals.lifecycle import State
+from approvals.models import BundleDeployment, Request, SpecWrite
+from provisioner.values import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who wrote a spec, proved: by their session here, or by the admission policy's stamp.
+
+    `groups_at` is when the groups were proved, None where nobody knows. `issuer` and `subject` are "" where the cluster
+    or its operator vouched.
+    """
+
+    identity: Identity
+    via: str
+    user: User | None = None
+    groups_at: datetime | None = None
+    issuer: str = ""
+    subject: str = ""
+
+    @classmethod
+    def of_proof(cls, proof: access.Proof, via: str, user: User) -> Writer:
+        return cls(proof.identity, via, user, proof.proved_at, proof.issuer, proof.subject)
+
+    def columns(self) -> dict[str, Any]:
+        """As a SpecWrite keeps them."""
+        return {
+            "user": self.user,
+            "username": self.identity.username,
+            "uid": self.identity.uid,
+            "groups": list(self.identity.groups),
+            "groups_at": self.groups_at,
+            "issuer": self.issuer,
+            "subject": self.subject,
+            "via": self.via,
+        }
+
+
+def has_asked(request: Request, person: access.Person) -> bool:
+    """Whether this person is one of those who asked, whatever they are called by now (S05)."""
+    return any(person.is_same(access.person_recorded(one)) for one in request.requesters)
+
+
+def person_record(writer: Writer) -> dict[str, Any]:
+    return access.requester_record(**writer.columns())
+
+
+def _key(person: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(person.get(name) or "" for name in ("username", "uid", "user_id", "issuer", "subject"))
+
+
+def joined(requesters: list[dict[str, Any]], *, but_last: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Everybody once, in the order of their first asking.
+
+    Who differs in anything but groups stands there beside the other: the same name may be somebody else's by now.
+    """
+    found = {_key(one): dict(one) for one in requesters}
+    for one in but_last:
+        found.setdefault(_key(one), dict(one))
+    return list(found.values())
+
+
+def with_asker(requesters: list[dict[str, Any]], asker: Writer) -> list[dict[str, Any]]:
+    person = person_record(asker)
+    return joined([one if _key(one) != _key(person) else person for one in requesters], but_last=[person])
+
+
+def asker_of(wish: Mapping[str, Any]) -> Writer | None:
+    """Who asked for what waits."""
+    person = wish.get("asker")
+    if not person:
+        return None
+    identity = Identity(person["username"], tuple(person["groups"]), person["uid"])
+    user = User.objects.filter(pk=person["user_id"]).first()
+    proved_at = parse_datetime(person.get("groups_at") or "")
+    return Writer(identity, person["via"], user, proved_at, person.get("issuer") or "", person.get("subject") or "")
+
+
+def writers_of(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool]:
+    """All who wrote the spec since what runs was asked for (S05), and whether every one of them is known."""
+    return _writers_since(deployment, _applied(deployment).aggregate(last=Max("generation"))["last"] or 0)
+
+
+def standing(deployment: BundleDeployment, of: Request) -> tuple[list[dict[str, Any]], bool]:
+    """Who asks for the same as `of` where nobody does so now, and whether every one of them is known.
+
+    The last who wrote the spec, since what ran before `of` was asked for, and those who asked for `of` otherwise.
+    Who goes back to a revision wishes for what others wrote.
+    """
+    if of.to_revision_id:
+        return of.requesters, of.is_requester_known
+    before = _applied(deployment).filter(generation__lt=of.generation).aggregate(last=Max("generation"))["last"] or 0
+    writers, is_known = _writers_since(deployment, before)
+    requesters = joined(writers, but_last=of.requesters)
+    return requesters, bool(requesters) and is_known and of.is_requester_known
+
+
+def _applied(deployment: BundleDeployment) -> QuerySet[Request]:
+    return deployment.requests.filter(state=State.APPLIED, purpose=Request.Purpose.DEPLOY)
+
+
+def _writers_since(deployment: BundleDeployment, generation: int) -> tuple[list[dict[str, Any]], bool]:
+    """Everybody once, with the groups of their latest writing."""
+    writes = deployment.writes.filter(generation__gt=generation).select_related("user").order_by("generation")
+    people: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for write in writes:
+        if write.username:
+            record = person_record(_writer_of(write))
+            people[_key(record)] = record
+    return list(people.values()), all(write.username for write in writes)
+
+
+def _writer_of(write: SpecWrite) -> Writer:
+    identity = Identity(write.username, tuple(write.groups), write.uid)
+    return Writer(identity, write.via, write.user, write.groups_at, write.issuer, write.subject)

@@ -1,0 +1,138 @@
+"""The thread that keeps one watch of a cluster, metadata only: whatever ends it but its owner, it begins again.
+
+What is to be made of the events, and how they are listed first, is said by those who derive from it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from django.db import OperationalError, close_old_connections
+
+from approvals import instruments
+from approvals.access.port import connect
+from approvals.models import Cluster
+from approvals.watch.hearing import hear
+from provisioner.cluster.client.answers import Watch, WatchEvent
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.discovery import Resource
+from provisioner.errors import Expired, Forbidden, PratiqueError
+from provisioner.values import JsonObject
+
+logger = logging.getLogger(__name__)
+
+WATCH_SECONDS = 240.0
+FIRST_WAIT_SECONDS = 1.0
+LONGEST_WAIT_SECONDS = 60.0
+# After a 410 every watch of a cluster lists again: not all of them at the same moment.
+MOST_JITTER_SECONDS = 5.0
+
+# Namespace and name.
+Name = tuple[str, str]
+
+
+@dataclass(kw_only=True)
+class Lookout(ABC):
+    """One watch and its thread. `end` ends both for good."""
+
+    cluster: Cluster
+    stop: threading.Event = field(default_factory=threading.Event)
+    _watch: Watch | None = None
+    _thread: threading.Thread | None = None
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """What is watched, for the log and the thread's name."""
+
+    @abstractmethod
+    def look(self, api: Api) -> None:
+        """List where that has to be, then watch once; returns when the API server has ended the watch."""
+
+    @abstractmethod
+    def doubt(self) -> None:
+        """What was heard may not have been told, or is not known any more: the next look begins with a list."""
+
+    @abstractmethod
+    def refused(self) -> None:
+        """We may not watch it; called once for each time that the cluster says so."""
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self.run, daemon=True, name=f"{self.cluster.name} {self.what}")
+        self._thread.start()
+
+    def end(self) -> None:
+        self.stop.set()
+        if self._watch:
+            self._watch.close()
+
+    def run(self) -> None:
+        """Look until told to stop; whatever goes wrong is logged, counted and tried again, more and more rarely."""
+        wait = FIRST_WAIT_SECONDS
+        while not self.stop.is_set():
+            try:
+                close_old_connections()
+                self.look(connect(self.cluster))
+                wait = FIRST_WAIT_SECONDS
+            except Expired:
+                self.doubt()
+                self.stop.wait(random.uniform(0, MOST_JITTER_SECONDS))  # noqa: S311 - spreads load, keeps no secret
+            except Forbidden as exc:
+                about = {"cluster": self.cluster.name, "watch": self.what, "code": exc.code}
+                logger.info("may not watch", extra=about)
+                self.refused()
+            except Exception as exc:  # noqa: BLE001 - the watch goes on, and note_break logs it
+                note_break(self.cluster, self.what, exc)
+                if not isinstance(exc, PratiqueError):
+                    self.doubt()
+                self.stop.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
+                wait = min(wait * 2, LONGEST_WAIT_SECONDS)
+        close_old_connections()
+
+    def events(self, api: Api, resource: Resource, version: str, *, namespace: str = "") -> Generator[WatchEvent]:
+        """Those of one watch from `version` on. To be closed by who reads them (contextlib.closing)."""
+        watch = api.watch(
+            resource,
+            namespace=namespace,
+            resource_version=version,
+            timeout_seconds=WATCH_SECONDS,
+            metadata_only=True,
+        )
+        self._watch = watch
+        if self.stop.is_set():
+            watch.close()
+        try:
+            for event in watch:
+                hear(self.cluster.name, event)
+                yield event
+        finally:
+            watch.close()
+
+
+def note_break(cluster: Cluster, what: str, error: Exception) -> None:
+    """Log and count that a watch, or the thread that starts watches, broke off and is to go on.
+
+    What nobody foresaw counts as an uncaught exception, too: there is an alert on those.
+    """
+    instruments.watch_breaks.labels(cluster.name).inc()
+    about = {"cluster": cluster.name, "watch": what}
+    if isinstance(error, PratiqueError | OperationalError):
+        code = error.code if isinstance(error, PratiqueError) else type(error).__name__
+        logger.warning("a watch broke off", extra={**about, "code": code})
+        return
+    instruments.crashes.labels("thread").inc()
+    logger.error("uncaught exception: a watch broke off, and goes on", extra=about, exc_info=error)
+
+
+def name_of(obj: JsonObject) -> Name:
+    meta = obj.get("metadata") or {}
+    return (str(meta.get("namespace") or ""), str(meta.get("name") or ""))
