@@ -11,12 +11,12 @@ from typing import Any
 from provisioner.review import permission_text, preflight_text
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.crd_diff import to_record as crd_record
-from provisioner.review.explanations.shown import rules_of
-from provisioner.review.explanations.shown import to_record as explained_record
 from provisioner.review.facts import Rule
 from provisioner.review.permission_report import PermissionReport
 from provisioner.review.preflight_answer import Preflight
 from provisioner.review.record import to_record
+from provisioner.review.rules.shown import rules_of
+from provisioner.review.rules.shown import to_record as explained_record
 from provisioner.schema.verdicts import NOTHING_KNOWN
 from provisioner.values import Plan, Report, Section, Severity
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from provisioner.review.as_text import SHAPES, path_text
 from provisioner.review.difference import diff_lines
-from provisioner.review.explanations.shown import as_html as rules_as_html
-from provisioner.review.explanations.shown import rules_of
 from provisioner.review.html_pictures import STYLE, pictures_of, sentence_of
 from provisioner.review.preflight_findings import yaml_of
 from provisioner.review.record import plain
+from provisioner.review.rules.shown import as_html as rules_as_html
+from provisioner.review.rules.shown import rules_of
 from provisioner.review.text import visible
 from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Report, Section, Severity
 
