@@ -23,10 +23,11 @@ SELF := $(PIP) install --no-deps --no-build-isolation --editable .
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --ignore=tests/bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --extra otel --extra sentry --group build
+RULES := $(BIN)/python -m provisioner.review.rules.index docs/rules/README.md
 # Python without a .py that the tools would not find by themselves.
 SCRIPTS := tests/controlplane/build tests/controlplane/run
 
-.PHONY: help demo test quick lint bench lock clean
+.PHONY: help demo test quick lint docs bench lock clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +51,10 @@ lint: .venv/installed-dev ## style, types, imports, templates, migrations
 	$(BIN)/djlint --quiet --lint templates
 	$(BIN)/djlint --quiet --check templates
 	$(BIN)/pratique-manage makemigrations --check --dry-run
+	$(RULES) --check
+
+docs: .venv/installed-dev ## write docs/rules/README.md from the files of the rules
+	$(RULES)
 
 bench: .venv/installed-dev ## figures: beside kubectl and (with Go) kapp, helm, crdify; memory of a worker; and all of chaos
 	tests/install

@@ -242,3 +242,9 @@ class BadRecord(PratiqueError):
     """A stored report that this version of the library cannot read."""
 
     code = "bad-record"
+
+
+class BadRuleFile(PratiqueError):
+    """A file of `provisioner/review/rules` that cannot be read or contradicts itself: the installation is damaged."""
+
+    code = "bad-rule-file"

@@ -7,8 +7,8 @@ import json
 import sys
 
 from provisioner.cli.review import OK, Command, Usage
-from provisioner.review.explanations import EXPLANATIONS
-from provisioner.review.explanations.shown import as_text, to_record
+from provisioner.review.rules import rule_ids, rule_text
+from provisioner.review.rules.shown import as_text, to_record
 
 _EPILOG = """\
 exit status
@@ -26,9 +26,9 @@ def _run(options: argparse.Namespace) -> int:
     wanted = {word: _meant(word) for word in options.rules}
     unknown = [word for word, ids in wanted.items() if not ids]
     if unknown:
-        raise Usage(f"{unknown[0]}: no rule of that id; `pratique explain` alone names all")
-    chosen = {rule for ids in wanted.values() for rule in ids} if wanted else set(EXPLANATIONS)
-    rules = {rule: words for rule, words in EXPLANATIONS.items() if rule in chosen}
+        raise Usage(f"{unknown[0]}: no rule has this id; `pratique explain` without arguments lists all rules")
+    chosen = {rule for ids in wanted.values() for rule in ids} if wanted else set(rule_ids())
+    rules = {rule: words for rule in sorted(chosen) if (words := rule_text(rule)) is not None}
     if options.output == "json":
         sys.stdout.write(json.dumps(to_record(rules), indent=2, sort_keys=True) + "\n")
     else:
@@ -39,8 +39,8 @@ def _run(options: argparse.Namespace) -> int:
 def _meant(word: str) -> list[str]:
     """The rules that a word names: one by its id, or all of a family."""
     exact = word.upper()
-    by_name = {rule.upper(): rule for rule in EXPLANATIONS}
-    return [by_name[exact]] if exact in by_name else [it for it in EXPLANATIONS if it.startswith(f"{exact}-")]
+    by_name = {rule.upper(): rule for rule in rule_ids()}
+    return [by_name[exact]] if exact in by_name else [it for it in rule_ids() if it.startswith(f"{exact}-")]
 
 
 COMMANDS: tuple[Command, ...] = (

@@ -35,11 +35,11 @@ from provisioner.review.crd_diff import (
     strangers,
 )
 from provisioner.review.crd_diff import to_record as crd_record
-from provisioner.review.explanations.shown import as_text as explained
-from provisioner.review.explanations.shown import rules_of
-from provisioner.review.explanations.shown import to_record as explained_record
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text, crds_as_text
+from provisioner.review.rules.shown import as_text as explained
+from provisioner.review.rules.shown import rules_of
+from provisioner.review.rules.shown import to_record as explained_record
 from provisioner.schema import CrdifyConfig
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import Limits

@@ -12,12 +12,12 @@ from provisioner.review.base.facts import Rule
 from provisioner.review.base.record import to_record
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.crd_diff import to_record as crd_record
-from provisioner.review.explanations.shown import rules_of
-from provisioner.review.explanations.shown import to_record as explained_record
 from provisioner.review.output import permission_text
 from provisioner.review.preflight import text
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.rights.permission_report import PermissionReport
+from provisioner.review.rules.shown import rules_of
+from provisioner.review.rules.shown import to_record as explained_record
 from provisioner.schema.verdicts import NOTHING_KNOWN
 from provisioner.values import Plan, Report, Section, Severity
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from provisioner.review.base.facts import Facts, Listed, said
 from provisioner.review.base.record import plain
-from provisioner.review.explanations import explanation
+from provisioner.review.rules import rule_text
 from provisioner.values import Finding, JsonObject, ObjectRef, Severity
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -48,7 +48,7 @@ def key_of(finding: Finding) -> Key:
 def words_without_details(finding: Finding) -> str:
     """What may be said of a finding where its own words are values: what its rule means, and where it was found."""
     which, them = (f"{said(finding.ref)} as it is", "it") if finding.ref else ("objects as they are", "them")
-    rule = explanation(finding.rule)
+    rule = rule_text(finding.rule)
     means = f"{rule.means} It" if rule else finding.rule
     return f"{means} is found in {which} in the cluster. The details are shown to people who may get {them}"
 

@@ -11,6 +11,7 @@ import pytest
 from django.core.management import get_commands
 from packaging.requirements import Requirement
 
+from provisioner.review.rules import rule_ids
 from tests.packaging.building import ROOT, STRAY, Built, hatch, packed
 from tests.packaging.installing import needed, requirements
 
@@ -49,6 +50,7 @@ def test_the_wheel_holds_each_file_of_the_packages_and_of_templates_and_static(b
         "approvals/py.typed",
         "provisioner/py.typed",
         "provisioner/review/report.schema.json",
+        *(f"provisioner/review/rules/{rule}.md" for rule in rule_ids()),
         f"{METADATA}licenses/LICENSE",
     ],
 )

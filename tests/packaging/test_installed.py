@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from provisioner.review.rules import rule_ids
 from tests.packaging.building import ROOT, SECONDS
 from tests.packaging.installing import Installed
 from tests.services.process import Server, answers_on, free_port, wait_until
@@ -38,6 +39,12 @@ def test_nothing_of_the_checkout_is_imported(installed: Installed) -> None:
 def test_both_programs_say_their_version(installed: Installed) -> None:
     assert installed.run("pratique", "--version") == "pratique 0.1.0\n"
     assert installed.run("pratique-manage", "version").startswith("pratique 0.1.0 (Django 5.2.")
+
+
+@once
+def test_the_rules_are_explained_from_the_files_of_the_wheel(installed: Installed) -> None:
+    explained = json.loads(installed.run("pratique", "explain", "-o", "json"))
+    assert tuple(explained) == rule_ids()
 
 
 @once

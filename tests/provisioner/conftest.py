@@ -10,6 +10,21 @@ import pytest
 from provisioner.cluster.client.api import Cluster
 from provisioner.values import ObjectRef
 from tests.controlplane.endpoint import Endpoint
+from tests.provisioner.review.rules import findings_made
+
+findings_made.watch()
+
+
+def pytest_sessionfinish() -> None:
+    findings_made.write()
+
+
+@pytest.fixture(autouse=True)
+def rules_are_as_their_files_say() -> Iterator[None]:
+    """A finding has a severity and the section that the file of its rule lists, whatever test made it."""
+    before = set(findings_made.made)
+    yield
+    assert findings_made.not_as_written(findings_made.made - before) == []
 
 
 @pytest.fixture

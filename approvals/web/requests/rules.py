@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.review import explanations
+from provisioner.review.rules import rows_of, rule_text
+from provisioner.review.rules.shown import in_one_paragraph
 
 
 def explanation(rule: str, evidence: Mapping[str, Any]) -> str:
-    """What is behind a finding of this rule and evidence; "" for one of another package's check."""
-    return str(explanations.explanation(explanations.rows_of(rule, evidence)[0]) or "")
+    """What is behind a finding of this rule and evidence, as sentences; "" for one of another package's check."""
+    words = rule_text(rows_of(rule, evidence)[0])
+    return in_one_paragraph(words) if words else ""

@@ -13,11 +13,11 @@ from typing import Any
 from provisioner.review.base.difference import diff_lines
 from provisioner.review.base.record import plain
 from provisioner.review.base.text import visible
-from provisioner.review.explanations.shown import as_html as rules_as_html
-from provisioner.review.explanations.shown import rules_of
 from provisioner.review.output.pictures import STYLE, pictures_of, sentence_of
 from provisioner.review.output.terminal import SHAPES, path_text
 from provisioner.review.preflight.findings import yaml_of
+from provisioner.review.rules.shown import as_html as rules_as_html
+from provisioner.review.rules.shown import rules_of
 from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Report, Section, Severity
 
 _STYLE = """

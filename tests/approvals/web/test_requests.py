@@ -94,7 +94,7 @@ def test_a_finding_opens_to_its_rule_its_verdicts_and_its_evidence_in_a_table(
     here: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     text = text_of(browse(here.ada).get(f"/requests/{afternoon['serious'].uid}"))
-    assert "The account may read Secrets: get of any name" in text
+    assert "The account can read Secrets, with <code>get</code> on any name" in text
     assert "stored objects" in text
     assert "gains 3" in text
     assert '<th scope="col">binding</th>' in text

@@ -196,6 +196,19 @@ def test_an_aggregating_role_needs_a_cluster_admin_or_escalate() -> None:
     assert "PRE-04" not in ids(found(sums, held=boss))
 
 
+def test_what_only_roles_can_prove_is_unknown_where_nobody_could_read_them() -> None:
+    sums = cluster_role("sum", aggregationRule={"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]})
+    grants = role("shop", "r", rule("list", "secrets"))
+    handed_on = bound("admin", account("x"), namespace="shop")
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "1", "blockOwnerDeletion": True}
+    owned = {**SETTINGS, "metadata": {**SETTINGS["metadata"], "ownerReferences": [owner]}}
+    answer = found(sums, grants, handed_on, owned, roles=None)
+    severities = {
+        one.rule: one.severity for one in answer.findings if one.rule in ("PRE-02", "PRE-03", "PRE-04", "PRE-06")
+    }
+    assert severities == {"PRE-02": Severity.UNKNOWN, "PRE-04": Severity.UNKNOWN, "PRE-06": Severity.UNKNOWN}
+
+
 def test_rights_that_the_bundle_gives_to_the_installer_count_for_what_comes_after() -> None:
     grants = (
         cluster_role("r", rule("get create patch", "configmaps")),

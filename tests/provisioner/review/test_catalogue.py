@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from provisioner.schema import compare
-from tests.provisioner.review.test_explanations import rules_in_code
+from tests.provisioner.review.rules.in_code import rules_in_code
 from tests.provisioner.schema.shapes import TEXT, JsonDict, crd_of, listed, mapped, obj
 
 README = Path(__file__).resolve().parents[3] / "README.md"

@@ -69,6 +69,14 @@ def settled(old: JsonDict, new: JsonDict, *specs: Any) -> dict[str, Finding]:
             {},
             id="a CEL rule",
         ),
+        pytest.param(
+            obj(a={**TEXT, "x-kubernetes-validations": [{"rule": "self.size() < 5"}]}),
+            obj(a={**TEXT, "x-kubernetes-validations": [{"rule": "self.size() < 4"}]}),
+            "SCH-39",
+            {"a": "x"},
+            {"a": "abcd"},
+            id="another CEL rule",
+        ),
     ],
 )
 def test_what_no_object_minds_is_dangerous_and_what_one_minds_breaks(

@@ -348,6 +348,13 @@ def test_a_scale_that_goes_is_breaking_where_an_autoscaler_uses_it(kind: str, se
     assert ("HorizontalPodAutoscaler shop/grow" in found.message) is (severity is Severity.BREAKING)
 
 
+LIST = {"type": "array", "items": {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}}
+BY_NAME = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+PARTS = {"type": "object", "additionalProperties": TEXT}
+REFERENCE = {"type": "object", "properties": {"name": TEXT, "namespace": TEXT}}
+ATOMIC = {"x-kubernetes-map-type": "atomic"}
+
+
 @pytest.mark.parametrize(
     ("managers", "severity"),
     [
@@ -355,13 +362,34 @@ def test_a_scale_that_goes_is_breaking_where_an_autoscaler_uses_it(kind: str, se
         pytest.param(["helm", "argocd"], Severity.BREAKING, id="two owners"),
     ],
 )
-def test_who_owns_what_matters_where_several_do(managers: list[str], severity: Severity) -> None:
-    item = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
-    listed = {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-    atomic = {"type": "array", "items": item, "x-kubernetes-list-type": "atomic"}
-    managed = [owned(name, "items") for name in managers]
-    objects = order(items=[{"name": "a"}], managed=managed)
-    found = one_of(scene(crd(props(items=listed)), crd(props(items=atomic)), objects), "SCH-48")
+@pytest.mark.parametrize(
+    ("old", "new", "value", "rule"),
+    [
+        pytest.param({**LIST, **BY_NAME}, {**LIST, "x-kubernetes-list-type": "atomic"}, [{"name": "a"}], "SCH-48"),
+        pytest.param(PARTS, {**PARTS, **ATOMIC}, {"a": "b"}, "SCH-49"),
+        pytest.param(REFERENCE, {**REFERENCE, **ATOMIC}, {"name": "b"}, "SCH-50"),
+    ],
+)
+def test_who_owns_what_matters_where_several_do(
+    old: dict[str, Any], new: dict[str, Any], value: Any, rule: str, managers: list[str], severity: Severity
+) -> None:
+    objects = order(items=value, managed=[owned(name, "items") for name in managers])
+    found = one_of(scene(crd(props(items=old)), crd(props(items=new)), objects), rule)
+    assert found.severity is severity
+
+
+@pytest.mark.parametrize(
+    ("written_as", "severity"), [("v1", Severity.BREAKING), ("v2", Severity.DANGEROUS)], ids=["older", "newer"]
+)
+def test_an_older_version_that_lacks_a_field_breaks_where_somebody_writes_by_it(
+    written_as: str, severity: Severity
+) -> None:
+    both = {"a": TEXT, "b": TEXT}
+    older, newer = version(storage=False, properties=both), version("v2", properties=both)
+    narrower = version(storage=False, properties={"a": TEXT})
+    stored = order(a="x", b="y", managed=[owned("helm", "a", by=written_as)]) | {"apiVersion": f"{GROUP}/v2"}
+    lists = {Listing(GROUP, "v2", "Order"): Listed((stored,), 1)}
+    found = one_of(scene(crd(older, newer), crd(narrower, newer), lists=lists), "SRV-02")
     assert found.severity is severity
 
 

@@ -1,0 +1,1 @@
+"""Tests of the rules in words, and of what the files say against what the code finds."""

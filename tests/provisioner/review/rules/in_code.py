@@ -1,0 +1,22 @@
+"""Which rules the library's code can find, read from its source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import provisioner
+
+ROOT = Path(provisioner.__file__).parent
+FAMILIES = "AS|API|CRD|DEL|HIS|IMG|IMM|LIV|NP|OBJ|OWN|OWN-PRATIQUE|POD|PRE|RB|SCH|SEC|SRV|SV|TXT|WH"
+RULE = re.compile(rf"(?:{FAMILIES})-(?:\d+[a-z]*|RULES|DIFF|LESS|SAME)|GAP|CRASHED|UNCLAIMED")
+
+
+def rules_in_code() -> Iterator[str]:
+    """Every text in the library's code that is the id of a rule."""
+    for file in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and RULE.fullmatch(node.value):
+                yield node.value

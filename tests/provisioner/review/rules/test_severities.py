@@ -1,0 +1,91 @@
+"""The severities that the file of a rule lists are those that cases of the tests show: no more and no less.
+
+That a finding has no other severity than its file lists is checked after each test (tests/provisioner/conftest.py).
+Here the tests that show them run once more, and every severity has to come up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from provisioner.values import Section, Severity
+from tests.conftest import ROOT
+from tests.provisioner.review.rules import findings_made
+
+FOLDER = "tests/provisioner"
+# The quickest tests that together show all of them. Where a new case stands in another file, name it here.
+CASES = (
+    "rbac/test_accounts.py",
+    "rbac/test_preflight.py",
+    "review/checks/own/test_accounts.py",
+    "review/rules/test_risky_permissions.py",
+    "review/checks/test_apis.py",
+    "review/test_cases.py",
+    "review/crds/test_owners.py",
+    "review/crds/test_verdicts.py",
+    "review/test_evidence.py",
+    "review/test_frame.py",
+    "review/output/test_headline.py",
+    "review/checks/test_images.py",
+    "review/crds/test_live_findings.py",
+    "review/checks/test_network.py",
+    "review/checks/test_objects.py",
+    "review/checks/test_pods.py",
+    "review/checks/test_power.py",
+    "review/preflight/test_needs.py",
+    "review/crds/test_references.py",
+    "review/checks/test_settings.py",
+    "review/checks/test_way_back.py",
+    "review/checks/test_webhooks.py",
+    "schema/diff/test_walk.py",
+    "schema/diff/test_branches.py",
+    "schema/diff/test_crd.py",
+    "schema/diff/test_rules.py",
+    "schema/inclusion/test_scalars.py::test_limits_count_by_what_they_accept_together",
+    "schema/inclusion/test_branches.py",
+    "schema/diff/test_odd_pairs.py",
+    "schema/diff/test_unknown_keywords.py",
+    "test_cli.py::test_a_crd_that_goes_counts_what_it_takes_along",
+)
+SECONDS = 300
+
+
+@pytest.mark.thorough
+def test_every_severity_that_a_rule_lists_is_shown_by_a_case(tmp_path: Path) -> None:
+    file = tmp_path / "made.json"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not corpus and not controlplane"]
+    done = subprocess.run(
+        [*command, *(f"{FOLDER}/{case}" for case in CASES)],
+        cwd=ROOT,
+        env={**os.environ, findings_made.FILE: str(file)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    shown = {(rule, Severity(severity)) for rule, severity, _ in json.loads(file.read_text())}
+    never = sorted(f"{rule} {severity}" for rule, severity in findings_made.listed() - shown)
+    assert never == [], "listed by the files of the rules and shown by no case"
+
+
+@pytest.mark.parametrize(
+    ("found", "is_said"),
+    [
+        (("WH-03", Severity.BREAKING, Section.WEBHOOKS), False),
+        (("WH-03", Severity.SAFE, Section.WEBHOOKS), True),
+        (("WH-03", Severity.BREAKING, Section.PODS), True),
+        (("GAP", Severity.UNKNOWN, Section.PODS), False),
+        (("THEIRS-01", Severity.SAFE, Section.PODS), False),
+    ],
+    ids=["as written", "another severity", "another section", "a gap of any section", "another package's"],
+)
+def test_a_finding_other_than_its_file_says_is_named(found: findings_made.Made, is_said: bool) -> None:
+    words = ["provisioner/review/rules/WH-03.md says otherwise"] if is_said else []
+    assert [one.rpartition(": ")[2] for one in findings_made.not_as_written({found})] == words
