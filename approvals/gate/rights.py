@@ -142,7 +142,7 @@ def _own_wish(policy: Policy, request: Request) -> str:
         return ""
     for name, writer in access.writers_of(policy, request.deployment.cluster):
         if has_asked(request, writer):
-            return f"{name}, who wrote or edited it, asked for this change"
+            return f"its author or editor {name} asked for this change"
     return ""
 
 

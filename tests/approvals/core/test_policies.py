@@ -120,7 +120,7 @@ def test_S13_a_grant_approves_nothing_that_anybody_who_ever_saved_it_asks_for(he
         assert (found, words_of(policy)[0]) == ("approved", "approves")
     else:
         assert found == "in_review"
-        assert f"{asks}, who wrote or edited it, asked for this change" in words_of(policy)[1]
+        assert f"its author or editor {asks} asked for this change" in words_of(policy)[1]
 
 
 def test_S13_an_editor_between_is_known_under_another_name(here: World) -> None:
