@@ -1,6 +1,6 @@
 """What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction."""
 
-from approvals.services.acknowledging import Acknowledgement, acknowledgements, to_acknowledge
+from approvals.services.acknowledging import Acknowledgement, acknowledgements, collisions, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import register_cluster
 from approvals.services.deployments import (
@@ -51,6 +51,7 @@ __all__ = [
     "caller_of_id_token",
     "caller_of_proxy",
     "change_deployment",
+    "collisions",
     "create_api_token",
     "create_deployment",
     "delete_deployment",

@@ -62,6 +62,9 @@ def standing(caller: Caller, request: Request, reviews: Iterable[Review]) -> Sta
     if is_self_approval(request, checked.person):
         words = "You asked for this change, so somebody else has to approve it. You may deny it."
         return Standing(checked.identity, False, True, may_withdraw, words, given=given)
+    if services.collisions(request):
+        words = "Nobody can approve this while objects of somebody else are in its way. You may deny it."
+        return Standing(checked.identity, False, True, may_withdraw, words, given=given)
     return Standing(checked.identity, True, True, may_withdraw, given=given)
 
 

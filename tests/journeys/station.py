@@ -19,7 +19,7 @@ from approvals import services
 from approvals.audit import Actor
 from approvals.ledger import claims
 from approvals.lifecycle import WORKABLE
-from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Request
+from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Policy, Request
 from approvals.steps.advance import advance
 from approvals.steps.mirror import look_after
 from approvals.working import Work
@@ -121,6 +121,21 @@ class Station:
         """Until the API server has seen what was granted to `who` here a moment ago, or taken away."""
         request = AccessRequest(verb, group, resource, namespace=self.namespace, name=name)
         live.until_may(self.api, who, request, is_allowed=is_allowed)
+
+    def save_policy(self, kind: str, expression: str, *, by: str = "alice", **changes: Any) -> Policy:
+        """A policy in force for every deployment of this cluster, written by one of the people; `changes` are its fields."""
+        wish = {
+            "name": "always",
+            "mode": "enforce",
+            "names": [],
+            "labels": {},
+            "message": "",
+            "is_active": True,
+            **changes,
+        }
+        return services.save_policy(
+            by=acting(self.people[by]), cluster=self.cluster, via="browser", kind=kind, expression=expression, **wish
+        )
 
     def let_approve(self, who: str, name: str) -> None:
         """Of this deployment alone: others share the cluster, and the identity of a policy is that of an earlier one."""

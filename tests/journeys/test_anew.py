@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 
 from approvals import services
 from approvals.errors import Collides
@@ -15,7 +14,6 @@ from approvals.ledger.pivots import see
 from approvals.models import BundleDeployment, Content, Policy, Request, Review
 from approvals.steps.mirror import mirror_name
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -65,29 +63,14 @@ def test_S07_a_reviewer_whose_right_to_the_account_came_later_approves(
 def test_S13_a_grant_whose_own_right_came_later_approves_without_being_saved_again(
     any_station: Station, registry: Registry
 ) -> None:
-    station, alice = any_station, any_station.people["alice"]
-    services.save_policy(by=acting(alice), via="browser", **grant(station, alice))
+    station = any_station
+    policy = station.save_policy("grant", "true")
     deployment = wished(station, registry, "granted")
     assert looked_at(station, deployment).state == "in_review"
-    policy = Policy.objects.get()
     station.let_approve(f"pratique:policy:{policy.pk}", deployment.name)
     request = looked_at(station, deployment)
     assert request.state == "applied", request.problem
     assert (Review.objects.get().policy_id, Policy.objects.get().version) == (policy.pk, 1)
-
-
-def grant(station: Station, by: User) -> dict[str, Any]:
-    return {
-        "name": "always",
-        "kind": "grant",
-        "mode": "enforce",
-        "cluster": station.cluster,
-        "names": [],
-        "labels": {},
-        "expression": "true",
-        "message": "",
-        "is_active": True,
-    }
 
 
 def test_S20_a_collision_is_refused_up_front_and_reviewed_anew_once_it_is_gone(

@@ -8,10 +8,8 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from approvals import services
 from approvals.chat import inbox
 from approvals.models import BundleDeployment, ChatAccount, ChatDelivery, Policy, PolicyEvaluation, Request
-from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import SEEDER, Station, prepare_namespace
 from tests.provisioner.rbac.roles import API, rule
@@ -65,19 +63,7 @@ def bound(here: Station, kind: str, role: str, *, namespace: str = "") -> dict[s
 
 def asked(here: Station, registry: Registry, *made: dict[str, Any]) -> BundleDeployment:
     """A deployment of these objects on the desk of a policy that approves everything it may."""
-    policy = services.save_policy(
-        by=acting(here.people["alice"]),
-        name="always",
-        kind="grant",
-        mode="enforce",
-        cluster=here.cluster,
-        names=[],
-        labels={},
-        expression="true",
-        message="",
-        is_active=True,
-        via="browser",
-    )
+    policy = here.save_policy("grant", "true")
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
     files = {"manifests/all.yaml": yaml.safe_dump_all([account, *made]).encode()}
     name = f"{here.namespace}-robot"

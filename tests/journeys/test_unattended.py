@@ -40,18 +40,8 @@ def back(person: User, *groups: str) -> None:
 
 
 def grant(station: Station, by: str = "alice", **changes: Any) -> Policy:
-    wish = {
-        "name": f"routine-{station.namespace}",
-        "kind": "grant",
-        "mode": "enforce",
-        "names": [],
-        "labels": {},
-        "expression": 'worst_new in ["safe", "notable"]',
-        "message": "",
-        "is_active": True,
-        **changes,
-    }
-    return services.save_policy(by=acting(station.people[by]), cluster=station.cluster, via="browser", **wish)
+    wish = {"name": f"routine-{station.namespace}", **changes}
+    return station.save_policy("grant", 'worst_new in ["safe", "notable"]', by=by, **wish)
 
 
 def settings_map(station: Station, text: str) -> dict[str, Any]:
