@@ -14,6 +14,7 @@ from approvals.ledger.pivots import see
 from approvals.models import BundleDeployment, Content, Policy, Request, Review
 from approvals.steps.mirror import mirror_name
 from provisioner.values import ObjectRef
+from tests.approvals.core.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry
@@ -156,15 +157,15 @@ def pause(station: Station, deployment: BundleDeployment, *, is_paused: bool) ->
 def test_S13_what_an_edited_grant_approved_is_reviewed_again_before_it_starts(
     any_station: Station, registry: Registry, edited: dict[str, Any]
 ) -> None:
-    station, alice = any_station, any_station.people["alice"]
-    services.save_policy(by=acting(alice), via="browser", **grant(station, alice))
+    station = any_station
+    policy = station.save_policy("grant", "true")
     name = f"{station.namespace}-edited"
-    station.let_approve(f"pratique:policy:{Policy.objects.get().pk}", name)
+    station.let_approve(f"pratique:policy:{policy.pk}", name)
     deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
     pause(station, deployment, is_paused=True)
     request = looked_at(station, deployment)
     assert (request.state, request.problem_code, request.round) == ("approved", "paused", 1)
-    services.save_policy(by=acting(alice), via="browser", **(grant(station, alice) | edited))
+    station.save_policy("grant", **({"expression": "true"} | edited))
     request = looked_at(station, deployment)
     assert request.round == 2
     voided = request.voided_rounds.get()
