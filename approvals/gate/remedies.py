@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from enum import Enum
 
@@ -314,6 +315,6 @@ def missing_right(cluster: str, words: str, named: str = "") -> str:
 
     `named` is an account, as namespace/name, that the command leaves out unless somebody names it.
     """
-    option = f" --installer {named}" if named else ""
+    option = f" --installer {shlex.quote(named)}" if named else ""
     command = f"pratique-manage rights --cluster {cluster}{option} | kubectl apply -f -"
     return f"{words}: an operator has to give Pratique that right. To print and apply it: {command}"

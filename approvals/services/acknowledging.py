@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.models import Request
+from approvals.models import Report, Request
 from provisioner.errors import AlreadyExists
 from provisioner.review.base.facts import said
 from provisioner.values import Action, ObjectRef
@@ -45,9 +45,8 @@ def acknowledgements(request: Request) -> list[Acknowledgement]:
     return [found[name] for name in sorted(found)]
 
 
-def collisions(request: Request) -> list[str]:
-    """Why the current plan cannot be carried out, whoever approves it: objects that are somebody else's, in words."""
-    report = request.reports.filter(round=request.round).first()
+def collisions(report: Report | None) -> list[str]:
+    """Why the plan of a report cannot be carried out, whoever approves it: objects that are somebody else's, in words."""
     return [one["problem"] for one in report.body["plan"]["actions"] if is_foreign(one)] if report else []
 
 

@@ -247,7 +247,7 @@ def _says_the_same(earlier: Review, later: Review) -> bool:
 def _check_approval(request: Request, checked: Checked, acknowledges: tuple[str, ...]) -> None:
     if is_self_approval(request, checked.person):
         raise SelfApproval("you asked for this change, so somebody else has to approve it")
-    met = collisions(request)
+    met = collisions(request.reports.filter(round=request.round).first())
     if met:
         words = f"{'; '.join(met[:MAX_NAMED])}. It is not adopted, so nobody can approve this. "
         raise Collides(words + MAKE_WAY.format(name=request.deployment.name), objects=len(met))

@@ -11,7 +11,7 @@ from approvals.access import Caller
 from approvals.errors import InvalidInput, Refused
 from approvals.gate.doors import check_reviewer
 from approvals.lifecycle import Event, State
-from approvals.models import Request, Review
+from approvals.models import Report, Request, Review
 from approvals.services import Acknowledgement
 from approvals.services.reviews import is_requester, is_self_approval
 from provisioner.values import Identity, Severity
@@ -47,8 +47,11 @@ class Tick:
     items: list[Acknowledgement] = field(default_factory=list)
 
 
-def standing(caller: Caller, request: Request, reviews: Iterable[Review]) -> Standing:
-    """Asks Kubernetes anew, by the very checks that a decision goes through. `reviews` are those that count."""
+def standing(caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review]) -> Standing:
+    """Asks Kubernetes anew, by the very checks that a decision goes through.
+
+    `report` is of this round, `reviews` are those that count.
+    """
     identity = access.identity_of(caller, request.deployment.cluster)
     may_withdraw = is_requester(request, caller) and lifecycle.may(State(request.state), Event.WITHDRAW)
     if request.state != State.IN_REVIEW:
@@ -62,7 +65,7 @@ def standing(caller: Caller, request: Request, reviews: Iterable[Review]) -> Sta
     if is_self_approval(request, checked.person):
         words = "You asked for this change, so somebody else has to approve it. You may deny it."
         return Standing(checked.identity, False, True, may_withdraw, words, given=given)
-    if services.collisions(request):
+    if services.collisions(report):
         words = "Nobody can approve this while objects of somebody else are in its way. You may deny it."
         return Standing(checked.identity, False, True, may_withdraw, words, given=given)
     return Standing(checked.identity, True, True, may_withdraw, given=given)
