@@ -46,7 +46,7 @@ def acknowledgements(request: Request) -> list[Acknowledgement]:
 
 
 def collisions(report: Report | None) -> list[str]:
-    """Why the plan of a report cannot be carried out, whoever approves it: objects that are somebody else's, in words."""
+    """Why nobody can approve the plan of a report as it is: objects in its way that are somebody else's, in words."""
     return [one["problem"] for one in report.body["plan"]["actions"] if is_foreign(one)] if report else []
 
 
