@@ -11,7 +11,7 @@ Between them the scenarios do everything to an object that an apply can do:
 - DELETION deletes all, and lets the BundleDeployment go.
 - OPTIONAL was applied without an object whose API was absent. Now it is served, and drift's door creates that object.
 
-Correction of drift has its own test with killed workers (tests/journeys/test_drift_killed.py).
+Correction of drift has its own test with killed workers (tests/journeys/applied/test_drift_killed.py).
 """
 
 from __future__ import annotations

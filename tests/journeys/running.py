@@ -21,6 +21,8 @@ from tests.services.registry import Registry
 EDITOR = "kubectl-edit"
 _numbers = itertools.count(1)
 
+RESTORE: dict[str, Any] = {"onFailure": "RestorePrevious"}
+
 
 class Running:
     def __init__(self, station: Station, registry: Registry, **options: Any):

@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from typing import Any
-
 import pytest
 from django.utils import timezone
 
 from approvals import services
 from approvals.models import Policy, Request, Revision
-from approvals.steps.records.notes import Notes
-from provisioner.cluster.apply.waiting import Patience
-from provisioner.cluster.apply.writing import Job, Writer
-from provisioner.values import AccessRequest, Identity, ObjectRef, Outcome
+from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
+from tests.journeys.moments import after_the_first, in_the_first_write
 from tests.journeys.station import Station
-from tests.live import PATIENCE_SECONDS, until_current, until_may
+from tests.live import until_current, until_may
 from tests.services.registry import Registry
-
-
-def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-    """`happens` once, after the first object was written and before the next phase."""
-    take = Notes.take
-    seen: list[Outcome] = []
-
-    def taken(notes: Notes, outcome: Outcome) -> None:
-        take(notes, outcome)
-        seen.append(outcome)
-        if len(seen) == 1:
-            happens()
-
-    monkeypatch.setattr(Notes, "take", taken)
-
-
-def in_the_first_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-    """`happens` once, while the first write is under way: it is stored, and its answer is not heard yet.
-
-    Of `bundles.app` that is also the last moment of the first phase, which has one object.
-    """
-    write, results = Writer.write, Patience.results
-    has_happened = threading.Event()
-
-    def held_back(writer: Writer, job: Job) -> Outcome:
-        outcome = write(writer, job)
-        assert has_happened.wait(PATIENCE_SECONDS)
-        return outcome
-
-    def heard(patience: Patience, futures: Sequence[Future[Any]]) -> list[Any]:
-        if not has_happened.is_set():
-            happens()
-            has_happened.set()
-        return results(patience, futures)
-
-    monkeypatch.setattr(Writer, "write", held_back)
-    monkeypatch.setattr(Patience, "results", heard)
 
 
 def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_next(

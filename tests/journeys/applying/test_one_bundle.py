@@ -17,8 +17,8 @@ from approvals.store import place_of
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
+from tests.journeys.moments import in_the_first_write
 from tests.journeys.station import Station
-from tests.journeys.test_apply_ends import in_the_first_write
 from tests.live import until_current
 from tests.services.registry import Registry
 

@@ -14,11 +14,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from approvals import services
-from approvals.models import BundleDeployment, Revision
+from approvals.models import Revision
 from approvals.steps.records.notes import Notes
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
+from tests.journeys.moments import look_until
 from tests.journeys.station import Station
 from tests.live import wait_until
 from tests.services.registry import Registry
@@ -32,11 +33,6 @@ def healthy(station: Station, name: str) -> tuple[str, str, str]:
     """Status, reason and message of the condition that the cluster shows."""
     (one,) = [it for it in station.get("bd", name)["status"]["conditions"] if it["type"] == "Healthy"]
     return one["status"], one["reason"], one["message"]
-
-
-def look_until(station: Station, deployment: BundleDeployment, words: str) -> str:
-    wait_until(lambda: words in station.look_after(deployment).health_message, words)
-    return deployment.health_message
 
 
 def test_checks_that_cannot_be_read_stop_the_request_before_anything_else(station: Station, registry: Registry) -> None:

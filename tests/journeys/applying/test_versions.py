@@ -16,8 +16,8 @@ from provisioner.review.base.record import from_record
 from provisioner.values import Action, ObjectRef
 from tests.conftest import CORPUS
 from tests.journeys import bundles
+from tests.journeys.moments import look_until
 from tests.journeys.station import SEEDER, Station
-from tests.journeys.test_health import look_until
 from tests.live import until_current, wait_until
 from tests.services.registry import Registry
 

@@ -15,8 +15,8 @@ from provisioner.review.base.record import from_record
 from provisioner.values import ObjectRef
 from tests.conftest import CORPUS
 from tests.journeys import bundles
+from tests.journeys.moments import look_until
 from tests.journeys.station import Station
-from tests.journeys.test_health import look_until
 from tests.services.registry import Registry
 
 pytestmark = pytest.mark.corpus

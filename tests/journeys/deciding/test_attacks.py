@@ -17,10 +17,10 @@ from approvals.watch import optional as watch
 from provisioner.values import ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
+from tests.journeys.left_out import LeftOut
+from tests.journeys.moments import after_the_first
+from tests.journeys.running import RESTORE
 from tests.journeys.station import Station
-from tests.journeys.test_apply_ends import after_the_first
-from tests.journeys.test_optional import LeftOut
-from tests.journeys.test_restore import RESTORE
 from tests.live import until_served
 from tests.services.registry import Registry
 

@@ -16,8 +16,8 @@ from approvals.watch.awaited import Awaited, Changes
 from approvals.watch.lookout import Name
 from provisioner.values import AccessRequest, ObjectRef
 from tests.journeys import bundles
+from tests.journeys.installer import grant, take_away
 from tests.journeys.station import SEEDER, SERVICE, Station
-from tests.journeys.test_missing_rights import grant, take_away
 from tests.live import until_may, wait_until
 from tests.services.registry import Registry
 

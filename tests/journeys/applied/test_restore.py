@@ -16,11 +16,10 @@ from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
+from tests.journeys.moments import after_the_first
+from tests.journeys.running import RESTORE
 from tests.journeys.station import Station
-from tests.journeys.test_apply_ends import after_the_first
 from tests.services.registry import Registry
-
-RESTORE: dict[str, Any] = {"onFailure": "RestorePrevious"}
 
 
 def version_of(station: Station, name: str) -> str:

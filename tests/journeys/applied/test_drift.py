@@ -24,9 +24,9 @@ from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
 from tests.approvals.core.world import acting
 from tests.journeys import bundles
+from tests.journeys.moments import after_the_first
 from tests.journeys.running import EDITOR, Running
 from tests.journeys.station import Station, look_alone
-from tests.journeys.test_apply_ends import after_the_first
 from tests.services.registry import Registry
 
 

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-from itertools import product
-
 import yaml
 
 from provisioner.values import ObjectRef
 from tests.journeys import bundles
+from tests.journeys.installer import grant, take_away
 from tests.journeys.station import Station
 from tests.services.registry import Registry
-
-
-def grant(station: Station, rules: str) -> None:
-    """Apply roles and their bindings as an administrator would, until the API server goes by them."""
-    command = [str(station.kubectl), "--kubeconfig", str(station.kubeconfig), "--context", "admin", "apply", "-f", "-"]
-    done = subprocess.run(command, input=rules, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    for rule in (one for obj in yaml.safe_load_all(rules) for one in obj.get("rules") or ()):
-        names = rule.get("resourceNames") or [""]
-        for right in product(rule["verbs"], rule.get("resources") or (), rule.get("apiGroups") or (), names):
-            station.until_may(station.installer, *right)
-
-
-def take_away(station: Station) -> None:
-    station.ctl("delete", "clusterrolebinding", f"{station.namespace}-installer")
-    station.until_may(station.installer, "*", "*", "*", is_allowed=False)
 
 
 def test_what_the_account_lacks_is_said_as_yaml_and_waited_for(station: Station, registry: Registry) -> None:

@@ -1,0 +1,1 @@
+"""What happens to a revision that runs: drift, restore, rollback."""

@@ -1,0 +1,1 @@
+"""An approved request on its way into the cluster, and how it ends."""

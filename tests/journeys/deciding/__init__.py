@@ -1,0 +1,1 @@
+"""Who may decide what, what is waited for, and what an approval stands for."""

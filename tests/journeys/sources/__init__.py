@@ -1,0 +1,1 @@
+"""Where content comes from, and as whom it is read."""

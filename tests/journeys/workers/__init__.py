@@ -1,0 +1,1 @@
+"""Workers that die, wait or are attacked by what they prepare."""
