@@ -18,7 +18,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from approvals.oidc import Client, ClusterRules, Issuer, Issuers
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
-from tests.approvals.core.conftest import here
+from tests.approvals.conftest import here
 from tests.approvals.web.conftest import afternoon
 from tests.services.issuer import CLIENT, RunningIssuer, start_issuer
 

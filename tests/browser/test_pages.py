@@ -12,8 +12,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from approvals.models import KubernetesIdentity, Outcome, Request, Review
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals import world
+from tests.approvals.conftest import World
 from tests.browser.conftest import SignIn
 
 # The content of the closed parts is looked at as well.

@@ -7,8 +7,8 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import Review
-from tests.approvals.core.conftest import World
-from tests.approvals.core.test_waivers import finding
+from tests.approvals.conftest import World
+from tests.approvals.services.test_waivers import finding
 from tests.approvals.web.test_pictures import drawn, many
 from tests.approvals.web.test_waivers import with_findings
 from tests.browser.conftest import SignIn

@@ -11,7 +11,7 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from provisioner.values import Identity
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.browser.conftest import SignIn, an_issuer
 from tests.browser.test_pages import OPEN_ALL, complaints
 from tests.services.issuer import RunningIssuer

@@ -25,7 +25,7 @@ from approvals.models import BundleDeployment
 from approvals.watch.optional import Appearances
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.chaos.draw import Scenario
 from tests.controlplane.endpoint import Endpoint, Refused
 from tests.journeys.station import Station, prepare_namespace

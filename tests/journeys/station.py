@@ -26,7 +26,7 @@ from approvals.working import Work
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 
 ROOT = Path(__file__).resolve().parents[2]
 # Their names and groups are those of the control plane's users, so that kubectl can be used as the same people.

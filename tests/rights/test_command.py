@@ -16,7 +16,7 @@ from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Requ
 from approvals.rights import Form, choose_form, registered
 from approvals.rights.form import _known
 from provisioner.render import load_all
-from tests.approvals.core import world
+from tests.approvals import world
 from tests.controlplane.endpoint import Endpoint
 
 SOURCES = [

@@ -20,8 +20,8 @@ from approvals.oidc.issuers import Prefixed
 from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
 from provisioner.values import Identity
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World, here
+from tests.approvals import world
+from tests.approvals.conftest import World, here
 from tests.approvals.web.conftest import Browse, afternoon, browse, text_of
 
 __all__ = ["afternoon", "browse", "here"]

@@ -15,8 +15,8 @@ from django.test import Client
 from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World, here
+from tests.approvals import world
+from tests.approvals.conftest import World, here
 from tests.approvals.web import scene
 
 __all__ = ["here"]

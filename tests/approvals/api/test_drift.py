@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.approvals.api.conftest import Call
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.approvals.web import scene
 
 

@@ -10,9 +10,9 @@ from django.core.cache import cache
 from pytest_django import DjangoAssertNumQueries
 
 from approvals.models import Request
+from tests.approvals import world
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.approvals.web import scene
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from approvals.api.report_parts import MAX_BYTES, part_of
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.approvals.web import scene
 
 

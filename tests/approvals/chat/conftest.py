@@ -15,9 +15,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from approvals.models import ChatAccount, Request
+from tests.approvals import world
 from tests.approvals.chat.senders import SIGNING_SECRET, TEAM, WEBHOOK_SECRET
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World, here
+from tests.approvals.conftest import World, here
 
 __all__ = ["here"]
 

@@ -14,7 +14,7 @@ from approvals.chat.slack import SALT, Slack
 from approvals.models import Report, Request
 from provisioner.errors import Unreachable
 from tests.approvals.chat.conftest import Listener
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 
 pytestmark = pytest.mark.django_db
 PAGE = "https://pratique.example/requests/"

@@ -13,8 +13,8 @@ from approvals.models import LinkCode, Request, Review
 from tests.approvals.chat.callbacks import act, refused
 from tests.approvals.chat.conftest import Listener
 from tests.approvals.chat.senders import COMMAND_URL, TEAM, post_slack, press, slack_headers
-from tests.approvals.core.conftest import World
-from tests.approvals.core.world import acting
+from tests.approvals.conftest import World
+from tests.approvals.world import acting
 
 pytestmark = pytest.mark.django_db
 

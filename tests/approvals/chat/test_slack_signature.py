@@ -15,7 +15,7 @@ from approvals.chat.slack import SALT, button_value
 from approvals.models import ChatDelivery, Request
 from tests.approvals.chat.callbacks import NOT_VERIFIED, refused
 from tests.approvals.chat.senders import COMMAND_URL, SLACK_URL, click, form, post_slack, slack_headers
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 
 pytestmark = pytest.mark.django_db
 

@@ -22,8 +22,8 @@ from approvals.watch import hearing
 from provisioner.cluster.client.answers import WatchEvent, WatchType
 from provisioner.cluster.client.exchanges import Exchange
 from provisioner.errors import BadSource, Unreachable
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals import world
+from tests.approvals.conftest import World
 from tests.approvals.metrics.conftest import Scrape, key
 from tests.controlplane.endpoint import Endpoint
 

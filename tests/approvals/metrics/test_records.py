@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from approvals.models import BundleDeployment, ChatDelivery, Cluster, Request
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals import world
+from tests.approvals.conftest import World
 from tests.approvals.metrics.conftest import Scrape, key
 
 QUERIES = 6

@@ -25,8 +25,8 @@ from approvals.project.throttling import STRANGER
 from approvals.services import issuers
 from approvals.tasks import forget_ended
 from provisioner.values import Identity
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World, here
+from tests.approvals import world
+from tests.approvals.conftest import World, here
 from tests.approvals.oidc.test_sign_in import (
     PEOPLE,
     come_back,

@@ -19,7 +19,7 @@ from approvals.models import ApiToken, IssuerGrant, KubernetesIdentity, SignIn
 from approvals.oidc import Client as OidcClient
 from approvals.oidc import ClusterRules, Issuer, Issuers
 from approvals.oidc.issuers import Prefixed
-from tests.approvals.core.conftest import World, here
+from tests.approvals.conftest import World, here
 from tests.services.issuer import CLIENT, RunningIssuer, code_for, start_issuer
 
 __all__ = ["here"]

@@ -20,10 +20,10 @@ from approvals.errors import InvalidInput, NotAllowed, ProofTooOld
 from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, Proof, Request, Review, SignIn
 from approvals.services.sessions import SIGN_IN
 from provisioner.values import Identity
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
-from tests.approvals.core.world import enter
+from tests.approvals import world
+from tests.approvals.conftest import World
 from tests.approvals.web import scene
+from tests.approvals.world import enter
 
 TOKEN_REVIEW = KubernetesIdentity.Authenticator.TOKEN_REVIEW
 CARLA = Identity("carla", ("platform",), "c-1")

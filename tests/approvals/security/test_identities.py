@@ -28,8 +28,8 @@ from approvals.models import (
 )
 from approvals.services import Browser
 from provisioner.values import AccessAnswer, AccessRequest, Identity
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals import world
+from tests.approvals.conftest import World
 from tests.approvals.security.test_requesters import approve
 
 OPERATOR = Actor("operator", "shell")

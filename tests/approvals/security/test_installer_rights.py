@@ -8,8 +8,8 @@ from approvals import access
 from approvals.access.questions import REQUEST_VERBS
 from approvals.models import Request
 from provisioner.values import Identity
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals import world
+from tests.approvals.conftest import World
 
 CARL = Identity("carl", ("developers",))
 BEING = "impersonate:serviceaccount"

@@ -17,7 +17,7 @@ from approvals.limits import crowding
 from approvals.networks import Proxies
 from approvals.probes.checks import PROBES
 from approvals.project.forwarding import Forwarding
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.services.process import free_port
 from tests.services.site import Site, refusal_of
 from tests.services.web import Listening, Reply

@@ -16,8 +16,8 @@ from approvals.models import ChatDelivery, Report, Request, Review
 from approvals.project import configuration
 from tests.approvals.chat.conftest import asked, configured, listener, robot
 from tests.approvals.chat.senders import decision_body, post_webhook, webhook_headers
-from tests.approvals.core.conftest import World
-from tests.approvals.core.world import acting
+from tests.approvals.conftest import World
+from tests.approvals.world import acting
 
 __all__ = ["asked", "configured", "listener", "robot"]
 

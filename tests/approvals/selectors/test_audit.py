@@ -22,9 +22,9 @@ from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
 from approvals.web.audit import CHANNELS
 from provisioner.values import Identity
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World, here
-from tests.approvals.core.test_policies import save
+from tests.approvals import world
+from tests.approvals.conftest import World, here
+from tests.approvals.policy.test_policies import save
 from tests.approvals.web.conftest import Browse, browse, text_of
 
 __all__ = ["browse", "here"]

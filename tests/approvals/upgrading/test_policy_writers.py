@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.approvals.core.test_databases import database_url, manage
-from tests.approvals.core.test_old_words import ran
+from tests.approvals.project.test_databases import database_url, manage
+from tests.approvals.steps.test_old_words import ran
 
 # A fixture of another module: the name has to stand here.
 __all__ = ["database_url"]

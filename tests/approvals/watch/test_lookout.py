@@ -20,7 +20,7 @@ from approvals.watch.informers import Informers
 from approvals.watch.lookout import Lookout
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Expired, Forbidden, TryLater
-from tests.approvals.core.conftest import World, here
+from tests.approvals.conftest import World, here
 from tests.live import PATIENCE_SECONDS, wait_until
 
 __all__ = ["here"]

@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from approvals.models import Request
-from tests.approvals.core.conftest import World, here
-from tests.approvals.core.world import enter
+from tests.approvals.conftest import World, here
 from tests.approvals.web import scene
+from tests.approvals.world import enter
 
 __all__ = ["here"]
 

@@ -34,7 +34,7 @@ from approvals.models import (
 from approvals.services import reviews
 from provisioner.pipeline import look_offline
 from provisioner.review.base.record import to_record
-from tests.approvals.core import world
+from tests.approvals import world
 from tests.provisioner.review.bundles import content_of
 
 CASES = Path(__file__).resolve().parents[2] / "provisioner" / "review" / "cases"

@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 
 from approvals.models import KubernetesIdentity, Review
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals import world
+from tests.approvals.conftest import World
 from tests.approvals.web import scene
 from tests.approvals.web.conftest import Browse, decide, text_of
 

@@ -10,8 +10,8 @@ from django.conf import settings
 from approvals.models import BundleDeployment
 from provisioner.errors import Forbidden
 from provisioner.values import Identity
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals import world
+from tests.approvals.conftest import World
 from tests.approvals.web.conftest import Browse, text_of
 
 DEPLOYMENT = {

@@ -17,12 +17,12 @@ from django.test.utils import CaptureQueriesContext
 from approvals import access
 from approvals.models import BundleDeployment, Policy, Request, Review
 from approvals.web.fields import YamlField
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
-from tests.approvals.core.test_rollback import twice
-from tests.approvals.core.world import acting
+from tests.approvals import world
+from tests.approvals.conftest import World
+from tests.approvals.services.test_rollback import twice
 from tests.approvals.web import scene
 from tests.approvals.web.conftest import Browse, text_of
+from tests.approvals.world import acting
 
 __all__ = ["twice"]
 # Words that only those may see who may read the cluster `prod`.

@@ -14,7 +14,7 @@ from django.utils import timezone
 from approvals.models import BundleDeployment
 from approvals.selectors import drift as selectors
 from approvals.steps.mirroring import conditions
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.approvals.web import scene
 
 PAGE = "/deployments/prod/lighthouse"

@@ -10,7 +10,7 @@ from django.db import OperationalError, connection, transaction
 from django.test import Client
 
 from approvals.probes import checks
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.approvals.web.conftest import Browse, text_of
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.approvals.web.conftest import Browse, text_of
 
 WHY_NOT = ("you have decided", "you asked for it", "you may not approve it")

@@ -9,7 +9,7 @@ import pytest
 from approvals.ledger import optionals
 from approvals.models import OptionalObject
 from provisioner.values import ObjectRef
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.approvals.web.test_drifts import page
 
 

@@ -16,7 +16,7 @@ from approvals.web.requests.findings import FINDINGS_PER_PAGE
 from approvals.web.requests.sight import MAX_OPENED
 from provisioner.pipeline import look_offline
 from provisioner.review.base.record import to_record
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.approvals.web import scene
 from tests.approvals.web.conftest import Browse, text_of
 from tests.approvals.web.test_doors import queries

@@ -13,11 +13,11 @@ from approvals import services
 from approvals.access.questions import GROUP
 from approvals.models import Cluster, Outcome, Report, Request, VoidedRound
 from provisioner.values import AccessAnswer, AccessRequest, Identity
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
-from tests.approvals.core.world import acting
+from tests.approvals import world
+from tests.approvals.conftest import World
 from tests.approvals.web import scene
 from tests.approvals.web.conftest import Browse, decide, text_of
+from tests.approvals.world import acting
 
 
 class NarrowKubernetes(world.FakeKubernetes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from approvals.web.requests.rules import explanation
 from provisioner.review.rules import rule_text
 from provisioner.review.rules.shown import in_one_paragraph
-from tests.approvals.core.conftest import World
+from tests.approvals.conftest import World
 from tests.approvals.web import scene
 from tests.approvals.web.conftest import Browse, browse, text_of
 

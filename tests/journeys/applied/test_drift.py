@@ -22,7 +22,7 @@ from approvals.store import place_of
 from provisioner.cluster.drift import backoff
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.moments import after_the_first
 from tests.journeys.running import EDITOR, Running

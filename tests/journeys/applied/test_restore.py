@@ -14,7 +14,7 @@ from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Policy
 from approvals.steps import restore
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.moments import after_the_first
 from tests.journeys.running import RESTORE

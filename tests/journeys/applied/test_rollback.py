@@ -9,7 +9,7 @@ import yaml
 from approvals import services
 from approvals.models import Revision
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry

@@ -18,7 +18,7 @@ from provisioner.cluster.tracking import Tracking
 from provisioner.errors import Unreachable
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.live import until_served

@@ -14,7 +14,7 @@ from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem,
 from approvals.steps import restore
 from approvals.steps.running.correct import correct
 from provisioner.values import Identity, ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station, binding, group
 from tests.live import until_current

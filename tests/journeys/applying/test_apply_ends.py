@@ -8,7 +8,7 @@ from django.utils import timezone
 from approvals import services
 from approvals.models import Policy, Request, Revision
 from provisioner.values import AccessRequest, Identity, ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.moments import after_the_first, in_the_first_write
 from tests.journeys.station import Station

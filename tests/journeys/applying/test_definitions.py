@@ -13,7 +13,7 @@ from approvals.errors import Unacknowledged
 from approvals.models import Outcome, Request
 from approvals.steps import approved as step
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.live import until_served

@@ -17,7 +17,7 @@ from approvals import services
 from approvals.models import Revision
 from approvals.steps.records.notes import Notes
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.moments import look_until
 from tests.journeys.station import Station

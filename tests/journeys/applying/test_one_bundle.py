@@ -15,7 +15,7 @@ from approvals.models import AuditEntry, Finding, InventoryItem, Request, Review
 from approvals.steps import prepare
 from approvals.store import place_of
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.moments import in_the_first_write
 from tests.journeys.station import Station

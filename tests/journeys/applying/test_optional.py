@@ -27,7 +27,7 @@ from approvals.steps.running.correct import Correct, correct
 from approvals.watch import optional as watch
 from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.left_out import LeftOut
 from tests.journeys.station import Station, look_alone

@@ -16,7 +16,7 @@ from approvals import services
 from approvals.models import Request
 from approvals.steps.records.notes import Notes
 from provisioner.values import ObjectRef, Outcome
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.live import PATIENCE_SECONDS, is_unreachable, wait_until

@@ -14,7 +14,7 @@ from approvals.ledger.pivots import see
 from approvals.models import BundleDeployment, Content, Policy, Request, Review
 from approvals.steps.mirroring.mirror import mirror_name
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry

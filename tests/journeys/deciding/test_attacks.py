@@ -15,7 +15,7 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Policy, Request, Revision
 from approvals.watch import optional as watch
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.left_out import LeftOut
 from tests.journeys.moments import after_the_first

@@ -11,7 +11,7 @@ from approvals import services, tasks
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys.station import Station
 
 EDITOR = "kubectl-client-side-apply"

@@ -18,7 +18,7 @@ from approvals.models import BundleDeployment, Request
 from approvals.steps import approved as step
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests import live as living
-from tests.approvals.core.world import api_token, enter
+from tests.approvals.world import api_token, enter
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry

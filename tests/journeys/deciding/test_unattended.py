@@ -15,7 +15,7 @@ from approvals.errors import NotAllowed
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, KubernetesIdentity, Policy, Request, Review
 from provisioner.values import Identity, ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station, approval_of, group, role
 from tests.live import until_may

@@ -12,7 +12,7 @@ from approvals.gate.deletions import WORDS
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Review, Verdict
 from approvals.steps import applying
 from provisioner.values import ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import Station
 from tests.services.registry import Registry

@@ -11,7 +11,7 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Policy, Request
 from approvals.services.waivers import why_not
 from provisioner.values import Identity, ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import SEEDER, Station, binding, group
 from tests.services.registry import Registry

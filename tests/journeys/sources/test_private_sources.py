@@ -18,7 +18,7 @@ from approvals.rights import registered
 from approvals.steps import prepare
 from provisioner.errors import Forbidden
 from provisioner.values import Identity, ObjectRef
-from tests.approvals.core.world import acting
+from tests.approvals.world import acting
 from tests.journeys import bundles
 from tests.journeys.station import SERVICE, Station, group
 from tests.services.registry import CREDENTIALS, Registry

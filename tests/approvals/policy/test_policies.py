@@ -11,10 +11,10 @@ from approvals import access, gate, services
 from approvals.errors import InvalidInput, NotAllowed
 from approvals.models import Finding, Policy, PolicyEvaluation, Request, Review, Verdict
 from approvals.steps import evaluate
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
-from tests.approvals.core.gate import ask_again
-from tests.approvals.core.world import acting
+from tests.approvals import world
+from tests.approvals.asked_gate import ask_again
+from tests.approvals.conftest import World
+from tests.approvals.world import acting
 from tests.memory import resident_bytes
 
 HARMLESS = 'worst == "safe"'

@@ -25,10 +25,10 @@ from approvals.models import AuditEntry, Finding, KubernetesIdentity, PolicyEval
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS, Waiver
 from approvals.steps.mirroring import mirror
 from provisioner.values import Identity
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
-from tests.approvals.core.test_policies import allow, look, save
-from tests.approvals.core.world import acting
+from tests.approvals import world
+from tests.approvals.conftest import World
+from tests.approvals.policy.test_policies import allow, look, save
+from tests.approvals.world import acting
 
 ROOT = Path(__file__).resolve().parents[3]
 CALM = 'worst in ["safe", "notable"]'

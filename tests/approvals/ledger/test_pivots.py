@@ -11,9 +11,9 @@ from approvals.errors import Changed, TooMany
 from approvals.ledger import pivots
 from approvals.models import AuditEntry, BundleDeployment, Request
 from approvals.selectors import lists
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
-from tests.approvals.core.world import acting
+from tests.approvals import world
+from tests.approvals.conftest import World
+from tests.approvals.world import acting
 
 
 def open_requests(here: World) -> list[Request]:

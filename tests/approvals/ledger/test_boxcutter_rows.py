@@ -24,9 +24,9 @@ from provisioner.render import content_digest
 from provisioner.render.limits import Limits
 from provisioner.render.objects import Found, admit
 from provisioner.values import CollisionProtection, Content, HealthState, Manifest
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
-from tests.approvals.core.test_observing import BLUE, Quay, healthy_condition
+from tests.approvals import world
+from tests.approvals.conftest import World
+from tests.approvals.steps.test_observing import BLUE, Quay, healthy_condition
 from tests.controlplane.endpoint import Endpoint
 
 OVERDUE = (False, "ProgressDeadlineExceeded")

@@ -26,8 +26,8 @@ from approvals.management.commands import demo
 from approvals.models import ApiToken, AuditEntry, Cluster, KubernetesIdentity
 from approvals.watch import loop
 from provisioner.errors import BadSource
-from tests.approvals.core.conftest import World
-from tests.approvals.core.world import FakeKubernetes, acting
+from tests.approvals.conftest import World
+from tests.approvals.world import FakeKubernetes, acting
 
 KUBECONFIG = """
 current-context: a

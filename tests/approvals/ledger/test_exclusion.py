@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.approvals.core.test_databases import ROOT, database_url, environment, manage
+from tests.approvals.project.test_databases import ROOT, database_url, environment, manage
 
 pytestmark = pytest.mark.thorough
 

@@ -19,8 +19,8 @@ from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import BadHealthCheck, TryLater
 from provisioner.probes import deadline_minutes
 from provisioner.values import Health, HealthState, ObjectRef
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals import world
+from tests.approvals.conftest import World
 from tests.controlplane.endpoint import Endpoint
 
 CURRENT, PROGRESS, FAILED = HealthState.CURRENT, HealthState.IN_PROGRESS, HealthState.FAILED

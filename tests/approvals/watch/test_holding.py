@@ -12,8 +12,8 @@ from django.utils import timezone
 from approvals.ledger import claims
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import loop
-from tests.approvals.core import world
-from tests.approvals.core.conftest import World
+from tests.approvals import world
+from tests.approvals.conftest import World
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from django.core.cache import cache
 
 from approvals import access
 from approvals.models import Cluster
-from tests.approvals.core import world
+from tests.approvals import world
 
 
 @dataclass

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import approvals
-from tests.approvals.core.test_databases import database_url, manage
+from tests.approvals.project.test_databases import database_url, manage
 
 pytestmark = pytest.mark.thorough
 
