@@ -142,12 +142,12 @@ def test_S25_an_approver_who_loses_the_right_during_a_write_stops_the_next_phase
     question = AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
 
     def take_the_right_away() -> None:
-        station.api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "", name))
+        station.api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "", f"approve-{name}"))
         until_may(station.api, Identity("carol"), question, is_allowed=False)
 
     in_the_first_write(monkeypatch, take_the_right_away)
     held = station.approve(deployment, by="carol")
-    assert (held.state, held.problem_code) == ("applying", "waiting")
+    assert (held.state, held.problem_code) == ("applying", "no-longer-approved")
     assert "carol" in held.problem
     of_next_phase = ObjectRef("", "v1", "ConfigMap", station.namespace, name)
     assert station.api.get(of_next_phase) is None

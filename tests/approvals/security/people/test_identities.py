@@ -30,7 +30,7 @@ from approvals.services import Browser
 from provisioner.values import AccessAnswer, AccessRequest, Identity
 from tests.approvals import world
 from tests.approvals.conftest import World
-from tests.approvals.security.test_requesters import approve
+from tests.approvals.security.people.test_requesters import approve
 
 OPERATOR = Actor("operator", "shell")
 BROWSER = Browser("192.0.2.1", "curl/8")

@@ -16,7 +16,7 @@ from tests.services.nginx import Nginx
 from tests.services.process import Options, Server, answers_on, free_port
 from tests.services.site import Site, status_of
 
-DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
+DEPLOY = Path(__file__).resolve().parents[4] / "deploy"
 WHOLE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 COMPOSE: dict[str, Any] = WHOLE["services"]
 MANIFESTS: list[dict[str, Any]] = list(yaml.safe_load_all((DEPLOY / "kubernetes/pratique.yaml").read_text()))

@@ -18,7 +18,7 @@ from provisioner.errors import PreconditionFailed
 from provisioner.values import Identity
 from tests.approvals import world
 from tests.approvals.conftest import World
-from tests.approvals.security.test_requesters import approve, look
+from tests.approvals.security.people.test_requesters import approve, look
 from tests.approvals.world import enter
 
 

@@ -1,0 +1,1 @@
+"""Attacks on the doors: addresses, limits, slow clients, what stands in front."""

@@ -1,0 +1,1 @@
+"""Attacks on who somebody is: sign-in, names, requesters, votes and rights."""
