@@ -129,7 +129,7 @@ class Request(Claimed):
 
 
 class Report(models.Model):
-    """The report of one round. `body` is the library's record of it (provisioner.review.record).
+    """The report of one round. `body` is the library's record of it (provisioner.review.base.record).
 
     `worst` is the severity of the worst finding that the running revision does not have already.
     """
