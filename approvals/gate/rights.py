@@ -49,6 +49,11 @@ def askers_of(request: Request) -> list[Asker]:
     return [access.asker_of(one, request.deployment.cluster, now=now) for one in request.requesters]
 
 
+def last_writer_of(request: Request) -> Asker:
+    """Who wrote the spec last, as they are known now: sources are read as they (S08)."""
+    return access.asker_of(access.last_writer_of(request), request.deployment.cluster, now=timezone.now())
+
+
 def needs_vouching(request: Request) -> bool:
     """Whether an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked."""
     is_old = access.no_longer_current(request.requesters, request.deployment.cluster)

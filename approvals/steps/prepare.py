@@ -11,13 +11,14 @@ from django.conf import settings
 from django.db import DataError, transaction
 from django.utils import timezone
 
-from approvals import access, gate, store, wake
+from approvals import gate, store, wake
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.errors import Awaiting, Awaits
 from approvals.gate import Reason, planning, reader
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import Kind, missing_right, reason
+from approvals.gate.rights import last_writer_of
 from approvals.gate.surroundings import unmet_words
 from approvals.ledger import claims, pivots
 from approvals.ledger.moves import locked, move
@@ -167,7 +168,7 @@ def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
     cluster = request.deployment.cluster
 
     def read(ref: ObjectRef) -> JsonObject:
-        person = access.asker_of(access.last_writer_of(request), cluster, now=timezone.now()).identity
+        person = last_writer_of(request).identity
         is_account = person.username.startswith(ACCOUNT)
         try:
             found = (api if is_account else api.acting_as(person)).get(ref)
