@@ -69,6 +69,20 @@ def test_holding_on_keeps_the_watch_and_a_finished_thread_is_started_again(
     watches.end()
 
 
+def test_another_kubeconfig_counts_at_once_also_where_the_one_before_still_works(
+    here: World, running: list[threading.Event]
+) -> None:
+    """The operator may have replaced it because somebody else has it."""
+    watches = loop.Watches("one")
+    watches.look()
+    here.cluster.kubeconfig = "{another: one}"
+    here.cluster.save(update_fields=["kubeconfig"])
+    watches.look()
+    watches.look()
+    assert [stop.is_set() for stop in running] == [True, False]
+    watches.end()
+
+
 def test_an_object_that_cannot_be_kept_hides_no_other_and_is_said(here: World) -> None:
     hostile = world.seen("mine", world.spec(config={"tide": "\ud800"}))
     for obj in (hostile, world.seen("strimzi", world.spec())):
