@@ -35,6 +35,7 @@ GROUP, VERSION, KIND = "core.rukpak.io", "v1alpha2", "BundleDeployment"
 # A watch is renewed this often, from its last bookmark; the full list is taken again when it is too old.
 WATCH_SECONDS = 240.0
 LONGEST_WAIT_SECONDS = 60.0
+EXPIRED_SECONDS = 1.0
 
 
 @dataclass
@@ -99,7 +100,7 @@ def _watch(cluster: Cluster, stop: threading.Event) -> None:
             while not stop.is_set():
                 version = follow(cluster, api, resource, version, stop)
         except Expired:
-            continue
+            stop.wait(EXPIRED_SECONDS)  # each time it lists everything again
         except OperationalError as exc:
             logger.warning("the database does not answer", extra={"cluster": cluster.name, "error": type(exc).__name__})
             stop.wait(wait)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from approvals.ledger import claims
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import loop
+from provisioner.errors import Expired
 from tests.approvals import world
 from tests.approvals.conftest import World
 
@@ -129,3 +130,22 @@ def test_a_watch_outlives_a_database_that_does_not_answer_for_a_while(
     monkeypatch.setattr(loop, "connect", answer_late)
     loop.watch_cluster(here.cluster, stop)
     assert len(tries) == 2
+
+
+def test_a_version_that_is_always_too_old_is_no_storm_of_lists(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, lists = threading.Event(), []
+
+    def expire(*_: object) -> str:
+        raise Expired("too old resource version")
+
+    def begin(*_: object) -> tuple[None, str]:
+        lists.append(1)
+        return None, "1"
+
+    monkeypatch.setattr(loop, "Informers", Idle)
+    monkeypatch.setattr(loop, "connect", lambda _: None)
+    monkeypatch.setattr(loop, "_begin", begin)
+    monkeypatch.setattr(loop, "follow", expire)
+    threading.Timer(0.3, stop.set).start()
+    loop.watch_cluster(here.cluster, stop)
+    assert len(lists) == 1
