@@ -47,6 +47,7 @@ from approvals.access.questions import (
     read_answers,
 )
 from approvals.access.reserved import is_human, is_machine, is_reserved, policy_identity
+from approvals.access.vouching import also_known_as
 
 __all__ = [
     "Acting",
@@ -63,6 +64,7 @@ __all__ = [
     "Standing",
     "acting_as",
     "acting_of",
+    "also_known_as",
     "answers_of",
     "approval_of",
     "ask_for",

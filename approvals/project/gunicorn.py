@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import stat
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
@@ -100,6 +102,18 @@ def on_starting(server: Any) -> None:
             _metrics.append(open_socket(*address))
         except OSError as exc:
             server.log.error("PRATIQUE_METRICS_ADDRESS is %s, and that cannot be listened on: %s", _named(address), exc)
+
+
+def when_ready(server: Any) -> None:
+    """The sockets are there, and no worker yet."""
+    paths = [where for where in (each.getsockname() for each in server.LISTENERS) if isinstance(where, str) and where]
+    for path in paths:
+        if Path(path).stat().st_mode & stat.S_IWOTH:
+            _refuse(
+                server,
+                f"everybody on this machine may open the Unix socket {path}, and be believed as its proxy is: take"
+                " --umask out of GUNICORN_CMD_ARGS and the command line, or give it to a group (SocketMode of systemd)",
+            )
 
 
 def post_worker_init(worker: Any) -> None:

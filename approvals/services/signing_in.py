@@ -166,6 +166,7 @@ def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
     issued before a group was lost, changes nothing.
     """
     who = proved.identity
+    _take_over(proved)
     found = KubernetesIdentity.objects.select_related("user").filter(**key_of(proved)).first()
     if found is None:
         plain = f"{who.username}@{proved.cluster.name}"
@@ -178,6 +179,17 @@ def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
     found.groups, found.groups_seen_at = list(who.groups), proved.at
     found.save()
     return found
+
+
+def _take_over(proved: Proved) -> None:
+    """What a proxy called the same person, from before it was said to have the issuer's people, is the issuer's now:
+    whoever is told of no proxies, as a worker, knows them by the rows (S05)."""
+    proxied = KubernetesIdentity.objects.filter(authenticator=KubernetesIdentity.Authenticator.PROXY)
+    for issuer, subject in access.also_known_as(proved.issuer, proved.subject):
+        known = proxied.filter(issuer=proved.issuer, subject=proved.subject).values("cluster")
+        for row in proxied.filter(issuer=issuer, subject=subject).exclude(cluster__in=known):
+            row.issuer, row.subject = proved.issuer, proved.subject
+            row.save(update_fields=["issuer", "subject"])
 
 
 def _is_known(row: KubernetesIdentity, proved: Proved) -> bool:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from django.db import OperationalError, close_old_connections
+from django.db import OperationalError, close_old_connections, connections
 
 from approvals import instruments
 from approvals.access.port import connect
@@ -96,10 +96,11 @@ class Lookout(ABC):
                     self.doubt()
                 self.stop.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
                 wait = min(wait * 2, LONGEST_WAIT_SECONDS)
-        close_old_connections()
+        self._let_go_of_database()
 
     def events(self, api: Api, resource: Resource, version: str, *, namespace: str = "") -> Generator[WatchEvent]:
         """Those of one watch from `version` on. To be closed by who reads them (contextlib.closing)."""
+        self._let_go_of_database()
         watch = api.watch(
             resource,
             namespace=namespace,
@@ -116,6 +117,11 @@ class Lookout(ABC):
                 yield event
         finally:
             watch.close()
+
+    def _let_go_of_database(self) -> None:
+        """For minutes nothing may happen, and there is a thread for each kind: the database has not so many places."""
+        if threading.current_thread() is self._thread:
+            connections.close_all()
 
 
 def note_break(cluster: Cluster, what: str, error: Exception) -> None:

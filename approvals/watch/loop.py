@@ -35,21 +35,24 @@ GROUP, VERSION, KIND = "core.rukpak.io", "v1alpha2", "BundleDeployment"
 # A watch is renewed this often, from its last bookmark; the full list is taken again when it is too old.
 WATCH_SECONDS = 240.0
 LONGEST_WAIT_SECONDS = 60.0
+EXPIRED_SECONDS = 1.0
 
 
 @dataclass
 class Watches:
-    """The clusters that this process watches: a thread each, and the word that stops it."""
+    """The clusters that this process watches: a thread each, and the word that stops it; by which kubeconfigs."""
 
     watcher: str
     threads: dict[int, tuple[threading.Thread, threading.Event]] = field(default_factory=dict)
+    kubeconfigs: dict[int, str] = field(default_factory=dict, repr=False)
 
     def look(self) -> None:
         """Take the clusters that nobody watches, hold on to ours, stop where another watcher has taken over."""
         for cluster in Cluster.objects.all():
             if not claims.hold_watch(cluster.pk, self.watcher):
                 self._stop(cluster.pk)
-            elif cluster.pk not in self.threads or not self.threads[cluster.pk][0].is_alive():
+            elif not self._is_watched(cluster):
+                self._stop(cluster.pk)
                 self._start(cluster)
 
     def end(self) -> None:
@@ -57,8 +60,14 @@ class Watches:
             self._stop(pk)
         claims.let_go_of_watches(self.watcher)
 
+    def _is_watched(self, cluster: Cluster) -> bool:
+        """Not by what it was reached with before, also where that still works: it was taken away for a reason."""
+        is_alive = cluster.pk in self.threads and self.threads[cluster.pk][0].is_alive()
+        return is_alive and self.kubeconfigs[cluster.pk] == cluster.kubeconfig
+
     def _start(self, cluster: Cluster) -> None:
         stop = threading.Event()
+        self.kubeconfigs[cluster.pk] = cluster.kubeconfig
         thread = threading.Thread(target=watch_cluster, args=(cluster, stop), daemon=True, name=cluster.name)
         self.threads[cluster.pk] = (thread, stop)
         thread.start()
@@ -91,7 +100,7 @@ def _watch(cluster: Cluster, stop: threading.Event) -> None:
             while not stop.is_set():
                 version = follow(cluster, api, resource, version, stop)
         except Expired:
-            continue
+            stop.wait(EXPIRED_SECONDS)  # each time it lists everything again
         except OperationalError as exc:
             logger.warning("the database does not answer", extra={"cluster": cluster.name, "error": type(exc).__name__})
             stop.wait(wait)

@@ -114,22 +114,25 @@ def _ask_as_wished(deployment: BundleDeployment, wish: Mapping[str, Any]) -> Non
     if "once_more" in wish:
         _ask_once_more(deployment, Request.objects.get(pk=wish["once_more"]))
     elif wish["purpose"] == Request.Purpose.DELETE:
-        ensure_deletion_request(deployment, asker)
+        ensure_deletion_request(deployment, asker, again=wish["again"])
     elif wish["purpose"] == Request.Purpose.ROLLBACK:
         ensure_rollback_request(deployment, str(wish["revision"]), asker)
     else:
         ensure_request(deployment, again=wish["again"], asker=asker)
 
 
-def ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None) -> None:
+def ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None, *, again: bool = False) -> None:
+    """Make the request for what is Terminating. `again`: also where there was one and it is settled, because somebody,
+    `asker` if known, asks for it once more."""
     latest = deployment.requests.order_by("-number").first()
     is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose == Request.Purpose.DELETE
-    if is_same and latest and (latest.state in OPEN or asker is None):
+    if is_same and latest and (latest.state in OPEN or (asker is None and not again)):
         # Denied or withdrawn: the object stays Terminating until somebody asks again, or asks for something else.
         return
     if deployment.inventory.exists() and _make_room(deployment):
         asker = asker or _waiting_asker(deployment, Request.Purpose.DELETE)
-        _ask(deployment, Asking(Request.Purpose.DELETE, asker))
+        is_by_nobody = again and asker is None
+        _ask(deployment, Asking(Request.Purpose.DELETE, asker, is_by_nobody, again=again))
 
 
 def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Writer | None) -> None:

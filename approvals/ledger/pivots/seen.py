@@ -57,7 +57,7 @@ def see(
     rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
     _note_writes(deployment, generation, writer, spec, meta)
     if meta.get("deletionTimestamp"):
-        ensure_deletion_request(deployment, asker)
+        ensure_deletion_request(deployment, asker, again=is_asked_again)
     elif rollback_to:
         ensure_rollback_request(deployment, rollback_to, asker)
     else:

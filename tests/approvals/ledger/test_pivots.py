@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from approvals import services
 from approvals.errors import Changed, TooMany
 from approvals.ledger import pivots
-from approvals.models import AuditEntry, BundleDeployment, Request
+from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request
 from approvals.selectors import lists
 from tests.approvals import world
 from tests.approvals.conftest import World
@@ -186,6 +186,28 @@ def test_what_failed_is_asked_for_again_by_an_annotation_and_only_once_for_each_
     world.wish(here.cluster, again(deployment, "2"))
     made = Request.objects.get(number=2)
     assert (made.state, [person["username"] for person in made.requesters]) == ("preparing", ["rita"])
+
+
+@pytest.mark.parametrize("state", ["failed", "expired", "withdrawn"])
+def test_a_deletion_that_ended_is_asked_for_again_by_the_annotation(here: World, state: str) -> None:
+    """As its remedy says: `kubectl delete` of what is Terminating is no news to anybody."""
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    place = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "harbour", "name": "tide"}
+    InventoryItem.objects.create(deployment=deployment, uid="u", nonce="n", **place)
+
+    def going(value: str) -> dict[str, Any]:
+        obj = again(deployment, value)
+        meta = {**obj["metadata"], "generation": 2, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        return {**obj, "metadata": meta}
+
+    world.wish(here.cluster, going(""))
+    world.wish(here.cluster, going("1"))
+    assert [one.purpose for one in Request.objects.order_by("number")] == ["deploy", "delete"], "it is open"
+    Request.objects.filter(number=2).update(state=state)
+    for value in ("1", "2", "2"):
+        world.wish(here.cluster, going(value))
+    made = Request.objects.get(number=3)
+    assert (made.purpose, made.state, made.is_requester_known) == ("delete", "preparing", False)
 
 
 def test_asking_again_in_the_browser_writes_the_annotation_as_the_person(here: World) -> None:

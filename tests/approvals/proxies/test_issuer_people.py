@@ -189,6 +189,18 @@ def test_S05_who_asked_by_the_proxy_before_it_had_the_issuers_people_does_not_ap
             approve(request, caller)
 
 
+def test_S13_a_policy_that_was_saved_before_does_not_approve_what_its_writer_asks_for_after(
+    here: World, settings: Any
+) -> None:
+    trust(settings, here, issuer="")
+    policy = save(here, expression="true", by=by_proxy(here))
+    allow(here, policy)
+    trust(settings, here)
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 1}
+    assert look(asked_by(here, by_issuer(here))).state == "in_review"
+    assert "asked for this change" in words_of(policy)[1]
+
+
 def test_who_comes_by_the_proxy_keeps_the_account_when_it_gets_the_issuers_people(here: World, settings: Any) -> None:
     trust(settings, here, issuer="")
     before = by_proxy(here)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from approvals.ledger import claims
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import loop
+from provisioner.errors import Expired
 from tests.approvals import world
 from tests.approvals.conftest import World
 
@@ -69,6 +70,20 @@ def test_holding_on_keeps_the_watch_and_a_finished_thread_is_started_again(
     watches.end()
 
 
+def test_another_kubeconfig_counts_at_once_also_where_the_one_before_still_works(
+    here: World, running: list[threading.Event]
+) -> None:
+    """The operator may have replaced it because somebody else has it."""
+    watches = loop.Watches("one")
+    watches.look()
+    here.cluster.kubeconfig = "{another: one}"
+    here.cluster.save(update_fields=["kubeconfig"])
+    watches.look()
+    watches.look()
+    assert [stop.is_set() for stop in running] == [True, False]
+    watches.end()
+
+
 def test_an_object_that_cannot_be_kept_hides_no_other_and_is_said(here: World) -> None:
     hostile = world.seen("mine", world.spec(config={"tide": "\ud800"}))
     for obj in (hostile, world.seen("strimzi", world.spec())):
@@ -115,3 +130,22 @@ def test_a_watch_outlives_a_database_that_does_not_answer_for_a_while(
     monkeypatch.setattr(loop, "connect", answer_late)
     loop.watch_cluster(here.cluster, stop)
     assert len(tries) == 2
+
+
+def test_a_version_that_is_always_too_old_is_no_storm_of_lists(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, lists = threading.Event(), []
+
+    def expire(*_: object) -> str:
+        raise Expired("too old resource version")
+
+    def begin(*_: object) -> tuple[None, str]:
+        lists.append(1)
+        return None, "1"
+
+    monkeypatch.setattr(loop, "Informers", Idle)
+    monkeypatch.setattr(loop, "connect", lambda _: None)
+    monkeypatch.setattr(loop, "_begin", begin)
+    monkeypatch.setattr(loop, "follow", expire)
+    threading.Timer(0.3, stop.set).start()
+    loop.watch_cluster(here.cluster, stop)
+    assert len(lists) == 1

@@ -192,3 +192,37 @@ class _One:
 
     def values_list(self, *_: str) -> list[tuple[int, dict[str, str]]]:
         return []
+
+
+@dataclass
+class Watching(Meeting):
+    """Watches once, and nothing happens."""
+
+    def look(self, api: Api) -> None:
+        list(self.events(api, None, "1"))  # type: ignore[arg-type]
+        super().look(api)
+
+
+def test_what_waits_for_events_holds_no_connection_to_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[threading.Thread] = []
+    watched: list[int] = []
+
+    class Nothing:
+        def watch(self, *_: object, **__: object) -> Nothing:
+            watched.append(len(closed))
+            return self
+
+        def __iter__(self) -> Iterator[Any]:
+            return iter(())
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(lookout, "connect", lambda _: Nothing())
+    monkeypatch.setattr(lookout.connections, "close_all", lambda: closed.append(threading.current_thread()))
+    made = Watching(iter(()), cluster=Cluster(name="quiet"))
+    made.start()
+    wait_until(lambda: bool(made.looks), "it has watched")
+    made.end()
+    wait_until(lambda: not made.is_alive, "it ends")
+    assert (watched, len(closed)) == ([1], 2)

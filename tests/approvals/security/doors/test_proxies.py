@@ -206,6 +206,12 @@ def test_S29_a_unix_socket_is_refused_until_a_proxy_on_it_is_trusted(tmp_path: P
         site.stop()
 
 
+@pytest.mark.thorough
+def test_S01_a_unix_socket_that_everybody_may_open_is_refused(tmp_path: Path) -> None:
+    words = refusal_of("--bind", f"unix:{tmp_path}/x.sock", "--umask", "0", PRATIQUE_TRUSTED_PROXIES="unix")
+    assert "everybody on this machine may open the Unix socket" in words
+
+
 # What would have gunicorn itself believe what a client writes, and what it is called in the refusal.
 BELIEVING = {
     "--forwarded-allow-ips=*": "forwarded_allow_ips",
