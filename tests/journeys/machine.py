@@ -95,7 +95,10 @@ class Machine:
 
     def log(self) -> str:
         """Its end, for whoever has to find out why."""
-        return (self.folder / "log").read_text()[-3000:]
+        return self.whole_log()[-3000:]
+
+    def whole_log(self) -> str:
+        return (self.folder / "log").read_text()
 
     def stop(self) -> None:
         for process in self.running:
