@@ -162,7 +162,7 @@ class Kind(Enum):
         Next.WAIT,
         "missing-right",
         "Pratique itself may not act as the ServiceAccount",
-        "An operator runs `pratique-manage rights --cluster {cluster} | kubectl apply -f -`; it goes on by itself.",
+        "An operator prints and applies the rights with the command that the words hold; it goes on by itself.",
         awaits=Awaits.RIGHTS,
     )
     EXPIRED = Row(Next.WAIT, "expired", "nobody settled the request in time", ASK_ANEW)

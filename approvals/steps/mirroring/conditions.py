@@ -56,7 +56,7 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
     return [
         Condition("Applied", active is not None, "RevisionActive" if active else "Waiting", applied, since),
         Condition("UpToDate", is_settled and not is_back, why, waits_for, since),
-        Condition("Healthy", deployment.health == HEALTHY, _health_reason(deployment, active), health, since),
+        _healthy(deployment, active, health, since),
         Condition("Paused", deployment.is_paused, "Paused" if deployment.is_paused else "Running", paused, since),
     ]
 
@@ -103,9 +103,8 @@ def of_request(
         words = told(request) if request.problem else f"revision {revision.number}"
         found.append(Condition("Applied", state == State.APPLIED, reason(state), words, since))
         if request.deployment.active_revision_id == revision.pk:
-            health, words = request.deployment.health, request.deployment.health_message
-            why = _health_reason(request.deployment, revision)
-            found.append(Condition("Healthy", health == HEALTHY, why, words, since))
+            words = request.deployment.health_message
+            found.append(_healthy(request.deployment, revision, words, since))
     return found
 
 
@@ -113,6 +112,13 @@ def told(request: Request) -> str:
     """What it waits for, and who can do what about it; what ends with rules to apply ends with them."""
     is_whole = not request.remedy or "\n" in request.problem
     return request.problem if is_whole else f"{request.problem}. {request.remedy}"
+
+
+def _healthy(deployment: BundleDeployment, revision: Revision | None, words: str, since: datetime) -> Condition:
+    """Healthy; Unknown where nobody has looked or could tell (promise 4)."""
+    why = _health_reason(deployment, revision)
+    is_unknown = why in ("", "Unknown")
+    return Condition("Healthy", deployment.health == HEALTHY, why, words, since, is_unknown=is_unknown)
 
 
 def _health_reason(deployment: BundleDeployment, active: Revision | None) -> str:

@@ -236,6 +236,7 @@ def test_S31_the_command_names_the_account_unless_everybody_who_asked_was_let() 
     for found in (reserved, unproved):
         words = "\n".join(one.words for one in judge(found, NOW).reasons)
         assert "--installer harbour/installer" in words
+        assert "pratique-manage" not in judge(found, NOW).reason.remedy, "one command; a second one would leave it out"
     assert not are_requesters_proved(unproved)
     assert not are_requesters_proved(
         replace(all_well(Question.PREPARE), too_old=known(("rita",)), sources=known(Sources()))

@@ -167,6 +167,14 @@ def healthy_condition(deployment: BundleDeployment) -> tuple[bool, str]:
     return one.is_true, one.reason
 
 
+@pytest.mark.parametrize(("health", "status"), [("", "Unknown"), ("Unknown", "Unknown"), ("Failed", "False")])
+def test_promise_4_health_that_nobody_could_tell_is_unknown_to_kubectl(quay: Quay, health: str, status: str) -> None:
+    deployment = quay.deployment()
+    deployment.health = health
+    (one,) = [it for it in conditions.of_deployment(deployment, None, "", "") if it.type == "Healthy"]
+    assert one.record()["status"] == status
+
+
 def test_a_revision_that_is_not_healthy_in_time_is_said_to_have_missed_its_deadline(quay: Quay) -> None:
     deployment = quay.deployment(healthChecks=[BLUE])
     quay.own(deployment, "sail", colour="red")
