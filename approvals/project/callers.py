@@ -51,7 +51,7 @@ class _Known:
         said = getattr(http, "proxied", None)
         if said is None and http.path_info.startswith(PAST_PROXIES):
             title = services.awaited_proxy(user=user, sign_in_id=sign_in_id)
-            http.awaited_proxy = title  # type: ignore[attr-defined] # as above
+            http.awaited_proxy = title  # type: ignore[attr-defined] # the REST API's authentication reads it
             if title:
                 return
         word = said if isinstance(said, Said) else None
