@@ -12,6 +12,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import Review
 from tests.browser.conftest import an_issuer
+from tests.browser.tabs import open_anew, press
 from tests.journeys import bundles
 from tests.journeys.conftest import station
 from tests.journeys.station import Station
@@ -44,28 +45,25 @@ def test_signs_in_approves_loses_the_group_and_signs_out_everywhere(
     page.get_by_role("button", name="olga").click()
     page.wait_for_url(first)
     assert "Signed in as oidc:o-1 on journey (platform) · Example, proved just now" in page.inner_text("header")
-    page.get_by_role("button", name="Approve").click()
-    page.wait_for_url(first)
+    press(page, "Approve")
     given = Review.objects.get()
     assert (given.username, given.channel) == ("oidc:o-1", "browser")
     station.work()
-    page.reload()
+    page = open_anew(page, first)
     assert "3 of 3 objects" in page.inner_text("#progress")
 
     station.wish("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "2")))
     station.work()
     second = f"{live_server.url}/requests/{station.latest(deployment).uid}"
-    page.goto(second)
+    page = open_anew(page, second)
     issuer.set_people({"olga": {"sub": "o-1", "groups": ["developers"]}})
-    page.get_by_role("button", name="Approve").click()
-    page.wait_for_load_state()
+    press(page, "Approve")
     assert "oidc:o-1" in page.inner_text("main")
     assert Review.objects.count() == 1
 
     elsewhere = page.context.new_page()
     elsewhere.goto(issuer.url)
-    elsewhere.get_by_role("button", name="Sign out everywhere").click()
-    elsewhere.wait_for_load_state()
-    page.goto(second)
+    press(elsewhere, "Sign out everywhere")
+    page = open_anew(page, second)
     assert page.title().startswith("Sign in")
     assert page.get_by_role("button", name="Sign in with Example").is_visible()

@@ -8,6 +8,7 @@ from pytest_django.live_server_helper import LiveServer
 from approvals.models import Review
 from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn
+from tests.browser.tabs import open_anew, press
 from tests.journeys import bundles
 from tests.journeys.conftest import station
 from tests.journeys.station import Station
@@ -36,18 +37,17 @@ def test_who_may_not_is_told_why_and_who_may_approves_by_clicking(
     page = sign_in(station.people["alice"])
     page.goto(address)
     page.get_by_label("Reason").fill("read line by line")
-    page.get_by_role("button", name="Approve").click()
-    page.wait_for_url(address)
+    press(page, "Approve")
     given = Review.objects.get()
     assert (given.username, given.channel, given.subject_digest) == ("alice", "browser", request.subject_digest)
     station.work()
-    page.reload()
+    page = open_anew(page, address)
     assert "3 of 3 objects" in page.inner_text("#progress")
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "clicked")) is not None
 
     until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, "clicked"))
     station.look_after(deployment)
-    page.goto(f"{live_server.url}/deployments/journey/clicked")
+    page = open_anew(page, f"{live_server.url}/deployments/journey/clicked")
     assert "healthy 3 of 3 objects are ready" in " ".join(page.inner_text("main").split())
     station.wish("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "2")))
     station.wish("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "3")))
@@ -57,5 +57,5 @@ def test_who_may_not_is_told_why_and_who_may_approves_by_clicking(
         "superseded",
         "in_review",
     ]
-    page.goto(f"{live_server.url}/")
+    page = open_anew(page, f"{live_server.url}/")
     assert "clicked" in page.inner_text("main")

@@ -19,6 +19,7 @@ from approvals.steps.mirroring.mirror import mirror_name
 from approvals.watch.awaited import Awaited
 from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn
+from tests.browser.tabs import open_anew, press
 from tests.journeys import bundles
 from tests.journeys.conftest import station
 from tests.journeys.station import Station
@@ -64,13 +65,12 @@ class Desk:
 
     def open(self) -> str:
         assert self.page
-        self.page.goto(f"{self.site}/requests/{self.request.uid}")
+        self.page = open_anew(self.page, f"{self.site}/requests/{self.request.uid}")
         return " ".join(self.page.inner_text("main").split())
 
     def press(self, decision: str) -> None:
         assert self.page
-        self.page.get_by_role("button", name=decision, exact=True).click()
-        self.page.wait_for_load_state()
+        press(self.page, decision)
 
     def shown_by_kubectl(self, type_: str, kind: str = "bdr") -> tuple[str, str, str]:
         """Status, reason and message of a condition of the request or (`bd`) of the deployment, as alice sees it."""
