@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -24,6 +26,11 @@ SIMPLE_TYPES = {
     "timestamp": cel.Type.TIMESTAMP,
 }
 MESSAGES = "schema."
+# As in Kubernetes, numbers of two kinds are ordered, which CEL's own checker refuses: its operators are declared anew.
+ORDERS = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
+NUMBERS = (cel.Type.INT, cel.Type.UINT, cel.Type.DOUBLE)
+OTHERS_ORDERED = (cel.Type.BOOL, cel.Type.STRING, cel.Type.BYTES, cel.Type.TIMESTAMP, cel.Type.DURATION)
+WITHOUT_ORDERS = json.dumps({"stdlib": {"exclude_functions": [{"name": name} for name in ORDERS]}})
 _IMPORTED = (duration_pb2, struct_pb2, timestamp_pb2)
 TRUE, FALSE = (Answer(Outcome.VALUE, value, "bool") for value in (True, False))
 _RAISED = (RuntimeError, ValueError, TypeError, OverflowError)  # TypeError: a text that is no Unicode
@@ -78,12 +85,16 @@ def _compiled(language: Language, text: str) -> Any:
 @lru_cache(maxsize=64)
 def _environment(language: Language) -> Any:
     variables = {name: _type(written) for name, written in language.variables}
+    config, orders = cel.NewEnvConfigFromYaml(WITHOUT_ORDERS), _orders()
     if language.library is Library.NONE:
-        return cel.NewEnv(variables=variables)
+        return cel.NewEnv(config=config, variables=variables, functions=orders)
+    functions = [*orders, *declarations()]
     if language.library is Library.RULE_TYPES:
         extensions = [ext_strings.ExtStrings(), ext_optional.ExtOptional()]
         pool = _pool(language.descriptors)
-        return cel.NewEnv(descriptor_pool=pool, variables=variables, extensions=extensions, functions=declarations())
+        return cel.NewEnv(
+            config=config, descriptor_pool=pool, variables=variables, extensions=extensions, functions=functions
+        )
     extensions = [
         ext_strings.ExtStrings(),
         ext_math.ExtMath(),
@@ -91,7 +102,18 @@ def _environment(language: Language) -> Any:
         ext_bindings.ExtBindings(),
         ext_encoders.ExtEncoders(),
     ]
-    return cel.NewEnv(variables=variables, extensions=extensions, functions=declarations())
+    return cel.NewEnv(config=config, variables=variables, extensions=extensions, functions=functions)
+
+
+def _orders() -> list[Any]:
+    pairs = [*itertools.product(NUMBERS, NUMBERS), *zip(OTHERS_ORDERED, OTHERS_ORDERED, strict=True)]
+    return [
+        cel.FunctionDecl(
+            name,
+            [cel.Overload(f"{word}_{a.name()}_{b.name()}".lower(), cel.Type.BOOL, [a, b]) for a, b in pairs],
+        )
+        for name, word in ORDERS.items()
+    ]
 
 
 def _type(written: str) -> Any:

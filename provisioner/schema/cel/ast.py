@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-CHECKED_EXPRESSION, ANY_VALUE = 4, 2
+CHECKED_EXPRESSION, ANY_VALUE, TYPE_OF_ID, ID = 4, 2, 3, 2
 
 
 class Kind(StrEnum):
@@ -28,6 +28,7 @@ class Node:
 
     `name` is the identifier, field or function; of a fold (what `all`, `map`, `filter` become) its accumulator. `parts`
     are the arguments, elements or entries; of a fold: range, start, condition, step, result. `variable` is a fold's.
+    `id` finds its type (see types_of); two expressions that differ in it alone are equal.
     """
 
     kind: Kind
@@ -37,6 +38,7 @@ class Node:
     parts: tuple[Node, ...] = ()
     variable: str = ""
     is_test: bool = False
+    id: int = field(default=0, compare=False)
 
     def walk(self) -> Iterator[Node]:
         yield self
@@ -47,16 +49,43 @@ class Node:
 
 
 def read(serialized: bytes) -> Node:
-    """The tree of a serialized, checked expression; ids, types and positions are left out."""
-    checked = _fields(_last(_fields(serialized), ANY_VALUE, b""))
-    return _expression(_last(checked, CHECKED_EXPRESSION, b""))
+    """The tree of a serialized, checked expression; types and positions are left out."""
+    return _expression(_last(_checked(serialized), CHECKED_EXPRESSION, b""))
+
+
+def types_of(serialized: bytes) -> dict[int, str]:
+    """The type of each node by its id, as CEL writes types: "int", "list(string)", "map(string, dyn)", "object M0"."""
+    entries = (_fields(entry) for entry in _all(_checked(serialized), TYPE_OF_ID))
+    return {_last(entry, 1, 0): _type(_last(entry, 2, b"")) for entry in entries}
+
+
+def _checked(serialized: bytes) -> list[tuple[int, Any]]:
+    return _fields(_last(_fields(serialized), ANY_VALUE, b""))
+
+
+def _type(data: bytes) -> str:
+    for number, value in _fields(data):
+        if number in NAMED_TYPES:
+            return NAMED_TYPES[number]
+        if number in NUMBERED_TYPES:
+            return NUMBERED_TYPES[number].get(value, "dyn")
+        match number:
+            case 6:
+                return f"list({_type(_last(_fields(value), 1, b''))})"
+            case 7:
+                entry = _fields(value)
+                return f"map({_type(_last(entry, 1, b''))}, {_type(_last(entry, 2, b''))})"
+            case 9:
+                return f"object {_text(value)}"
+    return "dyn"
 
 
 def _expression(data: bytes) -> Node:
-    for number, value in _fields(data):
+    fields = _fields(data)
+    for number, value in fields:
         read_kind = READERS.get(number)
         if read_kind is not None:
-            return read_kind(value)
+            return replace(read_kind(value), id=_last(fields, ID, 0))
     return Node(Kind.CONST)
 
 
@@ -113,6 +142,12 @@ def _constant(data: bytes) -> Any:
     return None
 
 
+# the numbers of the kinds of type in cel.expr.Type; what is none of these and no list, map or message may be anything
+NAMED_TYPES = {2: "null"}
+NUMBERED_TYPES = {
+    3: {1: "bool", 2: "int", 3: "uint", 4: "double", 5: "string", 6: "bytes"},
+    5: {2: "timestamp", 3: "duration"},
+}
 # the numbers of the kinds of expression in cel.expr.Expr
 READERS: dict[int, Callable[[bytes], Node]] = {
     3: lambda value: Node(Kind.CONST, value=_constant(value)),

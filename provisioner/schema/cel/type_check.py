@@ -16,6 +16,7 @@ from google.protobuf import descriptor_pb2, duration_pb2, struct_pb2, timestamp_
 
 from provisioner.expressions import Answer, Language, Library, Outcome
 from provisioner.expressions.evaluator import ask
+from provisioner.schema.cel.literals import literal_problem
 from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, names_in, optional_old
 from provisioner.schema.cel.typed_rule import TypedRule
 from provisioner.schema.cel.values import ROOT_FIELDS, escaped, has_cel_type, type_signature
@@ -23,8 +24,6 @@ from provisioner.schema.reading import Schema, properties_of, schema_of
 
 PACKAGE = "schema"
 SECONDS = 10.0  # for all rules of one schema
-# CEL's comparison of numbers of two kinds, which the API server's checker allows and this one does not.
-NUMBERS = re.compile(r"'_(?:<|<=|>|>=)_' applied to '\((?:int|double|uint), (?:int|double|uint)\)'")
 OWN_TYPE = re.compile(rf"{PACKAGE}\.M\d+")
 NO_SUCH_FIELD = re.compile(r"(undefined field '[^']*') not found in struct '[^']*'")
 PROBLEM = re.compile(r"ERROR: <input>:\d+:\d+: (.*)")
@@ -61,13 +60,17 @@ def problems_of(rules: Sequence[TypedRule]) -> list[str]:
         own = made.type_of(rule.schema, names_in(rule.text), is_root=rule.is_root)
         variables |= {f"{name}{place}": own.cel for name in ("self", OLD)}
     language = Language.of(variables, Library.RULE_TYPES, made.descriptors)
-    answers = ask(language, [_numbered(rule, place) for place, rule in enumerate(rules)], seconds=SECONDS)
+    texts = [_numbered(rule, place) for place, rule in enumerate(rules)]
+    answers = ask(language, texts, seconds=SECONDS, wants_program=True)
     return [_problem(rule, found) for rule, found in zip(rules, answers, strict=True)]
 
 
 def _problem(rule: TypedRule, found: Answer) -> str:
     match found.outcome:
         case Outcome.COMPILED:
+            refused = literal_problem(found.program)
+            if refused:
+                return f"ERROR: {refused}"
             return "" if found.type in {rule.result, "dyn"} else f"must evaluate to a {rule.result}"
         case Outcome.ENDED:
             return f"ERROR: {found.words}"
@@ -88,7 +91,7 @@ def _numbered(rule: TypedRule, place: int) -> str:
 
 def _said(text: str) -> str:
     """The first complaint that the API server shares, without the names that were made up here."""
-    complaints = [it for it in PROBLEM.findall(text) if not NUMBERS.search(it)]
+    complaints = PROBLEM.findall(text)
     if not complaints:
         return ""
     return "ERROR: " + NO_SUCH_FIELD.sub(r"\1", OWN_TYPE.sub("object", CODE_TAIL.sub("", complaints[0])))

@@ -37,7 +37,8 @@ class Sample:
 
 RULES = {
     "string": ["self != 'a'", "self.size() < 3", "self == oldSelf", "self.matches('^[a-z]*$')"],
-    "integer": ["self > 1", "oldSelf <= self", "self % 2 == 0"],
+    "integer": ["self > 1", "oldSelf <= self", "self % 2 == 0", "self < 2.5", "double(self) > 1"],
+    "number": ["self >= 0", "int(self) < 2.5", "oldSelf <= self"],
     "boolean": ["self", "!oldSelf || self"],
     "array": ["self.size() != 1", "size(self) >= size(oldSelf)"],
     "object": ["self.size() < 2", "has(self.a)", "!has(self.b) || !has(self.c)", "has(oldSelf.a) == has(self.a)"],

@@ -55,6 +55,12 @@ SPAN: JsonDict = {**TEXT, "format": "duration"}
         ),
         (ruled(WHOLE, "self % 2 == 0"), 2, 3),
         (ruled({"type": "number"}, "self < 2.5"), 2, 3),
+        (ruled({"type": "number"}, "self >= 0"), 0.5, -0.5),
+        (ruled({"type": "number"}, "self > 1 && self <= 3u"), 3, 1),
+        (ruled(WHOLE, "self < 5.5 && double(self) > 1"), 5, 6),
+        (ruled(WHOLE, "int(5.9) >= self && self > -0.5"), 5, 6),
+        (ruled(listed({"type": "number"}), "self.all(x, x < 5)"), [4.5, 0], [5.5]),
+        (ruled(obj(a=WHOLE, b={"type": "number"}), "self.a <= self.b"), {"a": 1, "b": 1.5}, {"a": 2, "b": 1.5}),
         (
             ruled(listed(WHOLE), "self.isSorted() && self.sum() == 6 && self.max() == 3 && self.min() == 1"),
             [1, 2, 3],
