@@ -10,6 +10,7 @@ from provisioner.review.base.text import visible, with_names
 from provisioner.review.crds.schema_tree import Branch, SchemaPicture, SchemaTree, crds_of, picture_of
 from provisioner.review.output.terminal import SHAPES
 from provisioner.review.rights.account_graph import AccountGraph, BindingNode, RuleNode, account_graph, accounts_of
+from provisioner.sentences import and_more
 from provisioner.values import Action, Finding, ObjectRef, Report, Section, Severity
 
 MAX_ACCOUNTS = 20
@@ -54,7 +55,7 @@ def _schemas(report: Report, hidden: Collection[ObjectRef]) -> Iterator[str]:
 
 def _more(count: int, what: str) -> Iterator[str]:
     if count > 0:
-        yield f"<p>and {count} more {what}, not drawn</p>"
+        yield f"<p>{and_more(count, what)}, not drawn</p>"
 
 
 def _graph(graph: AccountGraph) -> Iterator[str]:

@@ -15,6 +15,7 @@ from provisioner import rbac
 from provisioner.errors import AlreadyExists, InvalidManifest, InvalidObject
 from provisioner.rbac import BUILT_IN_RESOURCES, EffectiveRules, Grant, PolicyRule, RbacObjects, Subject, plural_of
 from provisioner.review.base.facts import Gap, ObjectIdentity, Rule, mapping, maps, said
+from provisioner.sentences import some
 from provisioner.values import (
     AccessAnswer,
     AccessRequest,
@@ -402,7 +403,7 @@ def _listed(words: list[str], last: str) -> str:
 
 def _some(rules: tuple[PolicyRule, ...]) -> str:
     shown = [f"{'/'.join(rule.verbs)} {'/'.join(rule.resources or rule.non_resource_urls)}" for rule in rules[:3]]
-    return ", ".join(shown) + (f" and {len(rules) - 3} more" if len(rules) > 3 else "")
+    return some(shown, total=len(rules))
 
 
 def _rules(rules: tuple[PolicyRule, ...]) -> dict[str, Any]:

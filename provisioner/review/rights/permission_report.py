@@ -21,6 +21,7 @@ from provisioner.review.rights.permission_words import (
 )
 from provisioner.review.rights.rbac_before_after import Sides, sides_of
 from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.sentences import some_phrases
 from provisioner.values import JsonObject, ObjectRef, Severity
 
 GAINED, LOST, BOTH, KEPT = "+", "−", "±", "="
@@ -182,8 +183,7 @@ def _sentence(
     """One sentence for one account: its worst new powers, else what it gains or loses, else that nothing changes."""
     powers = [risk.sentence.removeprefix("can ") for risk in fresh if risk.sentence.startswith("can ")]
     if powers:
-        more = f"; and {len(powers) - MAX_POWERS} more" if len(powers) > MAX_POWERS else ""
-        return f"{who(subject)} can newly {'; '.join(powers[:MAX_POWERS])}{more}"
+        return f"{who(subject)} can newly {some_phrases(powers, MAX_POWERS)}"
     if fresh:
         return f"{who(subject)} newly {fresh[0].sentence}"
     parts = [f"gains {counted(delta.added)}: {words_of(delta.added)}"] if delta.added else []

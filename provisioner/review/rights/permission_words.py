@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from provisioner.rbac import EffectiveRules, Grant, Held, PermissionDiff, PolicyRule, ScopedRule, Subject, bits_of
-from provisioner.review.base.counting import number
 from provisioner.review.base.facts import ObjectIdentity
+from provisioner.sentences import number, some_phrases
 from provisioner.values import Content, ObjectRef
 
 GROUP = "rbac.authorization.k8s.io"
@@ -42,8 +42,7 @@ def counted(rules: Sequence[ScopedRule]) -> str:
 
 def words_of(rules: Sequence[ScopedRule]) -> str:
     """The first rules in words: get, list pods in the namespace a."""
-    shown = [_rule_words(one) for one in rules[:3]]
-    return "; ".join(shown) + (f"; and {len(rules) - 3} more" if len(rules) > 3 else "")
+    return some_phrases([_rule_words(one) for one in rules[:3]], total=len(rules))
 
 
 def _rule_words(one: ScopedRule) -> str:

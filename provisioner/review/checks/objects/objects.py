@@ -19,6 +19,7 @@ from provisioner.review.base.changes import Change, changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, Rule, mapping, maps, said
 from provisioner.review.checks.objects.immutable import CONSEQUENCES, never_changing
 from provisioner.review.checks.objects.offline import Answer, is_untried, try_offline
+from provisioner.sentences import some
 from provisioner.values import (
     Action,
     Finding,
@@ -171,7 +172,7 @@ def _fields(found: list[Change]) -> str:
     names = [".".join(str(part) for part in one.path) for one in found]
     if not names:
         return "nothing that is shown here"
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more fields" if len(names) > 3 else "")
+    return some(names, noun="fields")
 
 
 def _evidence(found: list[Change]) -> dict[str, Any]:

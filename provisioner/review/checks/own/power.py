@@ -12,6 +12,7 @@ from provisioner.review.base.facts import Facts, ObjectIdentity, Rule, mapping, 
 from provisioner.review.checks.own.advice import LIMIT_RIGHTS
 from provisioner.review.rights.permission_words import files_of, ref_of, ways_of, who
 from provisioner.review.rights.rbac_before_after import GROUP, Sides, sides_of
+from provisioner.sentences import some_phrases
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _POWER = Rule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL)
@@ -177,8 +178,7 @@ def listed(found: list[Power]) -> str:
     words = [one.words for one in found]
     if found[0].means is Means.EVERYTHING:
         return words[0]
-    more = f"; and {len(words) - MAX_NAMED} more" if len(words) > MAX_NAMED else ""
-    return "; ".join(words[:MAX_NAMED]) + more
+    return some_phrases(words, MAX_NAMED)
 
 
 def _finding(
