@@ -24,7 +24,7 @@ from provisioner.cluster.client.access import review_self
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.health import observation
-from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
+from provisioner.cluster.inventory import Inventory, uids
 from provisioner.cluster.order import deletion_phases, phases
 from provisioner.cluster.plan.dry_run import plan as make_plan
 from provisioner.cluster.plan.dry_run import plan_digest
@@ -62,6 +62,7 @@ from provisioner.values import (
     Identity,
     JsonObject,
     Manifest,
+    ObjectIdentity,
     ObjectRef,
     Outcome,
     Pin,

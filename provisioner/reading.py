@@ -14,7 +14,6 @@ from typing import Any
 from provisioner.cluster import evidence
 from provisioner.cluster.client.access import ask_many
 from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError, TryLater, UnknownKind
 from provisioner.rbac import Subject
 from provisioner.review.base.facts import Facts, Gap, Installer, Kind, Listed, Listing, Surroundings
@@ -22,7 +21,7 @@ from provisioner.review.checks.objects.offline import untried_kinds
 from provisioner.review.frame import listings, mentioned, questions
 from provisioner.review.preflight.answer import questions as questions_of
 from provisioner.review.preflight.needs import PreflightFacts
-from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectRef, Section
+from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectIdentity, ObjectRef, Section
 
 PARALLEL = 8
 # A permission that RBAC does not see may make another question needed; each round asks more of them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from provisioner.values import Action, GroupKind, JsonObject, PlannedAction
+from provisioner.values import Action, GroupKind, JsonObject, ObjectIdentity, PlannedAction
 
 _APPS, _RBAC, _NETWORK = "apps", "rbac.authorization.k8s.io", "networking.k8s.io"
 _ADMISSION, _CONFIG_MAP, _STATEFUL_SET = "admissionregistration.k8s.io", GroupKind("", "ConfigMap"), "StatefulSet"
@@ -32,7 +32,7 @@ _PLAIN = frozenset(
 )
 
 
-def holdings(actions: Iterable[PlannedAction], running: Mapping[tuple[str, str, str, str], JsonObject]) -> list[str]:
+def holdings(actions: Iterable[PlannedAction], running: Mapping[ObjectIdentity, JsonObject]) -> list[str]:
     """Of the objects of a deletion's plan those that hold data, or of which that is not known, in words.
 
     `running` are the approved objects by `ref.identity`: a ConfigMap holds nothing that is not in the approved one. An

@@ -11,9 +11,8 @@ from typing import Any
 
 from approvals.models import InventoryItem, Outcome, Report, Revision
 from approvals.steps.records.inventory import ref_of
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.sentences import some
-from provisioner.values import Action, ObjectRef, OutcomeState
+from provisioner.values import Action, ObjectIdentity, ObjectRef, OutcomeState
 
 NAMED = 3
 # With these an object is deleted before anything of it stands in the inventory.

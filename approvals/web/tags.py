@@ -20,11 +20,10 @@ from approvals.selectors.pages import version_words
 from approvals.web.requests.sight import ShownFinding
 from approvals.web.requests.waivers import Accepted, ShownWaiver, Waivers
 from provisioner.review.base.text import with_names
+from provisioner.values import SHAPES
 
 register = template.Library()
 
-# A severity is a word and a shape, never a colour alone.
-SHAPES = {"critical": "◆", "breaking": "■", "unknown": "?", "dangerous": "▲", "notable": "●", "safe": "○"}
 STATE_WORDS = {"in_review": "in review", "open": "differs", "corrected": "put back"}
 DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was made again by somebody else"}
 HEALTH_WORDS = {

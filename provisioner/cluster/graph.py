@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import DependencyCycle, InvalidManifest
-from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
+from provisioner.values import GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
 # An order that the content states itself, in the words of kpt and cli-utils.
 DEPENDS_ON = "config.kubernetes.io/depends-on"

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from provisioner.cluster.graph import DEFINITION, NAMESPACE, Need, in_steps, needs_of, stated
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import DependencyCycle
-from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
+from provisioner.values import GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
 PHASES = (
     "namespaces",

@@ -17,7 +17,7 @@ from provisioner.errors import InvalidManifest
 from provisioner.render.canonical import canonical
 from provisioner.render.limits import Limits, Meter
 from provisioner.render.scopes import BUILT_IN, defined_scopes
-from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
+from provisioner.values import GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
 OUR_GROUP = "core.rukpak.io"
 OUR_ANNOTATIONS = frozenset({f"{OUR_GROUP}/prune", f"{OUR_GROUP}/optional"})
@@ -62,7 +62,7 @@ def admit(
         raise InvalidManifest("found no objects: a bundle must hold at least one")
     kinds = [(ObjectRef.of(body).group_kind, body) for _, body in objects]
     known = defined_scopes(kinds) | BUILT_IN
-    manifests: dict[tuple[str, str, str, str], Manifest] = {}
+    manifests: dict[ObjectIdentity, Manifest] = {}
     for (each, body), (kind, _) in zip(objects, kinds, strict=True):
         scope = known[kind] if kind in known else is_namespaced(kind)
         manifest = Manifest(_placed(each, body, scope, install_namespace), each.file)

@@ -64,12 +64,6 @@ GONE_WITH_ALL = Verdict(stored=B, writers=B, readers=B, rollback=B)
 GONE_UNUSED = Verdict(writers=D, readers=D)
 NOT_DECIDED = Verdict(stored=U, writers=U, rollback=U)
 NOTHING_KNOWN = Verdict(api=U, stored=U, writers=U, readers=U, rollback=U)
-BY_RELATION = {
-    Relation.EQUAL: HARMLESS,
-    Relation.WIDER: WIDENED,
-    Relation.NARROWER: NARROWED,
-    Relation.UNDECIDED: NOT_DECIDED,
-}
 
 
 @dataclass(frozen=True, slots=True)

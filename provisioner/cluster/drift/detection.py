@@ -34,7 +34,6 @@ from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
 
 SHOWN_CHARACTERS = 200
 HIDDEN = "hidden"
-NOBODY = "nobody left a name"
 
 _SECRET = GroupKind("", "Secret")
 _JOB = GroupKind("batch", "Job")

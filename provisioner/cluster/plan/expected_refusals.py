@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError, Forbidden
-from provisioner.values import GroupKind, Manifest
+from provisioner.values import GroupKind, Manifest, ObjectIdentity
 
 NOT_FOUND = 404
 POD = GroupKind("", "Pod")

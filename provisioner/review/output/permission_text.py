@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.rbac import Risk, ScopedRule
-from provisioner.review.base.facts import ObjectIdentity
 from provisioner.review.base.text import visible
-from provisioner.review.output.terminal import SHAPES
 from provisioner.review.rights.permission_report import AccountReport, Change, PermissionReport
 from provisioner.review.rights.permission_words import GROUP, rules_record, ways_of, words_of
 from provisioner.sentences import number
+from provisioner.values import SHAPES, ObjectIdentity
 
 VERSION = 1
 _WIDTH = 80

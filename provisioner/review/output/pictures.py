@@ -8,10 +8,9 @@ from html import escape
 from provisioner.review.base.marks import Mark
 from provisioner.review.base.text import visible, with_names
 from provisioner.review.crds.schema_tree import Branch, SchemaPicture, SchemaTree, crds_of, picture_of
-from provisioner.review.output.terminal import SHAPES
 from provisioner.review.rights.account_graph import AccountGraph, BindingNode, RuleNode, account_graph, accounts_of
 from provisioner.sentences import and_more
-from provisioner.values import Action, Finding, ObjectRef, Report, Section, Severity
+from provisioner.values import SHAPES, Action, Finding, ObjectRef, Report, Section, Severity
 
 MAX_ACCOUNTS = 20
 MAX_CRDS = 40

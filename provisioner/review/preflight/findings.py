@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import Forbidden
-from provisioner.review.base.facts import Facts, Gap, ObjectIdentity, Rule
+from provisioner.review.base.facts import Facts, Gap, Rule
 from provisioner.review.preflight.answer import MissingRule, Preflight, preflight
 from provisioner.review.preflight.answer import questions as questions_of
 from provisioner.review.preflight.needs import PreflightFacts, Resource, who
@@ -21,6 +21,7 @@ from provisioner.values import (
     Finding,
     GroupKind,
     Manifest,
+    ObjectIdentity,
     ObjectRef,
     Section,
     Severity,

@@ -14,7 +14,7 @@ from typing import Any
 from provisioner import rbac
 from provisioner.errors import AlreadyExists, InvalidManifest, InvalidObject
 from provisioner.rbac import BUILT_IN_RESOURCES, EffectiveRules, Grant, PolicyRule, RbacObjects, Subject, plural_of
-from provisioner.review.base.facts import Gap, ObjectIdentity, Rule, mapping, maps, said
+from provisioner.review.base.facts import Gap, Rule, mapping, maps, said
 from provisioner.sentences import some
 from provisioner.values import (
     AccessAnswer,
@@ -24,6 +24,7 @@ from provisioner.values import (
     GroupKind,
     JsonObject,
     Manifest,
+    ObjectIdentity,
     ObjectRef,
     PlannedAction,
     Section,

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from provisioner import rbac
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import Grant, PolicyRule, RbacObjects, Subject
-from provisioner.review.base.facts import ObjectIdentity, items, mapping, maps
+from provisioner.review.base.facts import items, mapping, maps
 from provisioner.review.base.marks import Mark
 from provisioner.review.rights.permission_words import parts_of
-from provisioner.values import Finding, JsonObject, ObjectRef, PlannedAction, Report, Section, Severity
+from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, PlannedAction, Report, Section, Severity
 
 GROUP = "rbac.authorization.k8s.io"
 MAX_BINDINGS = 40

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from provisioner.rbac import EffectiveRules, Grant, Held, PermissionDiff, PolicyRule, ScopedRule, Subject, bits_of
-from provisioner.review.base.facts import ObjectIdentity
 from provisioner.sentences import number, some_phrases
-from provisioner.values import Content, ObjectRef
+from provisioner.values import Content, ObjectIdentity, ObjectRef
 
 GROUP = "rbac.authorization.k8s.io"
 MAX_RULES = 60

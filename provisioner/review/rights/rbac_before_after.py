@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from provisioner import rbac
 from provisioner.rbac import RbacObjects, Subject
 from provisioner.review.base.facts import Facts, mapping
-from provisioner.values import Action, JsonObject, ObjectRef
+from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef
 
 GROUP = "rbac.authorization.k8s.io"
 _AUTHORIZATION = "authorization.k8s.io"
@@ -55,7 +55,7 @@ class Sides:
 
     before: RbacObjects
     after: RbacObjects
-    own: frozenset[tuple[str, str, str, str]]
+    own: frozenset[ObjectIdentity]
     is_whole: bool
 
     def affected(self) -> list[Subject]:

@@ -6,7 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
-from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import (
+    Action,
+    Finding,
+    GroupKind,
+    JsonObject,
+    ObjectIdentity,
+    ObjectRef,
+    PlannedAction,
+    Section,
+    Severity,
+)
 
 _LOCKS = Rule("WH-11", Section.WEBHOOKS, Severity.CRITICAL)
 _ALTERS = Rule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
@@ -54,7 +64,7 @@ def _of_policy(ref: ObjectRef, spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _of_binding(
-    ref: ObjectRef, obj: JsonObject, bodies: Mapping[tuple[str, str, str, str], JsonObject], state: State
+    ref: ObjectRef, obj: JsonObject, bodies: Mapping[ObjectIdentity, JsonObject], state: State
 ) -> Iterator[Finding]:
     spec = mapping(obj.get("spec"))
     policy = _BINDINGS[ref.group_kind]

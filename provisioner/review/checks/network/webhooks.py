@@ -22,6 +22,7 @@ from provisioner.values import (
     Finding,
     GroupKind,
     JsonObject,
+    ObjectIdentity,
     ObjectRef,
     Plan,
     PlannedAction,
@@ -219,7 +220,7 @@ def _of_form(webhook: Webhook) -> Iterator[Finding]:
         yield _OLD_FORM.at(webhook.ref, message, path=path, key=key)
 
 
-def _of_service(webhook: Webhook, services: set[tuple[str, str, str, str]], state: State) -> Iterator[Finding]:
+def _of_service(webhook: Webhook, services: set[ObjectIdentity], state: State) -> Iterator[Finding]:
     """A service that nobody has. Where nobody could look it is not known, which is said too."""
     service = webhook.service
     if service is None or service.identity in services:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from provisioner import rbac
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import Grant, Means, Ours, PolicyRule, Power, RbacObjects, Subject
-from provisioner.review.base.facts import Facts, ObjectIdentity, Rule, mapping, said
+from provisioner.review.base.facts import Facts, Rule, mapping, said
 from provisioner.review.checks.own.advice import LIMIT_RIGHTS
 from provisioner.review.rights.permission_words import files_of, ref_of, ways_of, who
 from provisioner.review.rights.rbac_before_after import GROUP, Sides, sides_of
 from provisioner.sentences import some_phrases
-from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _POWER = Rule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL)
 _UNREADABLE = Rule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)

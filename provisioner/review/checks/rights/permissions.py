@@ -8,7 +8,7 @@ from dataclasses import replace
 from provisioner import rbac
 from provisioner.errors import TooManyRights
 from provisioner.rbac import EffectiveRules, PermissionDiff, ScopedRule, Subject
-from provisioner.review.base.facts import Check, Facts, ObjectIdentity, Rule, mapping, said
+from provisioner.review.base.facts import Check, Facts, Rule, mapping, said
 from provisioner.review.rights.accounts import (
     account_ref,
     bound_accounts,
@@ -31,7 +31,17 @@ from provisioner.review.rights.permission_words import (
 )
 from provisioner.review.rights.rbac_before_after import GROUP, Sides, sides_of
 from provisioner.review.workloads.pod_specs import runs_pods
-from provisioner.values import Action, Content, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
+from provisioner.values import (
+    Action,
+    Content,
+    Finding,
+    ObjectIdentity,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+    Section,
+    Severity,
+)
 
 _GAINED = Rule("RB-DIFF", Section.PERMISSIONS, Severity.NOTABLE)
 _LOST = Rule("RB-LESS", Section.PERMISSIONS, Severity.SAFE)
