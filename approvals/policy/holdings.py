@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
 from provisioner.values import Action, GroupKind, JsonObject, ObjectIdentity, PlannedAction
 
-_APPS, _RBAC, _NETWORK = "apps", "rbac.authorization.k8s.io", "networking.k8s.io"
-_ADMISSION, _CONFIG_MAP, _STATEFUL_SET = "admissionregistration.k8s.io", GroupKind("", "ConfigMap"), "StatefulSet"
+_APPS, _RBAC, _NETWORK = "apps", RBAC_GROUP, "networking.k8s.io"
+_ADMISSION, _CONFIG_MAP, _STATEFUL_SET = ADMISSION_GROUP, GroupKind("", "ConfigMap"), "StatefulSet"
 # Kinds that say what shall be and keep nothing. All others may hold data, custom resources above all.
 _PLAIN = frozenset(
     GroupKind(group, kind)

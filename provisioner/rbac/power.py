@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac.catalogue import CORE, IMPERSONATE_ON
 from provisioner.rbac.effective import CLUSTER, Grant, RbacObjects, role_rules
 from provisioner.rbac.guarded import (
     CONTROL_PLANE,
     GUARDED,
-    OWN_GROUP,
     OWN_RESOURCES,
     OWN_SUBRESOURCES,
     READING,

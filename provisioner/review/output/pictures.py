@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.marks import Mark
 from provisioner.review.base.text import visible, with_names
 from provisioner.review.crds.schema_tree import Branch, SchemaPicture, SchemaTree, crds_of, picture_of
@@ -14,7 +15,7 @@ from provisioner.values import SHAPES, Action, Finding, ObjectRef, Report, Secti
 
 MAX_ACCOUNTS = 20
 MAX_CRDS = 40
-_GROUP = ".rbac.authorization.k8s.io"
+_GROUP = f".{RBAC_GROUP}"
 
 STYLE = """
 .picture, .picture ul { list-style: none; padding-left: 1.2rem; margin: 0 }

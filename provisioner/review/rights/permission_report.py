@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from provisioner import rbac
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest, TooManyRights
 from provisioner.rbac import EffectiveRules, Grant, PermissionDiff, PolicyRule, RbacObjects, Risk, ScopedRule, Subject
 from provisioner.review.base.facts import Facts, mapping
@@ -27,7 +28,7 @@ from provisioner.values import JsonObject, ObjectRef, Severity
 GAINED, LOST, BOTH, KEPT = "+", "−", "±", "="
 CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
 MAX_POWERS = 3
-_AGGREGATE_TO = "rbac.authorization.k8s.io/aggregate-to-"
+_AGGREGATE_TO = f"{RBAC_GROUP}/aggregate-to-"
 _TARGETS = {"admin": ("admin", "edit", "view"), "edit": ("edit", "view"), "view": ("view",)}
 _ABSENT = "which does not exist"
 

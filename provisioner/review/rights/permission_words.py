@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import EffectiveRules, Grant, Held, PermissionDiff, PolicyRule, ScopedRule, Subject, bits_of
 from provisioner.sentences import number, some_phrases
 from provisioner.values import Content, ObjectIdentity, ObjectRef
 
-GROUP = "rbac.authorization.k8s.io"
 MAX_RULES = 60
 MAX_WORDS = 1_000
 UNDECIDED = "what changes could not be found out, because there are too many rights to compare"
@@ -29,7 +29,7 @@ def who(subject: Subject) -> str:
 
 def ref_of(subject: Subject) -> ObjectRef:
     """Somebody as a finding names them; users and groups are no objects, but have a place in the same order."""
-    group = "" if subject.kind == "ServiceAccount" else GROUP
+    group = "" if subject.kind == "ServiceAccount" else RBAC_GROUP
     return ObjectRef(group, "v1", subject.kind, subject.namespace, subject.name)
 
 

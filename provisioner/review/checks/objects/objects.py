@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
@@ -56,7 +57,6 @@ _REFUSED = Rule("PRE-09", Section.PREFLIGHT, Severity.BREAKING)
 _BEING_DELETED = Rule("OBJ-08", Section.OBJECTS, Severity.BREAKING)
 _NOT_PLANNED = Rule("OBJ-09", Section.OBJECTS, Severity.UNKNOWN)
 
-_RBAC = "rbac.authorization.k8s.io"
 _NAMESPACE = GroupKind("", "Namespace")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _CONSEQUENCE_OF_DELETION = {
@@ -142,7 +142,7 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
 
 
 def _of_deletion(ref: ObjectRef) -> Finding:
-    if ref.group == _RBAC:
+    if ref.group == RBAC_GROUP:
         return _DELETED_ROLE.at(ref, f"Deletes {said(ref)}; the section on permissions lists the rights that are lost")
     consequence = _CONSEQUENCE_OF_DELETION.get(ref.group_kind)
     if consequence:
