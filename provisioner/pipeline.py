@@ -24,7 +24,7 @@ from provisioner.cluster.client.access import review_self
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.health import observation
-from provisioner.cluster.inventory import Inventory, ObjectIdentity, uids
+from provisioner.cluster.inventory import Inventory, uids
 from provisioner.cluster.order import deletion_phases, phases
 from provisioner.cluster.plan.dry_run import plan as make_plan
 from provisioner.cluster.plan.dry_run import plan_digest
@@ -52,6 +52,7 @@ from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.answer import preflight as answer_preflight
 from provisioner.review.preflight.needs import PreflightFacts, Resource
 from provisioner.review.rights.permission_report import PermissionReport, permission_report
+from provisioner.sentences import some
 from provisioner.source import Credentials, EgressPolicy, Source, fetch, pinned
 from provisioner.unpack import Limits, unpack
 from provisioner.values import (
@@ -61,6 +62,7 @@ from provisioner.values import (
     Identity,
     JsonObject,
     Manifest,
+    ObjectIdentity,
     ObjectRef,
     Outcome,
     Pin,
@@ -161,9 +163,8 @@ def _refuse_left_out(trees: Sequence[tuple[Pin, Tree]], whole: Tree) -> None:
         own = [f"{folder}/{path}" if folder else path for path in files_read(tree)]
         left_out = [path for path in own if path not in read]
         if left_out:
-            more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
             raise BadSource(
-                f"sources[{number}] ({pin.reference}): {left_out[0]}{more} would be left out: {_why_left_out(trees)}. "
+                f"sources[{number}] ({pin.reference}): {some(left_out, 1)} would be left out: {_why_left_out(trees)}. "
                 f"Give every source the destination {PLAIN_FOLDER}, or one below it with subfolders allowed"
             )
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster import evidence
 from provisioner.cluster.client.access import ask_many
 from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError, TryLater, UnknownKind
 from provisioner.rbac import Subject
 from provisioner.review.base.facts import Facts, Gap, Installer, Kind, Listed, Listing, Surroundings
@@ -22,14 +22,13 @@ from provisioner.review.checks.objects.offline import untried_kinds
 from provisioner.review.frame import listings, mentioned, questions
 from provisioner.review.preflight.answer import questions as questions_of
 from provisioner.review.preflight.needs import PreflightFacts
-from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectRef, Section
+from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectIdentity, ObjectRef, Section
 
 PARALLEL = 8
 # A permission that RBAC does not see may make another question needed; each round asks more of them.
 ROUNDS = 8
 # For a report; only what roles do not permit is asked, and an account that lacks this much lacks it by roles.
 MAX_QUESTIONS = 200
-_RBAC = "rbac.authorization.k8s.io"
 _RBAC_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _ACCOUNT = "system:serviceaccount:"
 _AGREES = "whether the API server agrees with its roles"
@@ -107,7 +106,7 @@ def live_rbac(readers: tuple[Cluster, ...]) -> tuple[tuple[JsonObject, ...] | No
     return None, [Gap(words, str(refusal), Section.PERMISSIONS)]
 
 
-def _all_of(reader: Cluster, kind: str, *, group: str = _RBAC) -> list[dict[str, Any]]:
+def _all_of(reader: Cluster, kind: str, *, group: str = RBAC_GROUP) -> list[dict[str, Any]]:
     resource = reader.resource_of(group, "v1", kind)
     return list(reader.list(resource)) if resource else []
 

@@ -47,6 +47,20 @@ class Severity(StrEnum):
         return self.rank <= other.rank
 
 
+# A severity is a word and a shape, never a colour alone: so who sees no colours can tell them apart.
+SHAPES: Mapping[str, str] = {
+    Severity.CRITICAL: "◆",
+    Severity.BREAKING: "■",
+    Severity.UNKNOWN: "?",
+    Severity.DANGEROUS: "▲",
+    Severity.NOTABLE: "●",
+    Severity.SAFE: "○",
+}
+
+# Of an object, `ObjectRef.identity`: group, kind, namespace ("" for a cluster-scoped one) and name.
+ObjectIdentity = tuple[str, str, str, str]
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class GroupKind:
     group: str
@@ -75,7 +89,7 @@ class ObjectRef:
         return GroupKind(self.group, self.kind)
 
     @property
-    def identity(self) -> tuple[str, str, str, str]:
+    def identity(self) -> ObjectIdentity:
         """What makes it the same object, whichever version it is written in."""
         return (self.group, self.kind, self.namespace, self.name)
 
@@ -109,11 +123,6 @@ class Tree:
     """An unpacked bundle in memory: file contents by path (relative, `/`-separated, never climbing)."""
 
     files: Mapping[str, bytes]
-
-    def under(self, folder: str) -> Tree:
-        """The files below `folder`, their paths relative to it; "" is the whole tree."""
-        prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
-        return Tree({path[len(prefix) :]: data for path, data in self.files.items() if path.startswith(prefix)})
 
 
 class SourceKind(StrEnum):

@@ -13,10 +13,10 @@ from approvals.access.caller import Caller
 from approvals.access.identity import standing_on
 from approvals.access.port import kubernetes
 from approvals.errors import CouldNotAsk, NotAllowed, ProofTooOld, Refused
+from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
 from provisioner.errors import PratiqueError
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
-GROUP = "core.rukpak.io"
 AUTHENTICATION = "authentication.k8s.io"
 WRITING = ("update", "patch", "create")
 # What a request to the API server about objects can be.
@@ -68,7 +68,7 @@ def may(
     standing = standing_on(caller, cluster)
     if standing.identity is None:
         return Permission(False, str(standing.refusal), refused=standing.refusal)
-    return ask_for(standing.identity, cluster, AccessRequest(verb, GROUP, resource, name=name), fresh=fresh)
+    return ask_for(standing.identity, cluster, AccessRequest(verb, OWN_GROUP, resource, name=name), fresh=fresh)
 
 
 def may_read(caller: Caller, cluster: models.Cluster) -> Permission:
@@ -82,20 +82,20 @@ def may_approve(caller: Caller, deployment: models.BundleDeployment, *, fresh: b
 
 def may_override(identity: Identity, deployment: models.BundleDeployment, *, fresh: bool = False) -> Permission:
     """Whether this identity may accept findings that a guard would hold back."""
-    question = AccessRequest("override", GROUP, "bundledeployments", name=deployment.name)
+    question = AccessRequest("override", OWN_GROUP, "bundledeployments", name=deployment.name)
     return ask_for(identity, deployment.cluster, question, fresh=fresh)
 
 
 def may_write(identity: Identity, deployment: models.BundleDeployment) -> bool:
     """Whether this identity may have written the deployment past us; true also where Kubernetes does not answer."""
-    questions = (AccessRequest(verb, GROUP, "bundledeployments", name=deployment.name) for verb in WRITING)
+    questions = (AccessRequest(verb, OWN_GROUP, "bundledeployments", name=deployment.name) for verb in WRITING)
     answers = (ask_for(identity, deployment.cluster, question, fresh=True) for question in questions)
     return any(answer.allowed or not answer.could_ask for answer in answers)
 
 
 def approval_of(deployment: models.BundleDeployment) -> AccessRequest:
     """The question that every decision on this deployment hangs on."""
-    return AccessRequest("approve", GROUP, "bundledeployments", name=deployment.name)
+    return AccessRequest("approve", OWN_GROUP, "bundledeployments", name=deployment.name)
 
 
 def may_use_account(identity: Identity, wanted: models.Request, *, fresh: bool = True) -> Permission:
@@ -190,16 +190,16 @@ def _rule_for(identity: Identity, request: AccessRequest) -> str:
     title = json.dumps(f"pratique-{request.verb}-{request.name or request.resource}")
     names = f", resourceNames: [{json.dumps(request.name)}]" if request.name else ""
     return (
-        "apiVersion: rbac.authorization.k8s.io/v1\n"
+        f"apiVersion: {RBAC_GROUP}/v1\n"
         f"kind: {scope}\n"
         f"metadata: {{name: {title}{place}}}\n"
         "rules:\n"
         f"- {{apiGroups: [{json.dumps(request.group)}], resources: [{json.dumps(resource)}],"
         f" verbs: [{json.dumps(request.verb)}]{names}}}\n"
         "---\n"
-        "apiVersion: rbac.authorization.k8s.io/v1\n"
+        f"apiVersion: {RBAC_GROUP}/v1\n"
         f"kind: {scope}Binding\n"
         f"metadata: {{name: {title}{place}}}\n"
-        f"roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {scope}, name: {title}}}\n"
-        f"subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {json.dumps(identity.username)}}}]\n"
+        f"roleRef: {{apiGroup: {RBAC_GROUP}, kind: {scope}, name: {title}}}\n"
+        f"subjects: [{{apiGroup: {RBAC_GROUP}, kind: User, name: {json.dumps(identity.username)}}}]\n"
     )

@@ -17,6 +17,7 @@ from approvals import services
 from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish, identifier, raw_body, storable
 from approvals.models import Report, Request
 from provisioner.review.base.text import visible
+from provisioner.sentences import and_more
 from provisioner.values import Severity
 
 NAME = "slack"
@@ -143,7 +144,7 @@ def _summary(report: Report | None, to_name: list[str]) -> str:
     headline = [f"• {escaped(line)}" for line in (*to_name, *report.headline)]
     for position, line in enumerate(headline):
         if sum(map(len, lines)) + len(lines) + len(line) > MAX_TEXT:
-            return "\n".join([*lines, f"… and {len(headline) - position} more: open the request"])
+            return "\n".join([*lines, f"… {and_more(len(headline) - position)}: open the request"])
         lines.append(line)
     return "\n".join(lines)
 

@@ -20,8 +20,9 @@ from provisioner.cluster.compare import uid_of
 from provisioner.cluster.dependents import dependents
 from provisioner.cluster.evidence import Query, Sample, samples
 from provisioner.errors import TryLater, UnknownKind
-from provisioner.review.base.counting import created_at, number
+from provisioner.review.base.creation_times import created_at
 from provisioner.review.base.record import from_record
+from provisioner.sentences import number, some_phrases
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, Plan, Severity
 
 WORDS = "it holds no data, and PRATIQUE_UNREVIEWED_DELETIONS lets it go without a review"
@@ -79,9 +80,8 @@ def _with_what_goes_along(request: Request, api: Api) -> Unreviewed:
     words = _goes_along(request, api, planned)
     if not words:
         return Unreviewed(True)
-    more = f" and {len(words) - MAX_NAMED} more" if words[MAX_NAMED:] else ""
-    named = "; ".join(words[:MAX_NAMED])
-    return Unreviewed(False, f"it is reviewed, because no plan names what else goes: {named}{more}")
+    named = some_phrases(words, MAX_NAMED)
+    return Unreviewed(False, f"it is reviewed, because no plan names what else goes: {named}")
 
 
 def _goes_along(request: Request, api: Api, planned: Plan) -> list[str]:

@@ -14,6 +14,7 @@ from approvals.gate import people
 from approvals.gate.answers import Answer, Next, Question, Reason
 from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, value_of
 from approvals.gate.remedies import UNANSWERED, Kind, missing_right, reason, unanswered
+from provisioner.sentences import some_phrases
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
 FRESH = timedelta(minutes=15)
@@ -313,8 +314,7 @@ def _unseen(facts: GateFacts) -> Iterator[Reason]:
 
 
 def _unseen_words(words: Sequence[str]) -> str:
-    more = f" and {len(words) - SHOWN} more" if words[SHOWN:] else ""
-    return f"no reviewer was shown what would go by now: {'; '.join(words[:SHOWN])}{more}"
+    return f"no reviewer was shown what would go by now: {some_phrases(words, SHOWN)}"
 
 
 _PEOPLE: tuple[Check, ...] = (people.still_approved, people.guards_let_go)

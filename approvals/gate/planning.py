@@ -9,11 +9,18 @@ from django.conf import settings
 
 from approvals import access, store
 from approvals.models import BundleDeployment, Cluster, InventoryItem, Outcome, Request, Revision
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.plan.known import Options
 from provisioner.errors import BadSource
 from provisioner.rbac import CONTROL_PLANE
-from provisioner.values import CollisionProtection, Content, DeletionPolicy, GroupKind, Identity, ObjectRef
+from provisioner.values import (
+    CollisionProtection,
+    Content,
+    DeletionPolicy,
+    GroupKind,
+    Identity,
+    ObjectIdentity,
+    ObjectRef,
+)
 
 MAX_OPTIONAL_KINDS = 100
 _REF = ("group", "version", "kind", "namespace", "name")

@@ -19,6 +19,7 @@ from approvals.gate.planning import reserved_namespaces
 from approvals.ledger.digests import options_digest
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import lists
+from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.access import ask_self
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import ClusterError, PratiqueError, TryLater
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 def live_deployment(api: Api, deployment: BundleDeployment) -> JsonObject | None:
     """The object of this name as the cluster has it; None where there is none, or another one of the name."""
-    live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
+    live = api.get(ObjectRef(OWN_GROUP, "v1alpha2", "BundleDeployment", "", deployment.name))
     return live if live is not None and live["metadata"]["uid"] == deployment.uid else None
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from provisioner.values import Action, GroupKind, JsonObject, PlannedAction
+from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
+from provisioner.values import Action, GroupKind, JsonObject, ObjectIdentity, PlannedAction
 
-_APPS, _RBAC, _NETWORK = "apps", "rbac.authorization.k8s.io", "networking.k8s.io"
-_ADMISSION, _CONFIG_MAP, _STATEFUL_SET = "admissionregistration.k8s.io", GroupKind("", "ConfigMap"), "StatefulSet"
+_APPS, _RBAC, _NETWORK = "apps", RBAC_GROUP, "networking.k8s.io"
+_ADMISSION, _CONFIG_MAP, _STATEFUL_SET = ADMISSION_GROUP, GroupKind("", "ConfigMap"), "StatefulSet"
 # Kinds that say what shall be and keep nothing. All others may hold data, custom resources above all.
 _PLAIN = frozenset(
     GroupKind(group, kind)
@@ -32,7 +33,7 @@ _PLAIN = frozenset(
 )
 
 
-def holdings(actions: Iterable[PlannedAction], running: Mapping[tuple[str, str, str, str], JsonObject]) -> list[str]:
+def holdings(actions: Iterable[PlannedAction], running: Mapping[ObjectIdentity, JsonObject]) -> list[str]:
     """Of the objects of a deletion's plan those that hold data, or of which that is not known, in words.
 
     `running` are the approved objects by `ref.identity`: a ConfigMap holds nothing that is not in the approved one. An

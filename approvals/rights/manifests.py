@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from approvals.rights.needs import Account, Process, Role, Rule
+from provisioner.api_groups import RBAC_GROUP
 
-RBAC = "rbac.authorization.k8s.io"
 # Whatever has this label came from this command, so that what is no longer printed can be pruned.
 MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique-rights"}
 
@@ -26,14 +26,14 @@ def _pair(role: Role, account: Account) -> list[dict[str, Any]]:
     kind = "Role" if role.namespace else "ClusterRole"
     name = f"pratique-{role.process}-impersonates"
     place = {"namespace": role.namespace} if role.namespace else {}
-    about = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name, **place, "labels": MANAGED_BY}}
+    about = {"apiVersion": f"{RBAC_GROUP}/v1", "metadata": {"name": name, **place, "labels": MANAGED_BY}}
     namespace, account_name = account
     return [
         {"kind": kind, **about, "rules": [_rule(one) for one in role.rules]},
         {
             "kind": f"{kind}Binding",
             **about,
-            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+            "roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": name},
             "subjects": [{"kind": "ServiceAccount", "name": account_name, "namespace": namespace}],
         },
     ]

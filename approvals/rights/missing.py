@@ -17,6 +17,7 @@ from approvals.rights.needs import Account, Form, Process, Registered, Role, Rul
 from approvals.rights.registered import registered
 from provisioner.cluster.client.access import ask, ask_self
 from provisioner.cluster.client.api import Cluster as Api
+from provisioner.sentences import some_phrases
 from provisioner.values import AccessRequest, Identity
 
 # Of a cluster with thousands of people, the first ones tell that somebody has to print the roles again.
@@ -46,13 +47,12 @@ def words_of(
     """Which rights are missing, and what to do; "" where none is. `one_account` is what all processes use there."""
     if not missing:
         return ""
-    named = "; ".join(map(str, missing[:MAX_NAMED]))
-    more = f"; and {len(missing) - MAX_NAMED} more" if missing[MAX_NAMED:] else ""
+    named = some_phrases(missing, MAX_NAMED)
     as_itself = not set(missing).isdisjoint(_questions(own_rules(process)))
     by_roles = f"bind the role pratique-{process} (deploy/rbac.yaml), and " if as_itself else ""
     account = f" --account {'/'.join(one_account)}" if one_account else ""
     command = f"pratique-manage rights --cluster {cluster}{account} | kubectl apply -f -"
-    return f"the account of {process} may not: {named}{more}. To give the rights, {by_roles}run: {command}"
+    return f"the account of {process} may not: {named}. To give the rights, {by_roles}run: {command}"
 
 
 def _missing(known: Registered, form: Form, process: Process, may: May) -> list[AccessRequest]:

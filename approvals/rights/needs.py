@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from provisioner.api_groups import OWN_GROUP
 from provisioner.values import ObjectRef
 
-GROUP = "core.rukpak.io"
 AUTHENTICATION = "authentication.k8s.io"
 OWN_RESOURCE = "bundledeployments"
 # What the pages and the REST API write as the people who use them.
@@ -178,9 +178,9 @@ def _add_web(rules: _Rules, known: Registered, form: Form, *, is_named: bool) ->
     else:
         rules.add(AUTHENTICATION, ("groups", "users"), ["impersonate:user-info"])
     if form is Form.CONSTRAINED:
-        rules.add(GROUP, [OWN_RESOURCE], _on("user-info", WRITES_OF_PEOPLE))
+        rules.add(OWN_GROUP, [OWN_RESOURCE], _on("user-info", WRITES_OF_PEOPLE))
         if accounts:
-            rules.add(GROUP, [OWN_RESOURCE], _on("serviceaccount", WRITES_OF_PEOPLE))
+            rules.add(OWN_GROUP, [OWN_RESOURCE], _on("serviceaccount", WRITES_OF_PEOPLE))
 
 
 def _add_worker(rules: _Rules, known: Registered, form: Form) -> None:

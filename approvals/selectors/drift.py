@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q, QuerySet
 
 from approvals.models import BundleDeployment, Drift
+from provisioner.sentences import some
 from provisioner.values import ObjectRef
 
 # What was put back, or went by itself, is shown for this long.
@@ -45,9 +46,8 @@ def summary(*, deployment: BundleDeployment) -> DriftSummary:
         return DriftSummary(0, 0, "", last.changed_at if last else None)
     count = rows.count()
     fights = rows.filter(is_fight=True).count()
-    named = ", ".join(_words(row) for row in found[:NAMED])
-    more = f" and {count - NAMED} more" if count > NAMED else ""
-    return DriftSummary(count, fights, f"{named}{more}", max(row.changed_at for row in found))
+    named = some([_words(row) for row in found[:NAMED]], NAMED, total=count)
+    return DriftSummary(count, fights, named, max(row.changed_at for row in found))
 
 
 def _words(row: Drift) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from approvals.models import Report, Request
 from provisioner.errors import AlreadyExists
 from provisioner.review.base.facts import said
+from provisioner.sentences import some_phrases
 from provisioner.values import Action, ObjectRef
 
 TO_ACKNOWLEDGE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
@@ -62,9 +63,7 @@ def to_acknowledge(request: Request) -> list[str]:
 
 def in_words(missing: Iterable[Acknowledgement]) -> str:
     """What is missing in one sentence, the first SHOWN with what goes with them."""
-    several = list(missing)
-    more = f"; and {len(several) - SHOWN} more" if len(several) > SHOWN else ""
-    return "; ".join(map(str, several[:SHOWN])) + more
+    return some_phrases(list(missing), SHOWN)
 
 
 def _name(action: Record) -> str:

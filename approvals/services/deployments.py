@@ -26,6 +26,7 @@ from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH
 from approvals.lifecycle import AT_WORK, OPEN
 from approvals.models import BundleDeployment, Cluster
 from approvals.selectors import revisions
+from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import (
     AlreadyExists,
     Forbidden,
@@ -36,7 +37,7 @@ from provisioner.errors import (
 )
 from provisioner.values import DeletionPolicy, Identity, ObjectRef
 
-API_VERSION = "core.rukpak.io/v1alpha2"
+API_VERSION = f"{OWN_GROUP}/v1alpha2"
 KIND = "BundleDeployment"
 # How often a write is tried again that met another one of the same object.
 WRITE_AGAIN = 4

@@ -17,6 +17,7 @@ from approvals.ledger.locks import for_change
 from approvals.lifecycle import State
 from approvals.models import Cluster, Policy, Request
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from provisioner.api_groups import OWN_GROUP
 from provisioner.expressions.evaluator import ask
 from provisioner.values import AccessRequest
 
@@ -115,8 +116,7 @@ def _questions(names: Sequence[str]) -> list[AccessRequest]:
     """What approving all that is selected takes: each plain name listed, or with any pattern every name."""
     is_listed = names and not any(mark in name for name in names for mark in GLOB)
     return [
-        AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)
-        for name in (names if is_listed else [""])
+        AccessRequest("approve", OWN_GROUP, "bundledeployments", name=name) for name in (names if is_listed else [""])
     ]
 
 

@@ -22,6 +22,7 @@ from approvals.access import Caller, Permission
 from approvals.audit import Actor
 from approvals.errors import NotAllowed
 from approvals.models import Cluster, KubernetesIdentity, Proof, SignIn
+from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import PratiqueError
 from provisioner.values import AccessRequest, Identity
 
@@ -115,7 +116,7 @@ def rights_of(proved: Proved) -> Rights:
 
 
 def _ask(proved: Proved, verb: str, resource: str) -> Permission:
-    question = AccessRequest(verb, "core.rukpak.io", resource)
+    question = AccessRequest(verb, OWN_GROUP, resource)
     return access.ask_for(proved.identity, proved.cluster, question, fresh=True)
 
 

@@ -31,6 +31,7 @@ from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PratiqueError
 from provisioner.probes import health_checks
+from provisioner.sentences import some
 from provisioner.values import Action, ObjectRef
 from provisioner.values import Outcome as Done
 
@@ -83,7 +84,7 @@ def _begin_phase(notes: Notes, revision: Revision, check: Callable[[], None], _:
 def _say_what_is_waited_for(notes: Notes, revision: Revision, refs: Sequence[ObjectRef]) -> None:
     """For who watches: it may take minutes, in which nothing else is heard of the apply."""
     notes.write()
-    named = ", ".join(map(str, refs[:MAX_NAMED])) + (f" and {len(refs) - MAX_NAMED} more" if refs[MAX_NAMED:] else "")
+    named = some(refs, MAX_NAMED)
     applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
     applying.update(message=f"before what comes next, these have to be ready: {named}")
 

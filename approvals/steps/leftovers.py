@@ -11,8 +11,8 @@ from typing import Any
 
 from approvals.models import InventoryItem, Outcome, Report, Revision
 from approvals.steps.records.inventory import ref_of
-from provisioner.cluster.inventory import ObjectIdentity
-from provisioner.values import Action, ObjectRef, OutcomeState
+from provisioner.sentences import some
+from provisioner.values import Action, ObjectIdentity, ObjectRef, OutcomeState
 
 NAMED = 3
 # With these an object is deleted before anything of it stands in the inventory.
@@ -74,7 +74,7 @@ def _restored(revision: Revision) -> frozenset[str]:
 def _words(failed: int, running: int, left: list[ObjectRef]) -> str:
     if not left:
         return ""
-    named = ", ".join(map(str, left[:NAMED])) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
+    named = some(left, NAMED)
     return (
         f"revision {failed} failed when it had begun with, or was to delete, {named}: nobody approved what it left of "
         f"those, so they are not compared until a request succeeds; all others are, with revision {running}"

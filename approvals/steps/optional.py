@@ -29,11 +29,11 @@ from approvals.steps.records.reviewed import approved_plan
 from provisioner import pipeline
 from provisioner.cluster.apply.run import recover
 from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.inventory import ObjectIdentity, uids
+from provisioner.cluster.inventory import uids
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.cluster.plan.left_out_objects import objection
 from provisioner.errors import Forbidden, PratiqueError
-from provisioner.values import Action, Content, OutcomeState, Plan, PlannedAction
+from provisioner.values import Action, Content, ObjectIdentity, OutcomeState, Plan, PlannedAction
 
 logger = logging.getLogger(__name__)
 

@@ -32,12 +32,11 @@ from approvals.steps.records.notes import Notes
 from approvals.steps.records.reviewed import approved_plan
 from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.probes import health_checks
 from provisioner.review.workloads.volumes import takes_claims_along
-from provisioner.values import Action, Content, GroupKind, Plan, PlannedAction
+from provisioner.values import Action, Content, GroupKind, ObjectIdentity, Plan, PlannedAction
 from provisioner.values import Outcome as Done
 
 # With these go objects or data that the revision to be put back never knew.

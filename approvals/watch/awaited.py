@@ -17,14 +17,14 @@ from approvals.errors import Awaits
 from approvals.ledger import waiting
 from approvals.models import Cluster
 from approvals.watch.lookout import Lookout, Name, name_of
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import UnknownKind
 
-RBAC = "rbac.authorization.k8s.io"
 KINDS: dict[Awaits, tuple[tuple[str, str], ...]] = {
     Awaits.ACCOUNT: (("", "ServiceAccount"),),
-    Awaits.RIGHTS: tuple((RBAC, kind) for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
+    Awaits.RIGHTS: tuple((RBAC_GROUP, kind) for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
 }
 # Changes within this time are one change: a chart of rights has many objects.
 TOGETHER_SECONDS = 1.0

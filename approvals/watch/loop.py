@@ -24,6 +24,7 @@ from approvals.models import BundleDeployment, Cluster
 from approvals.watch import skipping
 from approvals.watch.hearing import hear
 from approvals.watch.informers import Informers
+from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.client.discovery import Resource
@@ -31,7 +32,7 @@ from provisioner.errors import Expired, PratiqueError, UnknownKind
 
 logger = logging.getLogger(__name__)
 
-GROUP, VERSION, KIND = "core.rukpak.io", "v1alpha2", "BundleDeployment"
+VERSION, KIND = "v1alpha2", "BundleDeployment"
 # A watch is renewed this often, from its last bookmark; the full list is taken again when it is too old.
 WATCH_SECONDS = 240.0
 LONGEST_WAIT_SECONDS = 60.0
@@ -185,7 +186,7 @@ def _see(cluster: Cluster, obj: Mapping[str, Any]) -> None:
 
 
 def _resource(api: Api) -> Resource:
-    resource = api.resource_of(GROUP, VERSION, KIND)
+    resource = api.resource_of(OWN_GROUP, VERSION, KIND)
     if resource is None:
         api.forget_discovery()
         raise UnknownKind(

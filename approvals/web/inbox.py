@@ -17,10 +17,11 @@ from approvals.selectors import pages
 from approvals.services.reviews import is_self_approval
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.rendering import page
+from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessRequest
 
 ROWS = 50
-ALL = AccessRequest("approve", "core.rukpak.io", "bundledeployments")
+ALL = AccessRequest("approve", OWN_GROUP, "bundledeployments")
 
 
 @require_safe

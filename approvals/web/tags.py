@@ -19,12 +19,12 @@ from approvals.models import Review
 from approvals.selectors.pages import version_words
 from approvals.web.requests.sight import ShownFinding
 from approvals.web.requests.waivers import Accepted, ShownWaiver, Waivers
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.text import with_names
+from provisioner.values import SHAPES
 
 register = template.Library()
 
-# A severity is a word and a shape, never a colour alone.
-SHAPES = {"critical": "◆", "breaking": "■", "unknown": "?", "dangerous": "▲", "notable": "●", "safe": "○"}
 STATE_WORDS = {"in_review": "in review", "open": "differs", "corrected": "put back"}
 DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was made again by somebody else"}
 HEALTH_WORDS = {
@@ -167,7 +167,7 @@ def of_object(ref: Mapping[str, str] | None) -> str:
 @register.filter
 def role_name(ref: str) -> str:
     """A role or binding as people call it: their group, which says nothing here, is left out."""
-    return ref.replace(".rbac.authorization.k8s.io", "", 1)
+    return ref.replace(f".{RBAC_GROUP}", "", 1)
 
 
 @register.filter

@@ -20,7 +20,6 @@ from provisioner import pipeline
 from provisioner.cli import unanswered
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.compare import uid_of
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError
 from provisioner.render import BUILT_IN, IsNamespaced, format_names, load_all
 from provisioner.review.base.record import to_record
@@ -43,7 +42,7 @@ from provisioner.review.rules.shown import to_record as explained_record
 from provisioner.schema import CrdifyConfig
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import Limits
-from provisioner.values import Content, GroupKind, Identity, Report, Severity
+from provisioner.values import Content, GroupKind, Identity, ObjectIdentity, Report, Severity
 
 OK, FINDINGS, UNKNOWN = 0, 1, 2
 NEVER = "never"

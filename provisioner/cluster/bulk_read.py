@@ -13,9 +13,8 @@ from typing import Any
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.client.discovery import Resource
 from provisioner.cluster.client.failures import is_of_webhook
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError, Unreachable
-from provisioner.values import ObjectRef
+from provisioner.values import ObjectIdentity, ObjectRef
 
 PARALLEL = 8
 # Fewer objects than this are asked for one by one.

@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.cluster.inventory import ObjectIdentity
+from provisioner import api_groups
 from provisioner.errors import DependencyCycle, InvalidManifest
-from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
+from provisioner.values import GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
 # An order that the content states itself, in the words of kpt and cli-utils.
 DEPENDS_ON = "config.kubernetes.io/depends-on"
 NAMESPACE = GroupKind("", "Namespace")
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
-_RBAC = "rbac.authorization.k8s.io"
-_ADMISSION = "admissionregistration.k8s.io"
 _STORAGE_CLASS = ("storage.k8s.io", "StorageClass")
 _STATED = re.compile(r"([^/]*)/(?:namespaces/([^/]+)/)?([^/]+)/([^/]+)")
 
@@ -156,12 +154,14 @@ def _of_kind(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
     for service in _called(manifest):
         yield from _backend(bundle, service)
     match (ref.group, ref.kind):
-        case ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding"):
+        case (api_groups.RBAC_GROUP, "RoleBinding" | "ClusterRoleBinding"):
             role = _map(manifest.body.get("roleRef"))
             kind = _text(role.get("kind"))
-            yield Need((_RBAC, kind, ref.namespace if kind == "Role" else "", _text(role.get("name"))))
-        case ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding"):
-            yield Need((_ADMISSION, ref.kind.removesuffix("Binding"), "", _text(spec.get("policyName"))))
+            yield Need((api_groups.RBAC_GROUP, kind, ref.namespace if kind == "Role" else "", _text(role.get("name"))))
+        case (api_groups.ADMISSION_GROUP, "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding"):
+            yield Need(
+                (api_groups.ADMISSION_GROUP, ref.kind.removesuffix("Binding"), "", _text(spec.get("policyName")))
+            )
         case ("", "PersistentVolumeClaim" | "PersistentVolume"):
             yield Need((*_STORAGE_CLASS, "", _text(spec.get("storageClassName"))))
         case ("networking.k8s.io", "Ingress"):
@@ -174,7 +174,7 @@ def _called(manifest: Manifest) -> list[Mapping[str, Any]]:
     """The services that the API server will call because of an object."""
     if manifest.ref.group == "apiregistration.k8s.io":
         return [_map(_map(manifest.body.get("spec")).get("service"))]
-    hooks = _list(manifest.body.get("webhooks")) if manifest.ref.group == _ADMISSION else []
+    hooks = _list(manifest.body.get("webhooks")) if manifest.ref.group == api_groups.ADMISSION_GROUP else []
     return [_map(_map(_map(hook).get("clientConfig")).get("service")) for hook in hooks]
 
 

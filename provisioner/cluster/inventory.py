@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from provisioner.values import InventoryItem, ObjectRef
-
-ObjectIdentity = tuple[str, str, str, str]
+from provisioner.values import InventoryItem, ObjectIdentity, ObjectRef
 
 
 class Inventory(Protocol):

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
 from provisioner.cluster.graph import DEFINITION, NAMESPACE, Need, in_steps, needs_of, stated
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import DependencyCycle
-from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
+from provisioner.values import GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
 PHASES = (
     "namespaces",
@@ -35,9 +35,7 @@ PHASES = (
 CUSTOM = "custom"
 
 _SYSTEM_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-_RBAC = "rbac.authorization.k8s.io"
-_ADMISSION = "admissionregistration.k8s.io"
-WEBHOOKS = frozenset({GroupKind(_ADMISSION, f"{kind}WebhookConfiguration") for kind in ("Validating", "Mutating")})
+WEBHOOKS = frozenset({GroupKind(ADMISSION_GROUP, f"{kind}WebhookConfiguration") for kind in ("Validating", "Mutating")})
 _PHASE_OF = {
     GroupKind("", "Namespace"): "namespaces",
     GroupKind("networking.k8s.io", "NetworkPolicy"): "policies",
@@ -54,10 +52,10 @@ _PHASE_OF = {
     GroupKind("storage.k8s.io", "StorageClass"): "storage",
     GroupKind("storage.k8s.io", "CSIDriver"): "storage",
     GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): "crds",
-    GroupKind(_RBAC, "ClusterRole"): "roles",
-    GroupKind(_RBAC, "Role"): "roles",
-    GroupKind(_RBAC, "ClusterRoleBinding"): "bindings",
-    GroupKind(_RBAC, "RoleBinding"): "bindings",
+    GroupKind(RBAC_GROUP, "ClusterRole"): "roles",
+    GroupKind(RBAC_GROUP, "Role"): "roles",
+    GroupKind(RBAC_GROUP, "ClusterRoleBinding"): "bindings",
+    GroupKind(RBAC_GROUP, "RoleBinding"): "bindings",
     GroupKind("", "Service"): "infrastructure",
     GroupKind("cert-manager.io", "Issuer"): "infrastructure",
     GroupKind("cert-manager.io", "ClusterIssuer"): "infrastructure",
@@ -71,12 +69,12 @@ _PHASE_OF = {
     GroupKind("networking.k8s.io", "IngressClass"): "publish",
     GroupKind("route.openshift.io", "Route"): "publish",
     GroupKind("apiregistration.k8s.io", "APIService"): "publish",
-    GroupKind(_ADMISSION, "ValidatingWebhookConfiguration"): "admission",
-    GroupKind(_ADMISSION, "MutatingWebhookConfiguration"): "admission",
-    GroupKind(_ADMISSION, "ValidatingAdmissionPolicy"): "admission",
-    GroupKind(_ADMISSION, "ValidatingAdmissionPolicyBinding"): "admission",
-    GroupKind(_ADMISSION, "MutatingAdmissionPolicy"): "admission",
-    GroupKind(_ADMISSION, "MutatingAdmissionPolicyBinding"): "admission",
+    GroupKind(ADMISSION_GROUP, "ValidatingWebhookConfiguration"): "admission",
+    GroupKind(ADMISSION_GROUP, "MutatingWebhookConfiguration"): "admission",
+    GroupKind(ADMISSION_GROUP, "ValidatingAdmissionPolicy"): "admission",
+    GroupKind(ADMISSION_GROUP, "ValidatingAdmissionPolicyBinding"): "admission",
+    GroupKind(ADMISSION_GROUP, "MutatingAdmissionPolicy"): "admission",
+    GroupKind(ADMISSION_GROUP, "MutatingAdmissionPolicyBinding"): "admission",
 }
 _LEAVING = tuple(name for phase in reversed(PHASES) for name in ((CUSTOM, phase) if phase == "deploy" else (phase,)))
 _BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "extensions"}) | (

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP, RBAC_GROUP
 from provisioner.values import Severity
 
 CRITICAL, HIGH, MEDIUM, LOW = Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE
-CORE, RBAC, APPS, BATCH = "", "rbac.authorization.k8s.io", "apps", "batch"
+CORE, RBAC, APPS, BATCH = "", RBAC_GROUP, "apps", "batch"
 WRITE = ("create", "update", "patch")
 CHANGE = ("update", "patch")
 REMOVE = ("delete", "deletecollection")
@@ -126,7 +127,7 @@ DEPLOYERS = (
         ("mutatingpolicies", "generatingpolicies", "namespacedmutatingpolicies", "namespacedgeneratingpolicies"),
     ),
     Power(WRITE, "mutations.gatekeeper.sh", ("assign", "assignimage", "assignmetadata", "modifyset")),
-    Power(WRITE, "core.rukpak.io", ("bundledeployments",)),
+    Power(WRITE, OWN_GROUP, ("bundledeployments",)),
 )
 # Who somebody is and what they may do, in the APIs of distributions: their servers write or stand for roles.
 IDENTITIES = (
@@ -154,7 +155,6 @@ STORAGE = (
     Power(ANY_WRITE, "storage.k8s.io", ("storageclasses", "csidrivers", "volumeattachments")),
     Power(ANY_WRITE, "snapshot.storage.k8s.io", ("volumesnapshots", "volumesnapshotcontents", "volumesnapshotclasses")),
 )
-ADMISSION = "admissionregistration.k8s.io"
 CERTIFICATES = "certificates.k8s.io"
 CSR = "certificatesigningrequests"
 
@@ -323,7 +323,7 @@ PATTERNS: tuple[Pattern, ...] = (
         (
             Power(
                 ANY_WRITE,
-                ADMISSION,
+                ADMISSION_GROUP,
                 ("mutatingwebhookconfigurations", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
             ),
         ),
@@ -336,7 +336,7 @@ PATTERNS: tuple[Pattern, ...] = (
         (
             Power(
                 ANY_WRITE,
-                ADMISSION,
+                ADMISSION_GROUP,
                 ("validatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
             ),
         ),

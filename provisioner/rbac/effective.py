@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac.policy import PolicyRule
 from provisioner.rbac.rules import allows_by
@@ -13,7 +14,6 @@ from provisioner.selectors import selects
 from provisioner.values import AccessRequest, Identity, JsonObject, ObjectRef, object_in
 
 CLUSTER = ""
-GROUP = "rbac.authorization.k8s.io"
 KINDS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
 # How the problem of a binding ends that names a role which is not there: it grants nothing.
 NO_SUCH_ROLE = "which does not exist"
@@ -120,7 +120,7 @@ class RbacObjects:
         found = cls()
         for obj in objects:
             ref = ObjectRef.of(obj)
-            if ref.group != GROUP or ref.kind not in KINDS:
+            if ref.group != RBAC_GROUP or ref.kind not in KINDS:
                 continue
             if ref.kind.endswith("Binding"):
                 namespace = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace

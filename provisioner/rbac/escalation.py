@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest, TooManyRights
 from provisioner.rbac.effective import (
     CLUSTER,
-    GROUP,
     EffectiveRules,
     RbacObjects,
     allows_in,
@@ -46,7 +46,7 @@ def may_write_role(requester: EffectiveRules, role: JsonObject, *, old: JsonObje
         return EscalationCheck(True, reason=f"{SUPERUSERS} may grant everything")
     resource = "clusterroles" if ref.kind == "ClusterRole" else "roles"
     namespace = CLUSTER if ref.kind == "ClusterRole" else ref.namespace
-    if _may(requester, "escalate", resource, ObjectRef(GROUP, "", "", namespace, ref.name)):
+    if _may(requester, "escalate", resource, ObjectRef(RBAC_GROUP, "", "", namespace, ref.name)):
         return EscalationCheck(True, reason=f"may escalate {resource}")
     try:
         rules = written_rules(role)
@@ -78,7 +78,7 @@ def may_write_binding(
     namespace = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
     kind, name = role_ref(binding)
     resource = {"ClusterRole": "clusterroles", "Role": "roles"}.get(kind, "")
-    if resource and _may(requester, "bind", resource, ObjectRef(GROUP, "", "", namespace, name)):
+    if resource and _may(requester, "bind", resource, ObjectRef(RBAC_GROUP, "", "", namespace, name)):
         return EscalationCheck(True, reason=f"may bind {resource} {name}")
     known = RbacObjects.of(objects)
     role = known.role_of(binding)
@@ -101,7 +101,7 @@ def is_escalation(requester: EffectiveRules, obj: JsonObject, objects: Iterable[
 
 
 def _may(requester: EffectiveRules, verb: str, resource: str, target: ObjectRef) -> bool:
-    request = AccessRequest(verb, group=GROUP, resource=resource, namespace=target.namespace, name=target.name)
+    request = AccessRequest(verb, group=RBAC_GROUP, resource=resource, namespace=target.namespace, name=target.name)
     return allows_in(requester, request)
 
 

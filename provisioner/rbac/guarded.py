@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP
 from provisioner.rbac.catalogue import (
-    ADMISSION,
     ANY_WRITE,
     APPS,
     AUTHENTICATION,
@@ -27,7 +27,6 @@ from provisioner.rbac.catalogue import (
     ROLES,
 )
 
-OWN_GROUP = "core.rukpak.io"
 OWN_RESOURCES = ("bundledeployments", "bundledeploymentrequests", "bundledeploymentreviews")
 OWN_SUBRESOURCES = ("status", "finalizers")
 READING = frozenset({"get", "list", "watch"})
@@ -226,7 +225,7 @@ GUARDED: tuple[Guarded, ...] = (
         Means.FORGE,
         "alter or refuse every object on its way into the cluster (admission)",
         ANY_WRITE,
-        (ADMISSION,),
+        (ADMISSION_GROUP,),
         (
             "mutatingwebhookconfigurations",
             "mutatingadmissionpolicies",

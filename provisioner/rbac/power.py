@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac.catalogue import CORE, IMPERSONATE_ON
 from provisioner.rbac.effective import CLUSTER, Grant, RbacObjects, role_rules
 from provisioner.rbac.guarded import (
     CONTROL_PLANE,
     GUARDED,
-    OWN_GROUP,
     OWN_RESOURCES,
     OWN_SUBRESOURCES,
     READING,
@@ -24,6 +24,7 @@ from provisioner.rbac.guarded import (
 from provisioner.rbac.held import Held
 from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES
+from provisioner.sentences import some
 from provisioner.values import JsonObject
 
 OWN_NAME = "pratique"
@@ -149,8 +150,7 @@ def _words(row: Guarded, rule: PolicyRule, at: _At) -> str:
     names = sorted(rule.resource_names)
     if not names:
         return words
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return f"{words}, limited to {', '.join(names[:MAX_NAMES])}{more}"
+    return f"{words}, limited to {some(names, MAX_NAMES)}"
 
 
 def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[Power]:

@@ -19,6 +19,7 @@ from provisioner.rbac.catalogue import (
 from provisioner.rbac.effective import CLUSTER, EffectiveRules, Grant
 from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, nowhere
+from provisioner.sentences import some
 from provisioner.values import Severity
 
 SENSITIVE_NAMESPACES = frozenset({"kube-system"})
@@ -100,7 +101,7 @@ class _Matcher:
         names = _names(held)
         severity, sentence = pattern.severity, pattern.sentence
         if names:
-            sentence = pattern.sentence_of(_few(names))
+            sentence = pattern.sentence_of(some(names))
             severity = severity if pattern.fatal & set(names) else pattern.named or _lowered(severity)
         if scope != CLUSTER and scope not in self.sensitive:
             severity = _lowered(severity)
@@ -112,10 +113,6 @@ def _names(held: list[list[tuple[Grant, bool]]]) -> list[str]:
     """The names to which what is held is limited, none where it is not: one power that is limited limits all."""
     limited = [powers for powers in held if all(is_named for _, is_named in powers)]
     return sorted({name for powers in limited for grant, _ in powers for name in grant.rule.resource_names})
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _contains(wider: Risk, risk: Risk) -> bool:
@@ -191,7 +188,7 @@ def _impersonated_requests(effective: EffectiveRules) -> list[Risk]:
         verbs = sorted({verb.rpartition(":")[2] for verb in grant.rule.verbs if verb.startswith(IMPERSONATE_ON)})
         if verbs and grant.rule.resources:
             reach = "in the whole cluster" if grant.scope == CLUSTER else f"in namespace {grant.scope}"
-            what = f"{', '.join(verbs)} {_few(sorted(grant.rule.resources))}"
+            what = f"{', '.join(verbs)} {some(sorted(grant.rule.resources))}"
             words = f"can {what} as somebody else whom it may impersonate (impersonate-on) {reach}"
             found.append(Risk("RB-10", Severity.DANGEROUS, words, grant.scope, (grant,)))
     return found

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.render.canonical import canonical
 from provisioner.render.limits import Limits, Meter
 from provisioner.render.scopes import BUILT_IN, defined_scopes
-from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
+from provisioner.values import GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
-OUR_GROUP = "core.rukpak.io"
-OUR_ANNOTATIONS = frozenset({f"{OUR_GROUP}/prune", f"{OUR_GROUP}/optional"})
+OUR_ANNOTATIONS = frozenset({f"{OWN_GROUP}/prune", f"{OWN_GROUP}/optional"})
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 SERVER_FIELDS = (
     "uid", "resourceVersion", "managedFields", "ownerReferences", "creationTimestamp", "deletionTimestamp",
@@ -62,7 +62,7 @@ def admit(
         raise InvalidManifest("found no objects: a bundle must hold at least one")
     kinds = [(ObjectRef.of(body).group_kind, body) for _, body in objects]
     known = defined_scopes(kinds) | BUILT_IN
-    manifests: dict[tuple[str, str, str, str], Manifest] = {}
+    manifests: dict[ObjectIdentity, Manifest] = {}
     for (each, body), (kind, _) in zip(objects, kinds, strict=True):
         scope = known[kind] if kind in known else is_namespaced(kind)
         manifest = Manifest(_placed(each, body, scope, install_namespace), each.file)
@@ -121,8 +121,8 @@ def _cleaned(each: Found) -> dict[str, Any]:
     _check_name(each, body.get("metadata"))
     body["metadata"] = _cleaned_metadata(each, body["metadata"])
     ref = ObjectRef.of(body)
-    if ref.group == OUR_GROUP and ref.kind != "BundleDeployment":
-        raise each.refuse(f"content must not carry records of {OUR_GROUP}, only BundleDeployments")
+    if ref.group == OWN_GROUP and ref.kind != "BundleDeployment":
+        raise each.refuse(f"content must not carry records of {OWN_GROUP}, only BundleDeployments")
     if "status" in body and (not body["status"] or ref.group_kind in BUILT_IN):
         del body["status"]
     return body
@@ -171,7 +171,7 @@ def _check_words(each: Found, field: str, words: Any) -> None:
         raise each.refuse(f"metadata.{field}: must be a mapping")
     for key, value in words.items():
         domain = key.partition("/")[0]
-        is_ours = domain == OUR_GROUP or domain.endswith(f".{OUR_GROUP}")
+        is_ours = domain == OWN_GROUP or domain.endswith(f".{OWN_GROUP}")
         if is_ours and not (field == "annotations" and key in OUR_ANNOTATIONS):
             raise each.refuse(f"metadata.{field}: content must not carry {key!r}, it is Pratique's own")
         if value is not None and not isinstance(value, str):

@@ -17,6 +17,7 @@ from provisioner.errors import InvalidManifest
 from provisioner.render.limits import Limits, Meter
 from provisioner.render.objects import Found, IsNamespaced, admit
 from provisioner.render.yaml import load_documents
+from provisioner.sentences import some
 from provisioner.values import Manifest, Tree
 
 FOLDER = "manifests"
@@ -107,8 +108,7 @@ def _is_for_people(path: PurePosixPath) -> bool:
 
 
 def _listed(paths: list[str]) -> str:
-    shown = ", ".join(repr(path)[1:-1] for path in paths[:5])
-    return f"{shown} and {len(paths) - 5} more" if len(paths) > 5 else shown
+    return some([repr(path)[1:-1] for path in paths[:5]], 5, total=len(paths))
 
 
 def _is_kustomization(body: Any) -> bool:

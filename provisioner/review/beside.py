@@ -12,14 +12,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.facts import Facts, Listed, said
 from provisioner.review.base.record import plain
 from provisioner.review.rules import rule_text
 from provisioner.values import Finding, JsonObject, ObjectRef, Severity
 
-_RBAC = "rbac.authorization.k8s.io"
 ROLES = tuple(
-    ObjectRef(_RBAC, "v1", kind, "", "") for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+    ObjectRef(RBAC_GROUP, "v1", kind, "", "") for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 )
 # How many objects go with a deletion, or were looked at, is what people decide by, and no value of any of them.
 COUNTING = frozenset({"DEL-01", "CRD-08", "IMM-01", "LIV-07"})

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.errors import InvalidManifest
-from provisioner.review.base.counting import number
 from provisioner.review.base.facts import Rule, mapping, maps
 from provisioner.review.base.record import plain
 from provisioner.review.checks.objects.crds import CRD, created, deleted, unused
@@ -20,6 +19,7 @@ from provisioner.review.crds.severity_from_objects import settled
 from provisioner.schema import CrdifyConfig, compare, crdify_triples
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import HARMLESS
+from provisioner.sentences import number
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity, worst_first
 
 Objects = Iterable[JsonObject]

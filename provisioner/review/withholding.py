@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from provisioner.errors import AlreadyExists
 from provisioner.review import beside
-from provisioner.review.base.facts import Facts, ObjectIdentity
+from provisioner.review.base.facts import Facts
 from provisioner.review.beside import Key, Look, key_of, words_without_details
-from provisioner.values import Action, Finding, JsonObject, ObjectRef, Plan, PlannedAction, Section
+from provisioner.values import Action, Finding, JsonObject, ObjectIdentity, ObjectRef, Plan, PlannedAction, Section
 
 # What of a plan is made of live objects; of a deletion only counts and sizes are told.
 _MERGED = frozenset({Action.UPDATE, Action.REPLACE, Action.NONE, Action.ADOPT})

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import PratiqueError
 from provisioner.rbac import EffectiveRules, RbacObjects, allows_in, effective_rules
 from provisioner.sandbox.impersonation import (
@@ -24,7 +25,6 @@ from provisioner.sandbox.status import Refusal, bad_request, invalid
 from provisioner.sandbox.store import Store
 from provisioner.values import AccessRequest, Identity
 
-RBAC = "rbac.authorization.k8s.io"
 RBAC_PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 MASTERS, AUTHENTICATED = "system:masters", "system:authenticated"
 ISSUER = "https://kubernetes.default.svc"
@@ -171,7 +171,7 @@ class Access:
 
     def rbac_objects(self) -> RbacObjects:
         if self._objects is None:
-            found = [obj for plural in RBAC_PLURALS for obj in self._store.all(RBAC, plural)]
+            found = [obj for plural in RBAC_PLURALS for obj in self._store.all(RBAC_GROUP, plural)]
             self._objects = RbacObjects.of(found)
         return self._objects
 

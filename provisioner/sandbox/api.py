@@ -7,8 +7,9 @@ import logging
 from typing import Any
 from urllib.parse import unquote
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.sandbox import options, reading
-from provisioner.sandbox.access import RBAC, Access
+from provisioner.sandbox.access import Access
 from provisioner.sandbox.calls import Answer, Call, Target, Writing
 from provisioner.sandbox.status import Refusal, bad_request, lost, not_allowed, not_found
 from provisioner.sandbox.store import Store
@@ -235,7 +236,7 @@ class Api:
         manager = call.query.get("fieldManager") or call.header("user-agent").partition("/")[0] or "unknown"
         writing = Writing(identity, manager, call.is_dry_run, validation)
         code, obj = self._written(call, target, verb, writing)
-        if target.kind.group == RBAC:
+        if target.kind.group == RBAC_GROUP:
             self._access.forget()
         body = (
             obj

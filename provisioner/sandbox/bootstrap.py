@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.sandbox.store import Key
 
-RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 _CORE = [
@@ -38,16 +38,16 @@ def objects() -> list[tuple[Key, dict[str, Any]]]:
     spaces = ("default", "kube-system", "kube-public", "kube-node-lease")
     found = [(("", "namespaces", "", name), _namespace(name)) for name in spaces]
     found.append((("", "nodes", "", "sandbox"), _node()))
-    found += [((RBAC, "clusterroles", "", name), _role(name, rules)) for name, rules in _roles().items()]
+    found += [((RBAC_GROUP, "clusterroles", "", name), _role(name, rules)) for name, rules in _roles().items()]
     for name, role, group in (
         ("cluster-admin", "cluster-admin", "system:masters"),
         ("system:basic-user", "system:basic-user", "system:authenticated"),
         ("system:discovery", "system:discovery", "system:authenticated"),
         ("system:public-info-viewer", "system:public-info-viewer", "system:authenticated"),
     ):
-        found.append(((RBAC, "clusterrolebindings", "", name), _binding(name, role, group)))
+        found.append(((RBAC_GROUP, "clusterrolebindings", "", name), _binding(name, role, group)))
     for name in ("admin", "edit", "view"):
-        found.append(((RBAC, "clusterroles", "", name), _aggregated(name)))
+        found.append(((RBAC_GROUP, "clusterroles", "", name), _aggregated(name)))
     return found
 
 
@@ -61,7 +61,7 @@ def _roles() -> dict[str, list[dict[str, Any]]]:
         "system:aggregate-to-view": reading,
         "system:aggregate-to-edit": writing,
         "system:aggregate-to-admin": [
-            _rule([RBAC], ["roles", "rolebindings"], [*_READ, *_WRITE]),
+            _rule([RBAC_GROUP], ["roles", "rolebindings"], [*_READ, *_WRITE]),
             _rule(["authorization.k8s.io"], ["localsubjectaccessreviews"], ["create"]),
         ],
         "system:basic-user": [
@@ -100,9 +100,9 @@ def _role(name: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
     labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
     target = name.removeprefix("system:aggregate-to-")
     if target != name:
-        labels[f"rbac.authorization.k8s.io/aggregate-to-{target}"] = "true"
+        labels[f"{RBAC_GROUP}/aggregate-to-{target}"] = "true"
     return {
-        "apiVersion": f"{RBAC}/v1",
+        "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": name, "labels": labels},
         "rules": rules,
@@ -112,9 +112,9 @@ def _role(name: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
 def _aggregated(name: str) -> dict[str, Any]:
     """admin selects what edit has, edit what view has: the same labels as the real ones."""
     below = {"admin": ("admin", "edit", "view"), "edit": ("edit", "view"), "view": ("view",)}[name]
-    selectors = [{"matchLabels": {f"rbac.authorization.k8s.io/aggregate-to-{it}": "true"}} for it in below]
+    selectors = [{"matchLabels": {f"{RBAC_GROUP}/aggregate-to-{it}": "true"}} for it in below]
     return {
-        "apiVersion": f"{RBAC}/v1",
+        "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
         "aggregationRule": {"clusterRoleSelectors": selectors},
@@ -124,11 +124,11 @@ def _aggregated(name: str) -> dict[str, Any]:
 
 def _binding(name: str, role: str, group: str) -> dict[str, Any]:
     return {
-        "apiVersion": f"{RBAC}/v1",
+        "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "ClusterRoleBinding",
         "metadata": {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": group}],
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": RBAC_GROUP, "kind": "Group", "name": group}],
     }
 
 

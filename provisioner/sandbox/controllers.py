@@ -8,6 +8,7 @@ import logging
 import threading
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.sandbox.store import Key, Store
 from provisioner.sandbox.writing.writing import now
 
@@ -16,7 +17,6 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 0.5
 MAX_PODS = 20
 REVISION = "deployment.kubernetes.io/revision"
-RBAC = "rbac.authorization.k8s.io"
 PROTECTED_CLAIM = "kubernetes.io/pvc-protection"
 DONE = ("Succeeded", "Failed")
 
@@ -289,7 +289,7 @@ class Controllers(threading.Thread):
 
     def _aggregate(self) -> None:
         """Aggregated ClusterRoles hold the rules of those that they select."""
-        roles = self._store.all(RBAC, "clusterroles")
+        roles = self._store.all(RBAC_GROUP, "clusterroles")
         for role in roles:
             selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
             if not selectors:
@@ -302,7 +302,7 @@ class Controllers(threading.Thread):
                 ):
                     rules += [rule for rule in other.get("rules") or [] if rule not in rules]
             if rules != (role.get("rules") or []):
-                self._store.put((RBAC, "clusterroles", "", role["metadata"]["name"]), {**role, "rules": rules})
+                self._store.put((RBAC_GROUP, "clusterroles", "", role["metadata"]["name"]), {**role, "rules": rules})
 
 
 def _replica_set(spec: dict[str, Any], mark: str) -> dict[str, Any]:

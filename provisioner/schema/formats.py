@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from provisioner.regexes import compiled
 
-UUID_TAIL = "[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
 COLOR_BYTE = r"(0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])"
 HOST_CHAR = r"a-zA-Z0-9\p{S}\p{L}"
 HOSTNAME = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -64,12 +64,6 @@ GONE_WITH_ALL = Verdict(stored=B, writers=B, readers=B, rollback=B)
 GONE_UNUSED = Verdict(writers=D, readers=D)
 NOT_DECIDED = Verdict(stored=U, writers=U, rollback=U)
 NOTHING_KNOWN = Verdict(api=U, stored=U, writers=U, readers=U, rollback=U)
-BY_RELATION = {
-    Relation.EQUAL: HARMLESS,
-    Relation.WIDER: WIDENED,
-    Relation.NARROWER: NARROWED,
-    Relation.UNDECIDED: NOT_DECIDED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +117,3 @@ def undecided(rule: str, path: Path, message: str, **facts: Any) -> Change:
 def shown(path: Path) -> str:
     """A path for people."""
     return ".".join(str(part) for part in path).replace(f".{ITEMS}", ITEMS).replace(f".{VALUES}", VALUES) or "the root"
-
-
-def few(names: Sequence[str], most: int) -> str:
-    """Names in a sentence: all of them, or so many and how many more there are."""
-    left = len(names) - most
-    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")

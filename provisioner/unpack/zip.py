@@ -12,7 +12,7 @@ from provisioner.unpack.meter import CHUNK_BYTES, FREE_BYTES, Meter, Readable
 
 MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 END, ENTRY = b"PK\x05\x06", b"PK\x01\x02"
-END_BYTES, ENTRY_BYTES, LOCAL_BYTES = 22, 46, 30
+END_BYTES, LOCAL_BYTES = 22, 30
 LONGEST_COMMENT = 65_535
 METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 ENCRYPTED, UTF8 = 0x1 | 0x40 | 0x2000, 0x800

@@ -230,7 +230,7 @@ def test_crd_diff_of_the_same_file_is_safe(capsys: pytest.CaptureFixture[str]) -
     old, _ = files("crd-field-removed")
     status, out, _ = crd_diff(capsys, old, old)
     assert status == 0
-    assert out == "· safe  orders.shop.example.com\n"
+    assert out == "○ safe  orders.shop.example.com\n"
 
 
 def test_crd_diff_tells_several_crds_apart_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import yaml
 
 from approvals.rights import Form, Process, Registered, Rule, accounts_of, manifests, roles, words_of
 from approvals.rights.missing import own_rules
-from approvals.rights.needs import AUTHENTICATION, GROUP
+from approvals.rights.needs import AUTHENTICATION
+from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessRequest, ObjectRef
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,8 +70,8 @@ def test_S31_web_writes_wishes_as_people_and_nothing_else() -> None:
     assert rules_of(KNOWN, Form.CONSTRAINED, Process.WEB) == {
         "": (
             Rule(AUTHENTICATION, ("groups", "users"), ("impersonate:user-info",)),
-            Rule(GROUP, ("bundledeployments",), on("serviceaccount", *writes)),
-            Rule(GROUP, ("bundledeployments",), on("user-info", *writes)),
+            Rule(OWN_GROUP, ("bundledeployments",), on("serviceaccount", *writes)),
+            Rule(OWN_GROUP, ("bundledeployments",), on("user-info", *writes)),
         ),
         "ci": (Rule(AUTHENTICATION, ("serviceaccounts",), BEING, ("robot",)),),
     }
@@ -187,7 +188,7 @@ def test_the_words_name_what_is_missing_and_the_command() -> None:
     assert "pratique-manage rights --cluster prod | kubectl apply -f -" in words
     assert "bind the role" not in words
     assert "bind the role pratique-web" in words_of(
-        "prod", Process.WEB, [AccessRequest("get", GROUP, "bundledeployments")]
+        "prod", Process.WEB, [AccessRequest("get", OWN_GROUP, "bundledeployments")]
     )
     of_one = words_of("prod", Process.WORKER, missing, ("pratique", "all"))
     assert "pratique-manage rights --cluster prod --account pratique/all | kubectl apply -f -" in of_one

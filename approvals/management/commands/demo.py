@@ -22,7 +22,6 @@ from approvals.management.demo.seeds import CLUSTER
 from approvals.management.demo.supervisor import DemoFailed, Supervisor, answers, free_port, is_free
 
 STATE = ".demo"
-SEED_SECONDS = 90
 
 
 class Command(BaseCommand):

@@ -33,6 +33,7 @@ from approvals.management.demo.seeds import (
     spec,
 )
 from approvals.models import BundleDeployment, Cluster, Policy, Request
+from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import ObjectRef
 
@@ -142,7 +143,7 @@ def kubeconfig_of_service(api: Api, kubeconfig: str) -> str:
 def _is_served(api: Api) -> bool:
     api.forget_discovery()
     kinds = ("BundleDeployment", "BundleDeploymentRequest")
-    return all(api.resource_of("core.rukpak.io", "v1alpha2", kind) for kind in kinds)
+    return all(api.resource_of(OWN_GROUP, "v1alpha2", kind) for kind in kinds)
 
 
 def person(name: str, cluster: Cluster) -> User:

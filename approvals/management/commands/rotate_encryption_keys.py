@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from approvals import services
 from approvals.audit import Actor
 from approvals.encryption.keys import keyring
+from provisioner.sentences import and_more
 
 PROBLEMS_SHOWN = 20
 
@@ -53,6 +54,6 @@ def _role(name: str) -> str:
 
 
 def _in_words(problems: list[str]) -> str:
-    shown = "\n".join(f"  {problem}" for problem in problems[:PROBLEMS_SHOWN])
-    more = f"\n  and {len(problems) - PROBLEMS_SHOWN} more" if len(problems) > PROBLEMS_SHOWN else ""
-    return f"{len(problems)} values are not encrypted with the first key. Keep every key that you have.\n{shown}{more}"
+    more = and_more(len(problems) - PROBLEMS_SHOWN)
+    shown = "\n".join(f"  {line}" for line in [*problems[:PROBLEMS_SHOWN], *([more] if more else [])])
+    return f"{len(problems)} values are not encrypted with the first key. Keep every key that you have.\n{shown}"

@@ -9,11 +9,12 @@ from typing import Any
 from django.conf import settings
 
 from approvals.management.demo.bundles import checksums
+from provisioner.api_groups import RBAC_GROUP
 
 CLUSTER = "demo"
 NAMESPACE = "harbour-system"
 ACCOUNT = "installer"
-_RBAC, _HARBOUR = "rbac.authorization.k8s.io", "harbour.example.com"
+_RBAC, _HARBOUR = RBAC_GROUP, "harbour.example.com"
 # What the service itself is in the cluster.
 SERVICE_NAMESPACE = SERVICE = "pratique"
 # Who there is, and their group.

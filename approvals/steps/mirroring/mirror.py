@@ -20,12 +20,13 @@ from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, lists
 from approvals.steps.mirroring import conditions
 from approvals.steps.running.observe import is_due, note_unknown, observe
+from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import InvalidObject, PreconditionFailed, TryLater
 from provisioner.review.base.text import visible
 from provisioner.values import ObjectRef
 
-GROUP_VERSION = "core.rukpak.io/v1alpha2"
+GROUP_VERSION = f"{OWN_GROUP}/v1alpha2"
 FINALIZER = "core.rukpak.io/pratique"
 FIELD_MANAGER = "pratique-mirror"
 # Nobody asked for it just now: its requester is who wrote the spec.

@@ -12,10 +12,9 @@ from django.db.models import Max, Q, QuerySet
 from approvals.ledger import strays
 from approvals.ledger.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.tracking import Owner
 from provisioner.values import InventoryItem as Item
-from provisioner.values import ObjectRef
+from provisioner.values import ObjectIdentity, ObjectRef
 
 _REF = ("group", "version", "kind", "namespace", "name")
 

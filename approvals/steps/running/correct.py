@@ -32,12 +32,11 @@ from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.drift.backoff import PEACE
 from provisioner.cluster.drift.detection import CORRECTABLE, Change, Held
 from provisioner.cluster.drift.left_out import IsScaled, has_replicas, scaled_by
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.order import phases
 from provisioner.cluster.tracking import Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed, WorkerDied
 from provisioner.pipeline import FIELD_MANAGER
-from provisioner.values import Manifest
+from provisioner.values import Manifest, ObjectIdentity
 
 logger = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ from approvals.steps.records.inventory import ref_of
 from provisioner import pipeline
 from provisioner.errors import BadHealthCheck
 from provisioner.probes import HealthCheck, deadline_minutes, health_checks, unused
+from provisioner.sentences import and_more
 from provisioner.values import WORST_FIRST, Health, HealthState, ObjectRef
 
 # What a watch may miss is seen by then.
@@ -94,7 +95,7 @@ def summary(found: Mapping[ObjectRef, Health], problems: Sequence[str] = ()) -> 
     counted = ", ".join(f"{counts[state]} {words}" for state, words in STATE_WORDS.items() if counts[state])
     lines = [f"{len(found) - len(ill)} of {len(found)} objects are ready" + (f" ({counted})" if counted else "")]
     lines += [f"{ref}: {health.message or STATE_WORDS[health.state]}" for ref, health in ill[:NAMED]]
-    lines += [f"and {len(ill) - NAMED} more"] if len(ill) > NAMED else []
+    lines += filter(None, [and_more(len(ill) - NAMED)])
     states = [health.state for _, health in ill[:1]] + [HealthState.UNKNOWN] * bool(problems)
     return Health(min(states, key=WORST_FIRST.index, default=HealthState.CURRENT), "\n".join([*lines, *problems]))
 

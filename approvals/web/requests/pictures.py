@@ -12,14 +12,14 @@ from approvals.selectors import pages
 from approvals.web.access_decorators import of_request, person
 from approvals.web.rendering import page
 from approvals.web.requests.sharing import visible_report
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.crds.schema_tree import crds_of, picture_of
 from provisioner.review.rights.account_graph import account_graph, accounts_of
 from provisioner.values import GroupKind
 
-RBAC = "rbac.authorization.k8s.io"
 RIGHTS = (
     GroupKind("", "ServiceAccount"),
-    *(GroupKind(RBAC, kind) for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
+    *(GroupKind(RBAC_GROUP, kind) for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
 )
 SCHEMAS = (GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),)
 

@@ -20,7 +20,7 @@ from provisioner.cluster.apply.writing import Job, Writer
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health.watch import until_gone
-from provisioner.cluster.inventory import Inventory, ObjectIdentity
+from provisioner.cluster.inventory import Inventory
 from provisioner.cluster.order import (
     DeletionPhase,
     Phase,
@@ -47,6 +47,7 @@ from provisioner.values import (
     Content,
     InventoryItem,
     Manifest,
+    ObjectIdentity,
     ObjectRef,
     Outcome,
     OutcomeState,

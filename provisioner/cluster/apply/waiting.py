@@ -11,11 +11,20 @@ from typing import TypeVar
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.health.observation import until_sound
 from provisioner.cluster.health.watch import failing_pods, until_settled
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.order import Phase, is_workload
 from provisioner.errors import PratiqueError, TryLater
 from provisioner.probes import HealthCheck
-from provisioner.values import WORST_FIRST, Action, Health, HealthState, Manifest, ObjectRef, PlannedAction, Why
+from provisioner.values import (
+    WORST_FIRST,
+    Action,
+    Health,
+    HealthState,
+    Manifest,
+    ObjectIdentity,
+    ObjectRef,
+    PlannedAction,
+    Why,
+)
 
 MAX_WATCHES = 16
 # Planned, and nothing is done.

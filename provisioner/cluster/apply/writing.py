@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.answers import Applied
 from provisioner.cluster.client.api import MUST_NOT_EXIST, Cluster
 from provisioner.cluster.compare import (
@@ -51,7 +52,6 @@ MAX_PAUSE_SECONDS = 5.0
 # How long an API server may take to see a role, a namespace or a kind that it has just stored.
 CATCH_UP_SECONDS = 10.0
 _REBASES = 10
-_RBAC = "rbac.authorization.k8s.io"
 
 T = TypeVar("T")
 
@@ -321,7 +321,7 @@ class Writer:
 
 def _waits_for_others(ref: ObjectRef) -> bool:
     """Whether it may be refused for want of what was written a moment ago: a role, or the account or class of a pod."""
-    return ref.group == _RBAC or ref.group_kind == POD
+    return ref.group == RBAC_GROUP or ref.group_kind == POD
 
 
 def _unchanged(job: Job, view: _View) -> Outcome:

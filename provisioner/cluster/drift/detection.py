@@ -16,6 +16,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.cluster.compare import changes, cleaned, lost, uid_of, version_of
 from provisioner.cluster.drift.field_owners import (
     STATUS,
@@ -34,7 +35,6 @@ from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
 
 SHOWN_CHARACTERS = 200
 HIDDEN = "hidden"
-NOBODY = "nobody left a name"
 
 _SECRET = GroupKind("", "Secret")
 _JOB = GroupKind("batch", "Job")
@@ -43,7 +43,6 @@ _UNCOUNTED = frozenset({GroupKind("scheduling.k8s.io", "PriorityClass")})
 _ANY = "*"
 _REPLICAS = ("spec", "replicas")
 _EVERYWHERE: tuple[FieldPath, ...] = (("metadata", "finalizers"),)
-_ADMISSION = "admissionregistration.k8s.io"
 # Fields of a kind that controllers of Kubernetes, or those that inject certificates, write into other people's objects.
 _BY_KIND: dict[GroupKind, tuple[FieldPath, ...]] = {
     GroupKind("apps", "Deployment"): (("metadata", "annotations", "deployment.kubernetes.io/revision"),),
@@ -63,8 +62,8 @@ _BY_KIND: dict[GroupKind, tuple[FieldPath, ...]] = {
     GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): (
         ("spec", "conversion", "webhook", "clientConfig", "caBundle"),
     ),
-    GroupKind(_ADMISSION, "MutatingWebhookConfiguration"): (("webhooks", _ANY, "clientConfig", "caBundle"),),
-    GroupKind(_ADMISSION, "ValidatingWebhookConfiguration"): (("webhooks", _ANY, "clientConfig", "caBundle"),),
+    GroupKind(ADMISSION_GROUP, "MutatingWebhookConfiguration"): (("webhooks", _ANY, "clientConfig", "caBundle"),),
+    GroupKind(ADMISSION_GROUP, "ValidatingWebhookConfiguration"): (("webhooks", _ANY, "clientConfig", "caBundle"),),
     GroupKind("apiregistration.k8s.io", "APIService"): (("spec", "caBundle"),),
 }
 # What the token controller makes of a Secret that asks for a token.

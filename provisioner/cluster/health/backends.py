@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.cluster.client.api import Cluster
 from provisioner.errors import ClusterError
 from provisioner.values import Health, HealthState, JsonObject, ObjectRef
@@ -19,7 +20,7 @@ def health_of_backends(cluster: Cluster, obj: JsonObject | None) -> list[Health]
     A Service whose endpoints may not be read is Unknown. Raises TryLater if nobody answers.
     """
     ref = ObjectRef.of(obj or {})
-    if obj is None or ref.group != "admissionregistration.k8s.io" or ref.kind not in _KINDS:
+    if obj is None or ref.group != ADMISSION_GROUP or ref.kind not in _KINDS:
         return []
     return [_health(cluster, *place) for place in dict.fromkeys(_services(obj))]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.client.discovery import Resource
 from provisioner.cluster.client.failures import is_of_webhook
@@ -38,10 +39,10 @@ _STATELESS = frozenset(
         ("", "ServiceAccount"),
         ("networking.k8s.io", "NetworkPolicy"),
         ("node.k8s.io", "RuntimeClass"),
-        ("rbac.authorization.k8s.io", "ClusterRole"),
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-        ("rbac.authorization.k8s.io", "Role"),
-        ("rbac.authorization.k8s.io", "RoleBinding"),
+        (RBAC_GROUP, "ClusterRole"),
+        (RBAC_GROUP, "ClusterRoleBinding"),
+        (RBAC_GROUP, "Role"),
+        (RBAC_GROUP, "RoleBinding"),
         ("scheduling.k8s.io", "PriorityClass"),
         ("storage.k8s.io", "StorageClass"),
     }

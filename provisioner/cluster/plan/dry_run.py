@@ -20,7 +20,6 @@ from provisioner.cluster.client.failures import is_immutable_field
 from provisioner.cluster.compare import changes, cleaned, hidden, masked, share_texts, uid_of, version_of
 from provisioner.cluster.drift import old_versions
 from provisioner.cluster.drift.left_out import without_theirs
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.order import created_namespaces, defined_kinds, phases, served_versions
 from provisioner.cluster.plan.expected_refusals import is_awaited
 from provisioner.cluster.plan.known import Options, Scene, offline, says, standing, stopped
@@ -49,6 +48,7 @@ from provisioner.values import (
     GroupKind,
     JsonObject,
     Manifest,
+    ObjectIdentity,
     ObjectRef,
     Plan,
     PlannedAction,

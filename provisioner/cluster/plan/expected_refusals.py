@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from provisioner.cluster.inventory import ObjectIdentity
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import ClusterError, Forbidden
-from provisioner.values import GroupKind, Manifest
+from provisioner.values import GroupKind, Manifest, ObjectIdentity
 
 NOT_FOUND = 404
 POD = GroupKind("", "Pod")
 
-_RBAC = "rbac.authorization.k8s.io"
-_BINDINGS = frozenset({GroupKind(_RBAC, "RoleBinding"), GroupKind(_RBAC, "ClusterRoleBinding")})
+_BINDINGS = frozenset({GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding")})
 
 
 def is_awaited(manifest: Manifest, error: ClusterError, brought: Collection[ObjectIdentity]) -> bool:
@@ -34,7 +33,7 @@ def _role_of(manifest: Manifest) -> ObjectIdentity | None:
         return None
     kind = str(role.get("kind") or "")
     namespace = manifest.ref.namespace if kind == "Role" else ""
-    return (_RBAC, kind, namespace, str(role.get("name") or ""))
+    return (RBAC_GROUP, kind, namespace, str(role.get("name") or ""))
 
 
 def _asked_of(pod: Manifest) -> Iterator[tuple[str, ObjectIdentity]]:

@@ -9,7 +9,6 @@ from typing import Any
 from provisioner.cluster.bulk_read import Live
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.compare import masked, uid_of, version_of
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.errors import ClusterError
 from provisioner.values import (
     Action,
@@ -17,6 +16,7 @@ from provisioner.values import (
     GroupKind,
     JsonObject,
     Manifest,
+    ObjectIdentity,
     ObjectRef,
     Plan,
     PlannedAction,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from provisioner.cluster.compare import changes, hidden
+from provisioner.sentences import some
 from provisioner.values import Action, Manifest, PlannedAction
 
 SHOWN = 5
@@ -21,5 +22,4 @@ def objection(manifest: Manifest, planned: PlannedAction) -> str:
     wrong = sorted(".".join(path) for path in changes(hidden(manifest.body), planned.after))
     if not wrong:
         return ""
-    more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
-    return f"its API makes something else of {ref} than was reviewed: {', '.join(wrong[:SHOWN])}{more}"
+    return f"its API makes something else of {ref} than was reviewed: {some(wrong, SHOWN)}"

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.order import WEBHOOKS, defined_kinds
 from provisioner.errors import Unreachable
-from provisioner.values import GroupKind, Manifest, ObjectRef
+from provisioner.values import GroupKind, Manifest, ObjectIdentity, ObjectRef
 
 _CALLED = re.compile(r'failed calling webhook "([^"]+)"')
 _SERVED_BY = GroupKind("apiregistration.k8s.io", "APIService")

@@ -10,12 +10,20 @@ from typing import Any
 from provisioner.cluster.bulk_read import PARALLEL
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.compare import masked, uid_of, version_of
-from provisioner.cluster.inventory import ObjectIdentity
 from provisioner.cluster.order import deletion_phases, is_system_namespace
 from provisioner.cluster.plan.known import Scene, says, standing, stopped
 from provisioner.cluster.plan.own_webhooks import untried_words
 from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
-from provisioner.values import Action, Content, DeletionPolicy, JsonObject, Manifest, ObjectRef, PlannedAction
+from provisioner.values import (
+    Action,
+    Content,
+    DeletionPolicy,
+    JsonObject,
+    Manifest,
+    ObjectIdentity,
+    ObjectRef,
+    PlannedAction,
+)
 
 # An object that stays when its content has it no more.
 PRUNE, KEEP = "core.rukpak.io/prune", "false"

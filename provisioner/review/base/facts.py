@@ -17,14 +17,13 @@ from provisioner.values import (
     Finding,
     GroupKind,
     JsonObject,
+    ObjectIdentity,
     ObjectRef,
     Plan,
     PlannedAction,
     Section,
     Severity,
 )
-
-ObjectIdentity = tuple[str, str, str, str]
 
 SECRET = GroupKind("", "Secret")
 # Where deploy/ puts Pratique; an installation that lives elsewhere says so (Surroundings.own_namespace).

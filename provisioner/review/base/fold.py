@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from provisioner.review.base.counting import some
 from provisioner.review.base.facts import SECRET, fingerprint, said
 from provisioner.review.base.record import plain
+from provisioner.sentences import some
 from provisioner.values import Finding, Severity
 
 MAX_ALIKE = 10

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.review.base.counting import number
 from provisioner.review.base.facts import Facts, Listing, mapping, maps, said
 from provisioner.selectors import selects
+from provisioner.sentences import number
 from provisioner.values import JsonObject, ObjectRef
 
 BUDGETS = Listing("policy", "", "PodDisruptionBudget")

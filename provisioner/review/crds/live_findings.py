@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from provisioner.review.base.counting import number, verb
 from provisioner.review.base.facts import Rule, said
 from provisioner.review.crds.live_scene import Scene
 from provisioner.review.crds.stored import Fate, general, masked, shape, value_at
@@ -25,6 +24,7 @@ from provisioner.schema.verdicts import (
     U,
     Verdict,
 )
+from provisioner.sentences import number, some, verb
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
 MAX_EXAMPLES = 20
@@ -137,7 +137,7 @@ def _of_losses(scene: Scene, version: str, found: list[Fate], bodies: dict[Objec
         first, place = places[0]
         example = {"object": _name(first.ref), "value": shape(value_at(bodies[first.ref], place))}
         listed[path] = {"objects": len({fate.ref for fate, _ in places}), "example": example}
-    names = ", ".join(list(listed)[:3]) + (f" and {len(paths) - 3} more fields" if len(paths) > 3 else "")
+    names = some(list(listed), total=len(paths), noun="fields")
     message = (
         f"{number(count, f'{scene.kind} object')} {verb(count, 'lose')} {names} when read or written as {version}; "
         f"{scene.quality}"
@@ -185,8 +185,7 @@ def _of_way_back(scene: Scene) -> Iterator[Finding]:
         evidence: dict[str, Any] = {"refused": [one.message for one in refused]}
         yield _NO_WAY_BACK.at(scene.ref, message, evidence=evidence, key="refused")
     elif losing:
-        fields = ", ".join(losing[:3]) + (f" and {len(losing) - 3} more" if len(losing) > 3 else "")
-        message = f"{said(scene.ref)}: undoing this loses what is written until then into {fields}"
+        message = f"{said(scene.ref)}: undoing this loses what is written until then into {some(losing)}"
         yield _LOSSY_WAY_BACK.at(scene.ref, message, evidence={"fields": losing[:MAX_PATHS]}, key=losing)
     else:
         yield _WAY_BACK.at(scene.ref, f"{said(scene.ref)}: this can be undone without losing a field", key="open")

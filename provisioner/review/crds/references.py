@@ -7,22 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.counting import number, some, verb
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Facts, Listing, Rule, items, mapping, maps, said
 from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS, Owner, budgets, in_kinds, needs_scale, owned
 from provisioner.review.crds.live_scene import CRD, Scene
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import D, U, Verdict
+from provisioner.sentences import number, some, verb
 from provisioner.values import Action, Finding, JsonObject, ObjectRef, Section, Severity
 
-_ADMISSION = "admissionregistration.k8s.io"
 AUTOSCALERS = (
     Listing("autoscaling", "", "HorizontalPodAutoscaler"),
     Listing("keda.sh", "", "ScaledObject"),
 )
 SEEKERS = (
-    Listing(_ADMISSION, "", "MutatingWebhookConfiguration"),
-    Listing(_ADMISSION, "", "ValidatingWebhookConfiguration"),
+    Listing(ADMISSION_GROUP, "", "MutatingWebhookConfiguration"),
+    Listing(ADMISSION_GROUP, "", "ValidatingWebhookConfiguration"),
 )
 # What is read where a version, a scale or the whole definition goes.
 DEPENDENTS = (*AUTOSCALERS, *SEEKERS, BUDGETS, *OWNED)

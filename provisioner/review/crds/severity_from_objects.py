@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.counting import number, verb
 from provisioner.review.crds.live_scene import Scene
 from provisioner.review.crds.stored import NOT_EVALUATED, Fate, concerns
 from provisioner.review.crds.writers import counted, owners_of
+from provisioner.sentences import number, verb
 from provisioner.values import Finding, ObjectRef, Severity
 
 MAX_NAMES = 20

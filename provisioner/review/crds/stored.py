@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from provisioner.review.base.counting import number
 from provisioner.review.base.facts import mapping
 from provisioner.schema import Admission, Candidate, FieldError, admit_all
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.fields import same_json
+from provisioner.sentences import number
 from provisioner.values import JsonObject, ObjectRef
 
 Parts = tuple[str, ...]

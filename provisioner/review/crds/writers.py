@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from provisioner.review.base.counting import number
 from provisioner.review.base.facts import mapping, maps
 from provisioner.review.crds.stored import ITEMS, VALUES
+from provisioner.sentences import number, some
 from provisioner.values import JsonObject
 
 
@@ -34,7 +34,7 @@ def counted(managers: Mapping[str, int], *, at_most: int = 5) -> str:
     """Managers in words: `helm (12 objects), kubectl (1 object)`."""
     ordered = sorted(managers.items(), key=lambda one: (-one[1], one[0]))
     words = [f"{name} ({number(count, 'object')})" for name, count in ordered[:at_most]]
-    return ", ".join(words) + (f" and {len(ordered) - at_most} more" if len(ordered) > at_most else "")
+    return some(words, at_most, total=len(ordered))
 
 
 def _entries(obj: JsonObject) -> list[Mapping[str, Any]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from provisioner.review.base.facts import said
 from provisioner.review.checks.own.advice import without_advice
+from provisioner.sentences import and_more, some_phrases
 from provisioner.values import Action, Finding, Plan, Severity
 
 MAX_SENTENCES = 5
@@ -67,9 +68,9 @@ def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
     words = without_advice(leading.message.splitlines()[0].rstrip("."))
     subject = str(leading.evidence.get("subject") or "")
     if leading.evidence.get("power") and not leading.server_words:
-        words += _and_more(powers[subject][1:])
+        words = some_phrases([words, *dict.fromkeys(powers[subject][1:])])
     words = _shortened(words, leading.severity) if len(words) > MAX_CHARACTERS else words
-    return f"{words} (and {len(group) - 1} more like this)." if len(group) > 1 else f"{words}."
+    return f"{words} ({and_more(len(group) - 1, 'like this')})." if len(group) > 1 else f"{words}."
 
 
 def _shortened(words: str, severity: Severity) -> str:
@@ -88,12 +89,6 @@ def _without_middle(name: str) -> str:
 
 def _without_name(finding: Finding) -> str:
     return finding.message.replace(said(finding.ref), "") if finding.ref else finding.message
-
-
-def _and_more(powers: list[str]) -> str:
-    shown = list(dict.fromkeys(powers))
-    more = f"; and {len(shown) - 2} more" if len(shown) > 2 else ""
-    return "".join(f"; {power}" for power in shown[:2]) + more
 
 
 def _severities(findings: Iterable[Finding]) -> str:

@@ -14,11 +14,11 @@ from provisioner.review.base.difference import diff_lines
 from provisioner.review.base.record import plain
 from provisioner.review.base.text import visible
 from provisioner.review.output.pictures import STYLE, pictures_of, sentence_of
-from provisioner.review.output.terminal import SHAPES, path_text
+from provisioner.review.output.terminal import path_text
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules.shown import as_html as rules_as_html
 from provisioner.review.rules.shown import rules_of
-from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Report, Section, Severity
+from provisioner.values import SHAPES, Action, Finding, ObjectRef, PlannedAction, Report, Section, Severity
 
 _STYLE = """
 :root { color-scheme: light dark; background: #fff; color: #151515; --rule: #8885;

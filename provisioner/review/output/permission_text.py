@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import Risk, ScopedRule
-from provisioner.review.base.counting import number
-from provisioner.review.base.facts import ObjectIdentity
 from provisioner.review.base.text import visible
-from provisioner.review.output.terminal import SHAPES
 from provisioner.review.rights.permission_report import AccountReport, Change, PermissionReport
-from provisioner.review.rights.permission_words import GROUP, rules_record, ways_of, words_of
+from provisioner.review.rights.permission_words import rules_record, ways_of, words_of
+from provisioner.sentences import number
+from provisioner.values import SHAPES, ObjectIdentity
 
 VERSION = 1
 _WIDTH = 80
@@ -87,7 +87,7 @@ def _together(
 
 def _way_words(way: Mapping[str, Any]) -> str:
     place = f" ({way['file']})" if "file" in way else ""
-    return f"{way['binding']}, rule {way['rule']} of {way['origin']}{place}".replace(f".{GROUP} ", " ")
+    return f"{way['binding']}, rule {way['rule']} of {way['origin']}{place}".replace(f".{RBAC_GROUP} ", " ")
 
 
 def _table(account: AccountReport) -> Iterator[str]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.marks import Mark
 from provisioner.review.base.text import visible, with_names
 from provisioner.review.crds.schema_tree import Branch, SchemaPicture, SchemaTree, crds_of, picture_of
-from provisioner.review.output.terminal import SHAPES
 from provisioner.review.rights.account_graph import AccountGraph, BindingNode, RuleNode, account_graph, accounts_of
-from provisioner.values import Action, Finding, ObjectRef, Report, Section, Severity
+from provisioner.sentences import and_more
+from provisioner.values import SHAPES, Action, Finding, ObjectRef, Report, Section, Severity
 
 MAX_ACCOUNTS = 20
 MAX_CRDS = 40
-_GROUP = ".rbac.authorization.k8s.io"
+_GROUP = f".{RBAC_GROUP}"
 
 STYLE = """
 .picture, .picture ul { list-style: none; padding-left: 1.2rem; margin: 0 }
@@ -54,7 +55,7 @@ def _schemas(report: Report, hidden: Collection[ObjectRef]) -> Iterator[str]:
 
 def _more(count: int, what: str) -> Iterator[str]:
     if count > 0:
-        yield f"<p>and {count} more {what}, not drawn</p>"
+        yield f"<p>{and_more(count, what)}, not drawn</p>"
 
 
 def _graph(graph: AccountGraph) -> Iterator[str]:

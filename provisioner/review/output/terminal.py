@@ -13,19 +13,11 @@ from provisioner.review.base.text import visible
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.schema.verdicts import ITEMS, VALUES
-from provisioner.values import Action, Finding, PlannedAction, Report, Section, Severity
+from provisioner.values import SHAPES, Action, Finding, PlannedAction, Report, Section, Severity
 
 WIDTH = 80
 MAX_EXAMPLE = 200
 Paint = Callable[[str, str], str]
-SHAPES = {
-    Severity.CRITICAL: "◆",
-    Severity.BREAKING: "■",
-    Severity.UNKNOWN: "?",
-    Severity.DANGEROUS: "▲",
-    Severity.NOTABLE: "●",
-    Severity.SAFE: "·",
-}
 _COLOURS = {
     Severity.CRITICAL: "1;31",
     Severity.BREAKING: "31",

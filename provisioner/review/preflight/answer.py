@@ -10,6 +10,7 @@ from provisioner.errors import TooManyRights
 from provisioner.rbac import EffectiveRules, PolicyRule, RbacObjects, ScopedRule, Subject
 from provisioner.review.base.facts import Rule
 from provisioner.review.preflight.needs import Missing, PreflightFacts, Step, Walk, walk, who
+from provisioner.sentences import some_phrases
 from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
 
 _EXCESS = Rule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
@@ -186,8 +187,7 @@ def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
             users[str(subject)] = way
     if users:
         shown = [f"{name} ({way})" for name, way in users.items()]
-        words = "; ".join(shown[:3]) + (f"; and {len(shown) - 3} more" if len(shown) > 3 else "")
-        message = f"Others can act as {who(account)} and have what it holds: {words}"
+        message = f"Others can act as {who(account)} and have what it holds: {some_phrases(shown)}"
         yield _USABLE.at(_ref(account), message, evidence={"users": users}, key=users)
 
 

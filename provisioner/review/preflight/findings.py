@@ -10,17 +10,18 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import Forbidden
-from provisioner.review.base.counting import number
-from provisioner.review.base.facts import Facts, Gap, ObjectIdentity, Rule
+from provisioner.review.base.facts import Facts, Gap, Rule
 from provisioner.review.preflight.answer import MissingRule, Preflight, preflight
 from provisioner.review.preflight.answer import questions as questions_of
 from provisioner.review.preflight.needs import PreflightFacts, Resource, who
 from provisioner.review.preflight.text import MAX_REASONS, as_yaml
+from provisioner.sentences import number
 from provisioner.values import (
     AccessRequest,
     Finding,
     GroupKind,
     Manifest,
+    ObjectIdentity,
     ObjectRef,
     Section,
     Severity,

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner import rbac
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import AlreadyExists, InvalidManifest, InvalidObject
 from provisioner.rbac import BUILT_IN_RESOURCES, EffectiveRules, Grant, PolicyRule, RbacObjects, Subject, plural_of
-from provisioner.review.base.facts import Gap, ObjectIdentity, Rule, mapping, maps, said
+from provisioner.review.base.facts import Gap, Rule, mapping, maps, said
+from provisioner.sentences import some
 from provisioner.values import (
     AccessAnswer,
     AccessRequest,
@@ -23,13 +25,13 @@ from provisioner.values import (
     GroupKind,
     JsonObject,
     Manifest,
+    ObjectIdentity,
     ObjectRef,
     PlannedAction,
     Section,
     Severity,
 )
 
-RBAC = "rbac.authorization.k8s.io"
 # Each missing rule is supposed to be there from then on, and looked at for every later object.
 MAX_MISSING = 10_000
 _NAMESPACE = GroupKind("", "Namespace")
@@ -136,7 +138,7 @@ class Walk:
         if scope and scope not in (self.facts.namespaces or ()) and scope in self._made:
             scope, reason = "", f"{reason} (in the whole cluster, for its namespace comes with the bundle)"
         self.missing.append(Missing(scope, rule, reason))
-        missing = ObjectRef(RBAC, "v1", "RoleBinding" if scope else "ClusterRoleBinding", scope, "(missing)")
+        missing = ObjectRef(RBAC_GROUP, "v1", "RoleBinding" if scope else "ClusterRoleBinding", scope, "(missing)")
         self._supposed.append(Grant(rule, scope, self.facts.account, missing, missing, missing, 0))
 
     def may(self, request: AccessRequest, ref: ObjectRef) -> bool:
@@ -167,7 +169,7 @@ def walk(facts: PreflightFacts) -> Walk:
     for manifest in facts.manifests:
         found.findings += _of_object(found, manifest, seen, coming)
         seen[manifest.ref.identity] = manifest
-        if manifest.ref.group == RBAC:
+        if manifest.ref.group == RBAC_GROUP:
             found.now_holds(manifest.body)
     for planned in facts.actions.values():
         if planned.action is Action.DELETE:
@@ -193,7 +195,7 @@ def _of_object(
     planned = facts.actions.get(ref.identity)
     findings = [*_of_place(facts, ref, seen, coming), *_of_verbs(found, ref, kind, _verbs(planned))]
     findings += _of_owners(found, manifest)
-    if ref.group == RBAC and (planned is None or planned.action is not Action.NONE):
+    if ref.group == RBAC_GROUP and (planned is None or planned.action is not Action.NONE):
         findings += _of_grants(found, manifest, planned.before if planned else None)
     yield from findings
     if planned is not None and not findings and _is_refused(planned):
@@ -206,7 +208,7 @@ def _is_refused(planned: PlannedAction) -> bool:
     """Whether the dry-run was refused for something else than rights, on which what comes before it may decide."""
     if not planned.problem or planned.problem_code == _NOT_OURS:
         return False
-    is_unbound = planned.ref.group == RBAC and planned.problem_code != _INVALID
+    is_unbound = planned.ref.group == RBAC_GROUP and planned.problem_code != _INVALID
     return not is_unbound and not ('User "' in planned.problem and " cannot " in planned.problem)
 
 
@@ -265,7 +267,7 @@ def _of_role(found: Walk, manifest: Manifest, old: JsonObject | None) -> Iterato
     ref, account = manifest.ref, who(found.facts.account)
     check = rbac.may_write_role(found.held, manifest.body, old=old)
     resource = "clusterroles" if ref.kind == "ClusterRole" else "roles"
-    escalate = AccessRequest("escalate", RBAC, resource, "", ref.namespace, ref.name)
+    escalate = AccessRequest("escalate", RBAC_GROUP, resource, "", ref.namespace, ref.name)
     if check.allowed:
         _count_as_used(found, ref, manifest.body, escalate)
         return
@@ -297,7 +299,7 @@ def _of_binding(found: Walk, manifest: Manifest) -> Iterator[Finding]:
     check = rbac.may_write_binding(found.held, manifest.body, found.roles)
     wanted = mapping(manifest.body.get("roleRef"))
     resource = "clusterroles" if wanted.get("kind") == "ClusterRole" else "roles"
-    bind = AccessRequest("bind", RBAC, resource, "", ref.namespace, str(wanted.get("name")))
+    bind = AccessRequest("bind", RBAC_GROUP, resource, "", ref.namespace, str(wanted.get("name")))
     role = found.roles.role_of(manifest.body)
     if check.allowed:
         _count_as_used(found, ref, role or {}, bind)
@@ -402,7 +404,7 @@ def _listed(words: list[str], last: str) -> str:
 
 def _some(rules: tuple[PolicyRule, ...]) -> str:
     shown = [f"{'/'.join(rule.verbs)} {'/'.join(rule.resources or rule.non_resource_urls)}" for rule in rules[:3]]
-    return ", ".join(shown) + (f" and {len(rules) - 3} more" if len(rules) > 3 else "")
+    return some(shown, total=len(rules))
 
 
 def _rules(rules: tuple[PolicyRule, ...]) -> dict[str, Any]:

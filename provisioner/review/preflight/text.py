@@ -7,12 +7,13 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import Subject
 from provisioner.review.base.fold import folded
 from provisioner.review.base.record import plain
 from provisioner.review.base.text import visible
 from provisioner.review.preflight.answer import MissingRule, Preflight
-from provisioner.review.preflight.needs import RBAC, Step
+from provisioner.review.preflight.needs import Step
 from provisioner.values import AccessRequest, Finding, Severity
 
 VERSION = 1
@@ -77,9 +78,9 @@ def _documents(account: Subject, scope: str, missing: Iterable[MissingRule]) -> 
     rules = "".join(line + "\n" for one in missing for line in _rule_lines(one))
     subject = f"- kind: ServiceAccount\n  name: {json.dumps(account.name)}\n"
     return (
-        f"apiVersion: {RBAC}/v1\nkind: {prefix}Role\n{meta}rules:\n{rules}---\n"
-        f"apiVersion: {RBAC}/v1\nkind: {prefix}RoleBinding\n{meta}"
-        f"roleRef:\n  apiGroup: {RBAC}\n  kind: {prefix}Role\n  name: {json.dumps(name)}\n"
+        f"apiVersion: {RBAC_GROUP}/v1\nkind: {prefix}Role\n{meta}rules:\n{rules}---\n"
+        f"apiVersion: {RBAC_GROUP}/v1\nkind: {prefix}RoleBinding\n{meta}"
+        f"roleRef:\n  apiGroup: {RBAC_GROUP}\n  kind: {prefix}Role\n  name: {json.dumps(name)}\n"
         f"subjects:\n{subject}  namespace: {json.dumps(account.namespace)}\n"
     )
 

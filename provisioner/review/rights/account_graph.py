@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from provisioner import rbac
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import Grant, PolicyRule, RbacObjects, Subject
-from provisioner.review.base.facts import ObjectIdentity, items, mapping, maps
+from provisioner.review.base.facts import items, mapping, maps
 from provisioner.review.base.marks import Mark
 from provisioner.review.rights.permission_words import parts_of
-from provisioner.values import Finding, JsonObject, ObjectRef, PlannedAction, Report, Section, Severity
+from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, PlannedAction, Report, Section, Severity
 
-GROUP = "rbac.authorization.k8s.io"
 MAX_BINDINGS = 40
 MAX_RULES = 40
 _KINDS = ("ServiceAccount", "User", "Group")
@@ -173,7 +173,7 @@ def account_graph(report: Report, subject: Subject, *, hidden: Collection[Object
 
 
 def _sides(actions: Iterable[PlannedAction], hidden: Collection[ObjectIdentity]) -> _Sides:
-    of_rbac = [one for one in actions if one.ref.group == GROUP]
+    of_rbac = [one for one in actions if one.ref.group == RBAC_GROUP]
     seen = [one for one in of_rbac if one.ref.identity not in hidden]
     before, after = (
         RbacObjects.of(obj for obj in side if obj is not None)
@@ -193,7 +193,7 @@ def _ways(sides: _Sides, subject: Subject) -> dict[tuple[str, str], _Way]:
         for binding, _ in side.bindings_of(subject.identity):
             ref, wanted = ObjectRef.of(binding), mapping(binding.get("roleRef"))
             place = "" if wanted.get("kind") == "ClusterRole" else ref.namespace
-            role = str(ObjectRef(GROUP, "v1", str(wanted.get("kind")), place, str(wanted.get("name"))))
+            role = str(ObjectRef(RBAC_GROUP, "v1", str(wanted.get("kind")), place, str(wanted.get("name"))))
             scope = "" if ref.kind == "ClusterRoleBinding" else ref.namespace
             way = ways.setdefault((str(ref), role), _Way(str(ref), role, scope))
             way.was, way.is_ = way.was or not is_after, way.is_ or bool(is_after)

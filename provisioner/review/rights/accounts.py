@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner import rbac
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import RbacObjects, Subject
 from provisioner.review.base.facts import Facts, Rule, State, items, mapping, maps, said
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
@@ -18,12 +19,11 @@ _WILDCARD = Rule("RB-48", Section.PERMISSIONS, Severity.NOTABLE)
 _EXPOSED = Rule("RB-50", Section.PERMISSIONS, Severity.DANGEROUS)
 _CLOUD = Rule("RB-51", Section.PERMISSIONS, Severity.DANGEROUS)
 
-_GROUP = "rbac.authorization.k8s.io"
 _ACCOUNT = GroupKind("", "ServiceAccount")
 _SERVICE = GroupKind("", "Service")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-_BINDINGS = (GroupKind(_GROUP, "RoleBinding"), GroupKind(_GROUP, "ClusterRoleBinding"))
-_ROLES = (GroupKind(_GROUP, "Role"), GroupKind(_GROUP, "ClusterRole"))
+_BINDINGS = (GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding"))
+_ROLES = (GroupKind(RBAC_GROUP, "Role"), GroupKind(RBAC_GROUP, "ClusterRole"))
 _CLOUD_IDENTITIES = {
     "eks.amazonaws.com/role-arn": "AWS role",
     "iam.gke.io/gcp-service-account": "Google service account",

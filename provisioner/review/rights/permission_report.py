@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from provisioner import rbac
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest, TooManyRights
 from provisioner.rbac import EffectiveRules, Grant, PermissionDiff, PolicyRule, RbacObjects, Risk, ScopedRule, Subject
 from provisioner.review.base.facts import Facts, mapping
@@ -21,12 +22,13 @@ from provisioner.review.rights.permission_words import (
 )
 from provisioner.review.rights.rbac_before_after import Sides, sides_of
 from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.sentences import some_phrases
 from provisioner.values import JsonObject, ObjectRef, Severity
 
 GAINED, LOST, BOTH, KEPT = "+", "−", "±", "="
 CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
 MAX_POWERS = 3
-_AGGREGATE_TO = "rbac.authorization.k8s.io/aggregate-to-"
+_AGGREGATE_TO = f"{RBAC_GROUP}/aggregate-to-"
 _TARGETS = {"admin": ("admin", "edit", "view"), "edit": ("edit", "view"), "view": ("view",)}
 _ABSENT = "which does not exist"
 
@@ -182,8 +184,7 @@ def _sentence(
     """One sentence for one account: its worst new powers, else what it gains or loses, else that nothing changes."""
     powers = [risk.sentence.removeprefix("can ") for risk in fresh if risk.sentence.startswith("can ")]
     if powers:
-        more = f"; and {len(powers) - MAX_POWERS} more" if len(powers) > MAX_POWERS else ""
-        return f"{who(subject)} can newly {'; '.join(powers[:MAX_POWERS])}{more}"
+        return f"{who(subject)} can newly {some_phrases(powers, MAX_POWERS)}"
     if fresh:
         return f"{who(subject)} newly {fresh[0].sentence}"
     parts = [f"gains {counted(delta.added)}: {words_of(delta.added)}"] if delta.added else []

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import EffectiveRules, Grant, Held, PermissionDiff, PolicyRule, ScopedRule, Subject, bits_of
-from provisioner.review.base.counting import number
-from provisioner.review.base.facts import ObjectIdentity
-from provisioner.values import Content, ObjectRef
+from provisioner.sentences import number, some_phrases
+from provisioner.values import Content, ObjectIdentity, ObjectRef
 
-GROUP = "rbac.authorization.k8s.io"
 MAX_RULES = 60
 MAX_WORDS = 1_000
 UNDECIDED = "what changes could not be found out, because there are too many rights to compare"
@@ -30,7 +29,7 @@ def who(subject: Subject) -> str:
 
 def ref_of(subject: Subject) -> ObjectRef:
     """Somebody as a finding names them; users and groups are no objects, but have a place in the same order."""
-    group = "" if subject.kind == "ServiceAccount" else GROUP
+    group = "" if subject.kind == "ServiceAccount" else RBAC_GROUP
     return ObjectRef(group, "v1", subject.kind, subject.namespace, subject.name)
 
 
@@ -42,8 +41,7 @@ def counted(rules: Sequence[ScopedRule]) -> str:
 
 def words_of(rules: Sequence[ScopedRule]) -> str:
     """The first rules in words: get, list pods in the namespace a."""
-    shown = [_rule_words(one) for one in rules[:3]]
-    return "; ".join(shown) + (f"; and {len(rules) - 3} more" if len(rules) > 3 else "")
+    return some_phrases([_rule_words(one) for one in rules[:3]], total=len(rules))
 
 
 def _rule_words(one: ScopedRule) -> str:

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from provisioner import rbac
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import RbacObjects, Subject
 from provisioner.review.base.facts import Facts, mapping
-from provisioner.values import Action, JsonObject, ObjectRef
+from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef
 
-GROUP = "rbac.authorization.k8s.io"
 _AUTHORIZATION = "authorization.k8s.io"
 
 # Offline nobody tells what the cluster's own roles grant; these three are the same everywhere.
 _EVERYWHERE: tuple[JsonObject, ...] = (
     {
-        "apiVersion": f"{GROUP}/v1",
+        "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": "cluster-admin"},
         "rules": [
@@ -25,7 +25,7 @@ _EVERYWHERE: tuple[JsonObject, ...] = (
         ],
     },
     {
-        "apiVersion": f"{GROUP}/v1",
+        "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": "system:auth-delegator"},
         "rules": [
@@ -34,7 +34,7 @@ _EVERYWHERE: tuple[JsonObject, ...] = (
         ],
     },
     {
-        "apiVersion": f"{GROUP}/v1",
+        "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "Role",
         "metadata": {"name": "extension-apiserver-authentication-reader", "namespace": "kube-system"},
         "rules": [
@@ -55,7 +55,7 @@ class Sides:
 
     before: RbacObjects
     after: RbacObjects
-    own: frozenset[tuple[str, str, str, str]]
+    own: frozenset[ObjectIdentity]
     is_whole: bool
 
     def affected(self) -> list[Subject]:
@@ -91,8 +91,8 @@ class Sides:
 
 def sides_of(facts: Facts) -> Sides:
     """Before: the cluster as it is, offline the previous bundle. After: the same with the bundle's changes made."""
-    results = [obj for ref, obj in facts.state().named if ref.group == GROUP]
-    previous = [obj for ref, obj in facts.previous_state().named if ref.group == GROUP]
+    results = [obj for ref, obj in facts.state().named if ref.group == RBAC_GROUP]
+    previous = [obj for ref, obj in facts.previous_state().named if ref.group == RBAC_GROUP]
     base = list(facts.live_rbac) if facts.live_rbac is not None else [*_EVERYWHERE, *previous]
     gone = {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
     kept = [obj for obj in base if ObjectRef.of(obj).identity not in gone]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.review.base.counting import number, verb
 from provisioner.review.base.facts import Facts, Listing, mapping, maps
 from provisioner.review.base.sizes import bytes_of, in_words
+from provisioner.sentences import number, verb
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
 CLAIM = GroupKind("", "PersistentVolumeClaim")

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.sandbox.status import Refusal
 
 Object = dict[str, Any]
@@ -205,7 +206,7 @@ def _is_base64(value: Any) -> bool:
 
 
 def _role_binding(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    role = {"apiGroup": "rbac.authorization.k8s.io", **(obj.get("roleRef") or {})}
+    role = {"apiGroup": RBAC_GROUP, **(obj.get("roleRef") or {})}
     subjects = [_subject(subject) for subject in obj.get("subjects") or []]
     return {**obj, "roleRef": role, **({"subjects": subjects} if subjects else {})}
 
@@ -213,7 +214,7 @@ def _role_binding(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
 def _subject(subject: dict[str, Any]) -> dict[str, Any]:
     if subject.get("kind") == "ServiceAccount":
         return subject
-    return {"apiGroup": "rbac.authorization.k8s.io", **subject}
+    return {"apiGroup": RBAC_GROUP, **subject}
 
 
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}

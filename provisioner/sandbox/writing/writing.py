@@ -9,8 +9,9 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import PolicyRule, may_write_binding, may_write_role
-from provisioner.sandbox.access import RBAC, Access
+from provisioner.sandbox.access import Access
 from provisioner.sandbox.calls import Target, Writing
 from provisioner.sandbox.status import Refusal, already_exists, bad_request, conflict, invalid, not_found
 from provisioner.sandbox.store import Store
@@ -242,7 +243,7 @@ class Writes:
     ) -> dict[str, Any]:
         """Admit, note who owns what, raise the generation, store; the end of every write."""
         admitted = self._admitted(target, obj, live, writing)
-        if target.kind.group == RBAC and not target.subresource:
+        if target.kind.group == RBAC_GROUP and not target.subresource:
             self._check_escalation(target, admitted, live, writing)
         if manager is not None:
             topology = custom.topology(self.store, target.kind)
@@ -301,12 +302,12 @@ class Writes:
         if not check.missing:
             role = obj.get("roleRef") or {}
             plural = "clusterroles" if role.get("kind") == "ClusterRole" else "roles"
-            raise not_found(f"{plural}.{RBAC}", str(role.get("name", "")))
+            raise not_found(f"{plural}.{RBAC_GROUP}", str(role.get("name", "")))
         identity = writing.identity
         who = f'user "{identity.username}" (groups={json.dumps(list(identity.groups))})'.replace(", ", " ")
         listed = "\n".join(_go_rule(rule) for rule in check.missing)
         words = f"{who} is attempting to grant RBAC permissions not currently held:\n{listed}"
-        details = {"name": target.name, "group": RBAC, "kind": target.kind.plural}
+        details = {"name": target.name, "group": RBAC_GROUP, "kind": target.kind.plural}
         raise Refusal(403, "Forbidden", f'{target.kind.resource} "{target.name}" is forbidden: {words}', details)
 
 

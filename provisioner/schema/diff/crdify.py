@@ -21,7 +21,7 @@ from provisioner.values import JsonObject
 UPPER = ("maximum", "maxItems", "maxLength", "maxProperties")
 LOWER = ("minimum", "minItems", "minLength", "minProperties")
 UNHANDLED = "unhandled"
-ERROR, WARN, NONE, ALLOW = "Error", "Warn", "None", "Allow"
+ERROR, NONE, ALLOW = "Error", "None", "Allow"
 FLAGS = ("exclusiveMinimum", "exclusiveMaximum", "uniqueItems", "nullable")
 TRUE_ONLY = frozenset((*FLAGS, "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"))
 POINTERS = frozenset((*UPPER, *LOWER, "multipleOf", "default", "example", "not", "items", "additionalProperties"))

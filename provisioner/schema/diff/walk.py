@@ -27,12 +27,12 @@ from provisioner.schema.verdicts import (
     D,
     Path,
     Verdict,
-    few,
     harmless,
     narrowed,
     shown,
     widened,
 )
+from provisioner.sentences import some
 
 CHILDREN = frozenset({"properties", "items", "additionalProperties"})
 ASIDE = CHILDREN | {"description"}
@@ -103,7 +103,7 @@ class _Walk:
             return []
         paths = [shown(path) for path in self.typed]
         holding = "what objects hold under those names already is typed now"
-        words = f"{len(paths)} fields added ({few(paths, FEW_PATHS)}); {holding}"
+        words = f"{len(paths)} fields added ({some(paths, FEW_PATHS)}); {holding}"
         path: Path = ()
         if len(paths) == 1:
             path = self.typed[0]
@@ -281,7 +281,7 @@ class _Walk:
     def _emptied(self, before: Mapping[str, Schema], new: Schema, path: Path) -> Change:
         """Many fields of a node removed, as the one change that it is."""
         change = self._removed({"properties": before}, new, path)
-        words = f"{len(before)} fields of {shown(path)} removed: {few(sorted(before), MANY_PATHS)}"
+        words = f"{len(before)} fields of {shown(path)} removed: {some(sorted(before), MANY_PATHS)}"
         return replace(change, message=words, facts={**change.facts, "fields": sorted(before)[:MANY_PATHS]})
 
     def _removed(self, was: Schema, parent: Schema, path: Path) -> Change:

@@ -10,8 +10,8 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from approvals import services
-from approvals.access.questions import GROUP
 from approvals.models import Cluster, Outcome, Report, Request, VoidedRound
+from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessAnswer, AccessRequest, Identity
 from tests.approvals import world
 from tests.approvals.conftest import World
@@ -24,7 +24,7 @@ class NarrowKubernetes(world.FakeKubernetes):
     """Whoever may look at requests may not for that get every object of every kind."""
 
     def ask(self, cluster: Cluster, identity: Identity, request: AccessRequest) -> AccessAnswer:
-        if request.verb == "get" and not request.name and request.group != GROUP:
+        if request.verb == "get" and not request.name and request.group != OWN_GROUP:
             return AccessAnswer(False, "no rule")
         return super().ask(cluster, identity, request)
 

@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from approvals.selectors.pages import version_words
 from approvals.web import tags
-from provisioner.values import Severity
+from provisioner.values import SHAPES, Severity
 
 
 def test_every_severity_has_a_word_and_a_shape_of_its_own() -> None:
-    assert set(tags.SHAPES) == set(Severity)
-    assert len(set(tags.SHAPES.values())) == len(Severity)
-    assert all(word in tags.severity(word) and tags.SHAPES[word] in tags.severity(word) for word in tags.SHAPES)
+    assert set(SHAPES) == set(Severity)
+    assert len(set(SHAPES.values())) == len(Severity)
+    assert all(word in tags.severity(word) and SHAPES[word] in tags.severity(word) for word in SHAPES)
 
 
 def test_a_severity_that_nobody_knows_is_shown_as_unknown() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from provisioner.cluster.apply.run import Terms, apply
 from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.inventory import MemoryInventory, ObjectIdentity
-from provisioner.values import Content, InventoryItem, ObjectRef, Plan
+from provisioner.cluster.inventory import MemoryInventory
+from provisioner.values import Content, InventoryItem, ObjectIdentity, ObjectRef, Plan
 from tests.provisioner.cluster.scene import MANAGER, failures
 
 KILLED = 137

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.review.base.facts import Check, Facts, Rule, State, mapping, said
+from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, ObjectRef, PlannedAction, Section, Severity
 
 _SHADOWS = Rule("AS-01", Section.WEBHOOKS, Severity.CRITICAL)
@@ -50,17 +51,13 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         kinds = sorted({one.kind for one in facts.around.kinds or () if (one.group, one.version) == (group, version)})
         if planned.action is Action.CREATE and kinds and spec.get("service"):
             message = (
-                f"{said(planned.ref)} takes over {group}/{version}, which the cluster serves already: {_few(kinds)}"
+                f"{said(planned.ref)} takes over {group}/{version}, which the cluster serves already: {some(kinds, 5)}"
             )
             yield _SHADOWS.at(planned.ref, message, evidence={"kinds": kinds}, key=["shadows", group, version])
         elif planned.action is Action.DELETE:
-            words = f": {_few(kinds)} can no longer be read or written" if kinds else ""
+            words = f": {some(kinds, 5)} can no longer be read or written" if kinds else ""
             message = f"Deletes {said(planned.ref)}, so the cluster no longer serves {group}/{version}{words}"
             yield _GONE.at(planned.ref, message, evidence={"kinds": kinds}, key=[group, version])
-
-
-def _few(kinds: list[str]) -> str:
-    return ", ".join(kinds[:5]) + (f" and {len(kinds) - 5} more" if len(kinds) > 5 else "")
 
 
 def _mentions(facts: Facts) -> Iterator[ObjectRef]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.review.base.counting import some
 from provisioner.review.base.facts import Check, Rule, State, items, mapping, maps, said
+from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _OPEN = Rule("SV-01", Section.OBJECTS, Severity.DANGEROUS)

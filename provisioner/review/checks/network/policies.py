@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
-from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import (
+    Action,
+    Finding,
+    GroupKind,
+    JsonObject,
+    ObjectIdentity,
+    ObjectRef,
+    PlannedAction,
+    Section,
+    Severity,
+)
 
 _LOCKS = Rule("WH-11", Section.WEBHOOKS, Severity.CRITICAL)
 _ALTERS = Rule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
@@ -16,10 +27,9 @@ _PARAMETERS_UNKNOWN = Rule("WH-11", Section.WEBHOOKS, Severity.UNKNOWN)
 _NO_POLICY = Rule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
 _GONE = Rule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS)
 
-_GROUP = "admissionregistration.k8s.io"
-_MUTATING = GroupKind(_GROUP, "MutatingAdmissionPolicy")
-_POLICIES = frozenset({_MUTATING, GroupKind(_GROUP, "ValidatingAdmissionPolicy")})
-_BINDINGS = {GroupKind(_GROUP, f"{one.kind}Binding"): one for one in _POLICIES}
+_MUTATING = GroupKind(ADMISSION_GROUP, "MutatingAdmissionPolicy")
+_POLICIES = frozenset({_MUTATING, GroupKind(ADMISSION_GROUP, "ValidatingAdmissionPolicy")})
+_BINDINGS = {GroupKind(ADMISSION_GROUP, f"{one.kind}Binding"): one for one in _POLICIES}
 _SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
 
 
@@ -54,7 +64,7 @@ def _of_policy(ref: ObjectRef, spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _of_binding(
-    ref: ObjectRef, obj: JsonObject, bodies: Mapping[tuple[str, str, str, str], JsonObject], state: State
+    ref: ObjectRef, obj: JsonObject, bodies: Mapping[ObjectIdentity, JsonObject], state: State
 ) -> Iterator[Finding]:
     spec = mapping(obj.get("spec"))
     policy = _BINDINGS[ref.group_kind]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Check, Facts, Listing, Rule, State, items, mapping, maps, said
 from provisioner.review.checks.network.webhook_reach import (
     SYSTEM,
@@ -23,10 +24,9 @@ _GONE = Rule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS)
 _WRONG_PORT = Rule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
 _NO_PODS = Rule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
 
-_GROUP = "admissionregistration.k8s.io"
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _SERVICE = GroupKind("", "Service")
-_LISTINGS = tuple(Listing(_GROUP, "", kind.kind) for kind in sorted(KINDS))
+_LISTINGS = tuple(Listing(ADMISSION_GROUP, "", kind.kind) for kind in sorted(KINDS))
 MAX_SECONDS = 10
 MANY = 5
 # What the control plane itself writes all the time: refused, nodes go NotReady and nothing is elected or signed in.

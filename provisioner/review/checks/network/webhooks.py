@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
 from provisioner.review.checks.network.webhook_reach import (
     SYSTEM,
@@ -22,6 +23,7 @@ from provisioner.values import (
     Finding,
     GroupKind,
     JsonObject,
+    ObjectIdentity,
     ObjectRef,
     Plan,
     PlannedAction,
@@ -39,9 +41,8 @@ _WRONG_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.BREAKING)
 _OLD_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.DANGEROUS)
 _WIDER = Rule("WH-09", Section.WEBHOOKS, Severity.DANGEROUS)
 
-_GROUP = "admissionregistration.k8s.io"
-_MUTATING = GroupKind(_GROUP, "MutatingWebhookConfiguration")
-KINDS = frozenset({_MUTATING, GroupKind(_GROUP, "ValidatingWebhookConfiguration")})
+_MUTATING = GroupKind(ADMISSION_GROUP, "MutatingWebhookConfiguration")
+KINDS = frozenset({_MUTATING, GroupKind(ADMISSION_GROUP, "ValidatingWebhookConfiguration")})
 _KIND_NAMES = frozenset(one.kind for one in KINDS)
 _SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
 _SERVICE = GroupKind("", "Service")
@@ -219,7 +220,7 @@ def _of_form(webhook: Webhook) -> Iterator[Finding]:
         yield _OLD_FORM.at(webhook.ref, message, path=path, key=key)
 
 
-def _of_service(webhook: Webhook, services: set[tuple[str, str, str, str]], state: State) -> Iterator[Finding]:
+def _of_service(webhook: Webhook, services: set[ObjectIdentity], state: State) -> Iterator[Finding]:
     """A service that nobody has. Where nobody could look it is not known, which is said too."""
     service = webhook.service
     if service is None or service.identity in services:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
 from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
@@ -22,7 +23,6 @@ _OLD_INSIDE = Rule("API-05", Section.OBJECTS, Severity.DANGEROUS)
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _MINOR = re.compile(r"v?1\.(\d{1,9})(?!\d)")
 _UNSTABLE = re.compile(r"v\d+(alpha|beta)\d+")
-_ADMISSION = "admissionregistration.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ _REMOVALS: dict[tuple[str, str, str], _Removal] = {
     ("extensions", "v1beta1", ""): _Removal(16, "apps/v1"),
     ("apps", "v1beta1", ""): _Removal(16, "apps/v1"),
     ("apps", "v1beta2", ""): _Removal(16, "apps/v1"),
-    (_ADMISSION, "v1beta1", "MutatingWebhookConfiguration"): _Removal(22, f"{_ADMISSION}/v1"),
-    (_ADMISSION, "v1beta1", "ValidatingWebhookConfiguration"): _Removal(22, f"{_ADMISSION}/v1"),
-    (_ADMISSION, "v1alpha1", "ValidatingAdmissionPolicy"): _Removal(33, f"{_ADMISSION}/v1"),
-    (_ADMISSION, "v1alpha1", "ValidatingAdmissionPolicyBinding"): _Removal(33, f"{_ADMISSION}/v1"),
-    (_ADMISSION, "v1beta1", "ValidatingAdmissionPolicy"): _Removal(34, f"{_ADMISSION}/v1"),
-    (_ADMISSION, "v1beta1", "ValidatingAdmissionPolicyBinding"): _Removal(34, f"{_ADMISSION}/v1"),
+    (ADMISSION_GROUP, "v1beta1", "MutatingWebhookConfiguration"): _Removal(22, f"{ADMISSION_GROUP}/v1"),
+    (ADMISSION_GROUP, "v1beta1", "ValidatingWebhookConfiguration"): _Removal(22, f"{ADMISSION_GROUP}/v1"),
+    (ADMISSION_GROUP, "v1alpha1", "ValidatingAdmissionPolicy"): _Removal(33, f"{ADMISSION_GROUP}/v1"),
+    (ADMISSION_GROUP, "v1alpha1", "ValidatingAdmissionPolicyBinding"): _Removal(33, f"{ADMISSION_GROUP}/v1"),
+    (ADMISSION_GROUP, "v1beta1", "ValidatingAdmissionPolicy"): _Removal(34, f"{ADMISSION_GROUP}/v1"),
+    (ADMISSION_GROUP, "v1beta1", "ValidatingAdmissionPolicyBinding"): _Removal(34, f"{ADMISSION_GROUP}/v1"),
     ("apiextensions.k8s.io", "v1beta1", ""): _Removal(22, "apiextensions.k8s.io/v1"),
     ("apiregistration.k8s.io", "v1beta1", ""): _Removal(22, "apiregistration.k8s.io/v1"),
     ("authentication.k8s.io", "v1beta1", "TokenReview"): _Removal(22, "authentication.k8s.io/v1"),
@@ -66,8 +66,8 @@ _REMOVALS: dict[tuple[str, str, str], _Removal] = {
     ("node.k8s.io", "v1beta1", ""): _Removal(25, "node.k8s.io/v1"),
     ("policy", "v1beta1", "PodDisruptionBudget"): _Removal(25, "policy/v1"),
     ("policy", "v1beta1", "PodSecurityPolicy"): _Removal(25, "Pod Security Admission"),
-    ("rbac.authorization.k8s.io", "v1alpha1", ""): _Removal(22, "rbac.authorization.k8s.io/v1"),
-    ("rbac.authorization.k8s.io", "v1beta1", ""): _Removal(22, "rbac.authorization.k8s.io/v1"),
+    (RBAC_GROUP, "v1alpha1", ""): _Removal(22, f"{RBAC_GROUP}/v1"),
+    (RBAC_GROUP, "v1beta1", ""): _Removal(22, f"{RBAC_GROUP}/v1"),
     ("resource.k8s.io", "v1alpha3", ""): _Removal(34, "resource.k8s.io/v1"),
     ("resource.k8s.io", "v1beta1", ""): _Removal(36, "resource.k8s.io/v1"),
     ("scheduling.k8s.io", "v1beta1", ""): _Removal(22, "scheduling.k8s.io/v1"),
@@ -146,7 +146,7 @@ def _of_mentions(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     target = mapping(spec.get("scaleTargetRef"))
     named: list[tuple[tuple[str, ...], str, str]]
     named = [(("spec", "scaleTargetRef"), str(target.get("apiVersion") or ""), str(target.get("kind") or ""))]
-    for index, webhook in enumerate(maps(obj.get("webhooks")) if ref.group == _ADMISSION else []):
+    for index, webhook in enumerate(maps(obj.get("webhooks")) if ref.group == ADMISSION_GROUP else []):
         for rule in maps(webhook.get("rules")):
             groups, versions = items(rule.get("apiGroups")), items(rule.get("apiVersions"))
             if len(versions) == 1 and webhook.get("matchPolicy") == "Exact":

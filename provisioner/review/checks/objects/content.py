@@ -9,6 +9,7 @@ import orjson
 
 from provisioner.review.base.facts import SECRET, Check, Rule, State, mapping, said
 from provisioner.review.base.text import hidden_characters, pretending_words, visible
+from provisioner.sentences import some
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
 _SECRET_VALUES = Rule("SEC-01", Section.CONTENT, Severity.DANGEROUS)
@@ -37,7 +38,7 @@ def _of_secret(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     parts = (mapping(obj.get(part)) for part in ("data", "stringData"))
     keys = sorted({str(key) for part in parts for key, value in part.items() if value not in ("", None)})
     if keys:
-        names = ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
+        names = some(keys, 5)
         message = (
             f"The bundle itself holds secret values ({names}) of {said(ref)}: whoever can read the bundle knows them"
         )

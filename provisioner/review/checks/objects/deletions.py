@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.counting import newest, number
+from provisioner.review.base.creation_times import newest
 from provisioner.review.base.facts import Check, Facts, Listed, Listing
 from provisioner.review.checks.objects.crds import unused
 from provisioner.review.crds.live_scene import CRD, objects_of
 from provisioner.review.workloads import volumes
 from provisioner.review.workloads.volumes import CLAIM, VOLUMES
 from provisioner.schema.definition.crd import Crd
+from provisioner.sentences import number
 from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Severity
 
 _NAMESPACE = GroupKind("", "Namespace")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.changes import ABSENT, Change
 from provisioner.review.base.sizes import bytes_of
 from provisioner.values import GroupKind
 
 _CLAIM = GroupKind("", "PersistentVolumeClaim")
-_RBAC = "rbac.authorization.k8s.io"
 _TEMPLATE = ("spec", "template")
 _SELECTOR = ("spec", "selector")
 _FIELDS: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
@@ -43,8 +43,8 @@ _FIELDS: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
         ("reclaimPolicy",),
         ("volumeBindingMode",),
     ),
-    GroupKind(_RBAC, "ClusterRoleBinding"): (("roleRef",),),
-    GroupKind(_RBAC, "RoleBinding"): (("roleRef",),),
+    GroupKind(RBAC_GROUP, "ClusterRoleBinding"): (("roleRef",),),
+    GroupKind(RBAC_GROUP, "RoleBinding"): (("roleRef",),),
 }
 CONSEQUENCES = {
     GroupKind("", "ConfigMap"): "pods that start in between fail",
@@ -58,8 +58,8 @@ CONSEQUENCES = {
     GroupKind("scheduling.k8s.io", "PriorityClass"): "pods that ask for it in between are refused; running ones keep "
     "their old value",
     GroupKind("storage.k8s.io", "StorageClass"): "volumes that exist keep the old settings; claims in between wait",
-    GroupKind(_RBAC, "ClusterRoleBinding"): "its subjects are without these rights in between",
-    GroupKind(_RBAC, "RoleBinding"): "its subjects are without these rights in between",
+    GroupKind(RBAC_GROUP, "ClusterRoleBinding"): "its subjects are without these rights in between",
+    GroupKind(RBAC_GROUP, "RoleBinding"): "its subjects are without these rights in between",
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
@@ -19,6 +20,7 @@ from provisioner.review.base.changes import Change, changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, Rule, mapping, maps, said
 from provisioner.review.checks.objects.immutable import CONSEQUENCES, never_changing
 from provisioner.review.checks.objects.offline import Answer, is_untried, try_offline
+from provisioner.sentences import some
 from provisioner.values import (
     Action,
     Finding,
@@ -55,7 +57,6 @@ _REFUSED = Rule("PRE-09", Section.PREFLIGHT, Severity.BREAKING)
 _BEING_DELETED = Rule("OBJ-08", Section.OBJECTS, Severity.BREAKING)
 _NOT_PLANNED = Rule("OBJ-09", Section.OBJECTS, Severity.UNKNOWN)
 
-_RBAC = "rbac.authorization.k8s.io"
 _NAMESPACE = GroupKind("", "Namespace")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _CONSEQUENCE_OF_DELETION = {
@@ -141,7 +142,7 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
 
 
 def _of_deletion(ref: ObjectRef) -> Finding:
-    if ref.group == _RBAC:
+    if ref.group == RBAC_GROUP:
         return _DELETED_ROLE.at(ref, f"Deletes {said(ref)}; the section on permissions lists the rights that are lost")
     consequence = _CONSEQUENCE_OF_DELETION.get(ref.group_kind)
     if consequence:
@@ -171,7 +172,7 @@ def _fields(found: list[Change]) -> str:
     names = [".".join(str(part) for part in one.path) for one in found]
     if not names:
         return "nothing that is shown here"
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more fields" if len(names) > 3 else "")
+    return some(names, noun="fields")
 
 
 def _evidence(found: list[Change]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.rbac import CONTROL_PLANE
 from provisioner.review.base.facts import Listing, Rule, State, items, mapping, maps, said
 from provisioner.review.checks.network.webhook_reach import (
@@ -19,11 +20,13 @@ from provisioner.review.checks.network.webhooks import webhooks_of
 from provisioner.values import Content, Finding, GroupKind, ObjectRef, Section, Severity
 
 _REACHES = Rule("OWN-PRATIQUE-06", Section.WEBHOOKS, Severity.CRITICAL)
-_GROUP = "admissionregistration.k8s.io"
 _WEBHOOKS = frozenset(
-    {GroupKind(_GROUP, "MutatingWebhookConfiguration"), GroupKind(_GROUP, "ValidatingWebhookConfiguration")}
+    {
+        GroupKind(ADMISSION_GROUP, "MutatingWebhookConfiguration"),
+        GroupKind(ADMISSION_GROUP, "ValidatingWebhookConfiguration"),
+    }
 )
-_POLICY = GroupKind(_GROUP, "MutatingAdmissionPolicy")
+_POLICY = GroupKind(ADMISSION_GROUP, "MutatingAdmissionPolicy")
 NAMESPACES = Listing("", "v1", "Namespace", metadata_only=True)
 # Who changes these decides what runs there, with what, and whom it meets. Who only sees Secrets has their values.
 _ALTERED: Mapping[str, tuple[str, ...]] = {

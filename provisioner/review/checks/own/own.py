@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from provisioner import rbac
+from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP, RBAC_GROUP
 from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, OWN_RESOURCES, PARTS_OF_THE_CLUSTER, Subject
 from provisioner.review.base.facts import Check, Facts, Listing, Rule, State, items, mapping, said
 from provisioner.review.checks.own.accounts import of_named_accounts, of_strong_accounts
@@ -22,19 +23,16 @@ from provisioner.values import (
     Severity,
 )
 
-GROUP = "core.rukpak.io"
 _NAME = "pratique"
 
 _OWN_KIND = Rule("OWN-PRATIQUE-01", Section.CONTENT, Severity.CRITICAL)
 _OWN_PLACE = Rule("OWN-PRATIQUE-02", Section.CONTENT, Severity.CRITICAL)
 _OWN_ACCOUNT = Rule("OWN-PRATIQUE-04", Section.PERMISSIONS, Severity.CRITICAL)
 
-_RBAC = "rbac.authorization.k8s.io"
-_ADMISSION = "admissionregistration.k8s.io"
 # What Pratique asks the API server: who somebody is, and what they may do. Whoever stands in between answers for it.
-_ASKED = frozenset({GROUP, "authentication.k8s.io", "authorization.k8s.io"})
+_ASKED = frozenset({OWN_GROUP, "authentication.k8s.io", "authorization.k8s.io"})
 _ASKED_RESOURCES = frozenset({"*", *OWN_RESOURCES, "tokenreviews", "subjectaccessreviews"})
-_BINDINGS = frozenset({GroupKind(_RBAC, "RoleBinding"), GroupKind(_RBAC, "ClusterRoleBinding")})
+_BINDINGS = frozenset({GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding")})
 _CONFIG_MAP = GroupKind("", "ConfigMap")
 # What leads to the API server and to the names that everything looks up.
 _WAYS_TO = frozenset({("default", "kubernetes"), (CONTROL_PLANE, "kube-dns")})
@@ -50,7 +48,7 @@ def _standing(state: State) -> Iterator[Finding]:
     yield from of_admission(state)
     yield from of_other_ways(state)
     for ref, obj in state.named:
-        if ref.group == GROUP:
+        if ref.group == OWN_GROUP:
             yield _of_own_kind(ref)
         elif words := _own_place(ref, obj, state.around.own_namespace):
             yield _OWN_PLACE.at(ref, f"{said(ref)} {words}")
@@ -73,15 +71,20 @@ def _own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
         return words
     if ref.namespace == own_namespace:
         return "lies in the namespace of Pratique, and may change what Pratique runs with"
-    if ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition") and spec.get("group") == GROUP:
+    if (
+        ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+        and spec.get("group") == OWN_GROUP
+    ):
         return "defines the objects of Pratique, and may change how they are stored and checked"
     if ref.group == "apiregistration.k8s.io" and _serves_ours(spec):
         return (
             f"decides which server answers for the API group {spec.get('group') or '(core)'}: it sees and answers all"
         )
-    if ref.group in {_ADMISSION, _RBAC} and (ref.name == _NAME or ref.name.startswith((f"{_NAME}-", f"{_NAME}."))):
+    if ref.group in {ADMISSION_GROUP, RBAC_GROUP} and (
+        ref.name == _NAME or ref.name.startswith((f"{_NAME}-", f"{_NAME}."))
+    ):
         return "has a name of Pratique's own policies and roles, and may replace one"
-    if ref.group == _ADMISSION and _stands_between(ref, obj):
+    if ref.group == ADMISSION_GROUP and _stands_between(ref, obj):
         return "sees or changes what Pratique asks the API server: who somebody is, and what they may do"
     return ""
 
@@ -108,12 +111,12 @@ def _leads_to(ref: ObjectRef, obj: JsonObject) -> tuple[str, str]:
 
 def _serves_ours(spec: Mapping[str, object]) -> bool:
     """Whether it is about our API group, or takes a group of Kubernetes away from the API server."""
-    return spec.get("group") == GROUP or (spec.get("group") in BUILT_IN_RESOURCES and bool(spec.get("service")))
+    return spec.get("group") == OWN_GROUP or (spec.get("group") in BUILT_IN_RESOURCES and bool(spec.get("service")))
 
 
 def _stands_between(ref: ObjectRef, obj: JsonObject) -> bool:
     """Whether an admission object sees or changes what Pratique asks, or changes who may do what or is certified."""
-    groups = _ASKED | {_RBAC, _SIGNING} if ref.kind.startswith("Mutating") else _ASKED
+    groups = _ASKED | {RBAC_GROUP, _SIGNING} if ref.kind.startswith("Mutating") else _ASKED
     return _matches(obj, groups)
 
 
@@ -155,7 +158,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     """What the bundle takes away from Pratique, and the power over it that the bundle hands out."""
     for planned in facts.plan.actions:
         place = facts.around.own_namespace
-        is_own = planned.ref.group == GROUP or bool(_own_place(planned.ref, planned.before or {}, place))
+        is_own = planned.ref.group == OWN_GROUP or bool(_own_place(planned.ref, planned.before or {}, place))
         if planned.action is Action.DELETE and is_own:
             yield _OWN_PLACE.at(planned.ref, f"Deletes {said(planned.ref)}, a part of Pratique itself", key="delete")
     yield from of_power(facts)
@@ -167,7 +170,7 @@ def _lists(facts: Facts) -> tuple[Listing, ...]:
 
 
 def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group == GROUP
+    return planned.ref.group == OWN_GROUP
 
 
 CHECK = Check("own", changes=_changes, standing=_standing, claims=_claims, lists=_lists)

@@ -6,18 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from provisioner import rbac
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import Grant, Means, Ours, PolicyRule, Power, RbacObjects, Subject
-from provisioner.review.base.facts import Facts, ObjectIdentity, Rule, mapping, said
+from provisioner.review.base.facts import Facts, Rule, mapping, said
 from provisioner.review.checks.own.advice import LIMIT_RIGHTS
 from provisioner.review.rights.permission_words import files_of, ref_of, ways_of, who
-from provisioner.review.rights.rbac_before_after import GROUP, Sides, sides_of
-from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+from provisioner.review.rights.rbac_before_after import Sides, sides_of
+from provisioner.sentences import some_phrases
+from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _POWER = Rule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL)
 _UNREADABLE = Rule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
-_ROLES = frozenset({GroupKind(GROUP, "Role"), GroupKind(GROUP, "ClusterRole")})
-_BINDINGS = frozenset({GroupKind(GROUP, "RoleBinding"), GroupKind(GROUP, "ClusterRoleBinding")})
+_ROLES = frozenset({GroupKind(RBAC_GROUP, "Role"), GroupKind(RBAC_GROUP, "ClusterRole")})
+_BINDINGS = frozenset({GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding")})
 MAX_NAMED = 4
 
 
@@ -74,7 +76,7 @@ def _has_power(grants: Iterable[Grant], ours: Ours, known: RbacObjects) -> bool:
 
 def of_power(facts: Facts) -> Iterator[Finding]:
     """A finding for each subject, and each unbound role, to which the bundle gives power over Pratique."""
-    if not any(one.ref.group == GROUP for one in facts.plan.actions):
+    if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions):
         return
     judge = judge_of(facts)
     for subject in judge.sides.affected():
@@ -155,7 +157,7 @@ def _is_collected(known: RbacObjects, ref: ObjectRef, role: JsonObject) -> bool:
     labels = mapping(mapping(role.get("metadata")).get("labels"))
     if ref.kind != "ClusterRole" or not labels:
         return False
-    is_labelled = any(str(label).startswith(f"{GROUP}/aggregate-to-") for label in labels)
+    is_labelled = any(str(label).startswith(f"{RBAC_GROUP}/aggregate-to-") for label in labels)
     return is_labelled or any(rbac.collects(one, role) for one in known.roles.values())
 
 
@@ -177,8 +179,7 @@ def listed(found: list[Power]) -> str:
     words = [one.words for one in found]
     if found[0].means is Means.EVERYTHING:
         return words[0]
-    more = f"; and {len(words) - MAX_NAMED} more" if len(words) > MAX_NAMED else ""
-    return "; ".join(words[:MAX_NAMED]) + more
+    return some_phrases(words, MAX_NAMED)
 
 
 def _finding(

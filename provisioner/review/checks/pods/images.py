@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.review.base.counting import some
 from provisioner.review.base.facts import Check, Facts, Rule, State, maps, said
 from provisioner.review.workloads.pod_specs import Container, pod_specs, runs_pods
+from provisioner.sentences import some
 from provisioner.values import Finding, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _NO_DIGEST = Rule("IMG-01", Section.IMAGES, Severity.NOTABLE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.counting import number
 from provisioner.review.base.facts import Check, Facts, Listing, Rule, State, mapping, maps, said
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.sentences import number
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
 _HABITS = Rule("POD-24", Section.PODS, Severity.SAFE)

@@ -10,6 +10,7 @@ from typing import Any
 from provisioner.review.base.facts import Check, Facts, Rule, State, mapping, maps, said
 from provisioner.review.workloads.pod_security import TABLE, Level, Row, level_needed
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, runs_pods
+from provisioner.sentences import some
 from provisioner.values import (
     Content,
     Finding,
@@ -54,8 +55,7 @@ def _of_row(row: Row, pod: PodSpec) -> Iterator[Finding]:
         return
     places = sorted({what for _, what in failures})
     rule = Rule(row.id, Section.PODS, _severity(row, pod, places))
-    shown = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
-    message = f"{said(pod.ref)} lets its pods {row.what} ({shown})"
+    message = f"{said(pod.ref)} lets its pods {row.what} ({some(places, 4)})"
     evidence = {"check": row.check, "level": row.level.word, "places": [list(path) for path, _ in failures]}
     yield rule.at(pod.ref, message, path=failures[0][0], evidence=evidence | {"items": places}, key=places)
 

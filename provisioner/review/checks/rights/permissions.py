@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from provisioner import rbac
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
 from provisioner.rbac import EffectiveRules, PermissionDiff, ScopedRule, Subject
-from provisioner.review.base.facts import Check, Facts, ObjectIdentity, Rule, mapping, said
+from provisioner.review.base.facts import Check, Facts, Rule, mapping, said
 from provisioner.review.rights.accounts import (
     account_ref,
     bound_accounts,
@@ -29,9 +30,19 @@ from provisioner.review.rights.permission_words import (
     who,
     words_of,
 )
-from provisioner.review.rights.rbac_before_after import GROUP, Sides, sides_of
+from provisioner.review.rights.rbac_before_after import Sides, sides_of
 from provisioner.review.workloads.pod_specs import runs_pods
-from provisioner.values import Action, Content, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
+from provisioner.values import (
+    Action,
+    Content,
+    Finding,
+    ObjectIdentity,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+    Section,
+    Severity,
+)
 
 _GAINED = Rule("RB-DIFF", Section.PERMISSIONS, Severity.NOTABLE)
 _LOST = Rule("RB-LESS", Section.PERMISSIONS, Severity.SAFE)
@@ -88,11 +99,11 @@ def _wants(content: Content, _: Plan) -> Iterator[ObjectRef]:
 
 def _is_concerned(facts: Facts) -> bool:
     refs = [one.ref for one in facts.plan.actions]
-    return any(ref.group == GROUP for ref in refs)
+    return any(ref.group == RBAC_GROUP for ref in refs)
 
 
 def _touches_roles(facts: Facts) -> bool:
-    return any(one.ref.group == GROUP and one.action is not Action.NONE for one in facts.plan.actions)
+    return any(one.ref.group == RBAC_GROUP and one.action is not Action.NONE for one in facts.plan.actions)
 
 
 def _of_difference(
@@ -146,7 +157,7 @@ def _of_aggregation(sides: Sides) -> Iterator[Finding]:
         power = f"{words_of(gained)} in every namespace where they have it"
         message = f"Everybody with the {roles} will newly be able to {power}"
         evidence = {"subject": f"everybody with the {roles}", "power": power, "added": rules_record(gained)}
-        role = ObjectRef(GROUP, "v1", "ClusterRole", "", names[-1])
+        role = ObjectRef(RBAC_GROUP, "v1", "ClusterRole", "", names[-1])
         yield _WIDENS.at(role, message, evidence=evidence, key=rules_record(gained))
 
 
@@ -180,7 +191,7 @@ def _of_risks(
 
 
 def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group == GROUP or planned.ref.kind == "ServiceAccount"
+    return planned.ref.group == RBAC_GROUP or planned.ref.kind == "ServiceAccount"
 
 
 CHECK = Check("permissions", changes=_changes, standing=of_accounts, claims=_claims, wants=_wants)

@@ -10,9 +10,9 @@ import pytest
 from provisioner.cluster.apply.run import Terms, apply
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.compare import cleaned, uid_of
-from provisioner.cluster.inventory import MemoryInventory, ObjectIdentity
+from provisioner.cluster.inventory import MemoryInventory
 from provisioner.cluster.tracking import nonce_of
-from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef
+from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectIdentity, ObjectRef
 from tests.provisioner.cluster.mortal import KILLED, FileInventory, Work, run_and_die
 from tests.provisioner.cluster.scene import MANAGER, Scene, content, failures
 

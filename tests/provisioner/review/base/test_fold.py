@@ -1,4 +1,4 @@
-"""Equal findings said once, and numbers in sentences."""
+"""Equal findings said once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from provisioner.rbac import Subject
-from provisioner.review.base.counting import number, some, verb
 from provisioner.review.base.facts import Check, Installer, Rule, said
 from provisioner.review.base.fold import MAX_ALIKE, folded
 from provisioner.review.frame import report
@@ -103,28 +102,3 @@ def test_a_report_on_500_objects_that_may_not_be_made_has_one_finding_of_it_and_
 def test_a_check_of_another_package_is_folded_as_well() -> None:
     found = report(facts(), [Check("theirs", changes=lambda _: many())])
     assert [one.evidence.get("count") for one in found.findings] == [MANY]
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [
-        (0, "0 objects are concerned"),
-        (1, "1 object is concerned"),
-        (2, "2 objects are concerned"),
-        (1204, "1,204 objects are concerned"),
-    ],
-)
-def test_a_number_agrees_with_its_noun_and_verb(count: int, words: str) -> None:
-    assert f"{number(count, 'object')} {verb(count, 'are')} concerned" == words
-
-
-@pytest.mark.parametrize(
-    ("several", "one"), [("have", "has"), ("do", "does"), ("go", "goes"), ("lose", "loses"), ("are", "is")]
-)
-def test_a_verb_has_its_form_for_one(several: str, one: str) -> None:
-    assert (verb(1, several), verb(2, several)) == (one, several)
-
-
-def test_the_first_of_many_names_are_said_and_the_rest_counted() -> None:
-    assert some([f"n{index}" for index in range(1300)]) == "n0, n1, n2 and 1,297 more"
-    assert some(["a", "b", "c"]) == "a, b, c"

@@ -1,0 +1,7 @@
+"""API groups that several rooms name. Tables of many groups (`rbac.resources`, `render.scopes`) write theirs out."""
+
+from __future__ import annotations
+
+OWN_GROUP = "core.rukpak.io"  # of BundleDeployments, requests and reviews
+RBAC_GROUP = "rbac.authorization.k8s.io"
+ADMISSION_GROUP = "admissionregistration.k8s.io"
