@@ -133,6 +133,7 @@ def _add_review(parser: argparse.ArgumentParser) -> None:
     )
     add_bundle_options(parser)
     parser.add_argument("-o", "--output", choices=("text", "json", "html"), default="text", help="default: %(default)s")
+    parser.add_argument("--all", action="store_true", help="text: what is safe or as before, and every place, too")
     parser.add_argument("--diff", action="store_true", help="text: the lines that change, too")
     parser.add_argument("--explain", action="store_true", help="text: what each rule that was met means, too")
     parser.add_argument(
@@ -314,7 +315,7 @@ def _print_report(report: Report, options: argparse.Namespace) -> None:
     elif options.output == "html":
         text = as_html(report, title=title)
     else:
-        text = as_text(report, title=title, colours=sys.stdout.isatty(), with_diff=options.diff)
+        text = as_text(report, title=title, colours=sys.stdout.isatty(), with_diff=options.diff, with_all=options.all)
         text += f"\n{explained(rules_of(report.findings))}" if options.explain else ""
     sys.stdout.write(text)
 

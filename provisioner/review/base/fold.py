@@ -1,5 +1,6 @@
-"""What is found in the same words of many objects is said once, with their number and the first of them.
+"""What is found in the same words at several places is said once, with their number and all of them.
 
+The same field in several versions of a CRD is one finding; more than MAX_ALIKE objects or fields are one, too.
 Nothing critical or unknown is ever folded (S24), nothing about Secrets, of which each reader may see other ones, and no
 deletion that takes something along: an approval names each of those, with what goes with it.
 Only objects of one kind and namespace stand together, so that who may see one may as a rule see all.
@@ -7,12 +8,15 @@ Only objects of one kind and namespace stand together, so that who may see one m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from provisioner.review.base.facts import SECRET, fingerprint, said
+from provisioner.review.base.places import PLACES, Place, by_field, places_of, version_of
 from provisioner.review.base.record import plain
-from provisioner.sentences import some
+from provisioner.schema.verdicts import shown
+from provisioner.sentences import number, some
 from provisioner.values import Finding, Severity
 
 MAX_ALIKE = 10
@@ -22,19 +26,31 @@ MAX_OBJECTS = 200
 MAX_TEXTS = 500
 MAX_NAMES = 4
 _ALWAYS_SAID = frozenset({Severity.CRITICAL, Severity.UNKNOWN})
+_NAME, _FIELD = "\0", "\1"  # stand for the object and the field in words that are compared
 _Key = tuple[object, ...]
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """`findings`, more than MAX_ALIKE that differ in nothing but the name of their object as one.
+    """`findings`, those that differ only in the version of a CRD as one, and more than MAX_ALIKE that differ only in
+    object, field and version.
 
-    The one counts them in its evidence (`count`, and `objects`, at most MAX_OBJECTS of them), and is another finding
-    as soon as an object joins or leaves: what was accepted of some is not accepted of more.
+    The one has all of them in its evidence (`all_places`, see places_of; `count`, and `objects`, at most MAX_OBJECTS of
+    them), and is another finding as soon as one joins or leaves: what was accepted of some is not accepted of more.
     """
+    once = _grouped(findings, _of_one_field, most=1, as_one=_in_versions)
+    return _grouped(once, _alike, most=MAX_ALIKE, as_one=_at_places)
+
+
+def _grouped(
+    findings: Iterable[Finding],
+    key: Callable[[Finding], _Key | None],
+    most: int,
+    as_one: Callable[[Sequence[Finding]], Finding],
+) -> list[Finding]:
     groups: dict[_Key, list[Finding]] = {}
     for position, one in enumerate(findings):
-        groups.setdefault(_alike(one) or (position,), []).append(one)
-    return [one for group in groups.values() for one in (group if len(group) <= MAX_ALIKE else [_as_one(group)])]
+        groups.setdefault(key(one) or (position,), []).append(one)
+    return [one for group in groups.values() for one in (group if len(group) <= most else [as_one(group)])]
 
 
 def _alike(finding: Finding) -> _Key | None:
@@ -46,30 +62,76 @@ def _alike(finding: Finding) -> _Key | None:
         return None
     if finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG:
         return None
-    words = finding.message.replace(said(ref), "\0")
-    if "\0" not in words:
+    words = _compared(finding)
+    if _NAME not in words:
         return None
     verdicts = tuple(sorted(finding.verdicts.items()))
     place = (finding.section, finding.severity, finding.is_new, ref.group_kind, ref.namespace)
     return (finding.rule, *place, words, verdicts)
 
 
-def _as_one(group: Sequence[Finding]) -> Finding:
-    ordered = sorted(group, key=lambda one: one.ref.identity if one.ref else ())
-    first, names = ordered[0], [said(one.ref) for one in ordered if one.ref]
-    rest = some(names[1:], MAX_NAMES)
+def _of_one_field(finding: Finding) -> _Key | None:
+    """What findings about one field have in common, whichever version of the CRD they are about."""
+    alike = _alike(finding)
+    if alike is None or finding.ref is None or not finding.path or not version_of(finding):
+        return None
+    rest = {name: value for name, value in finding.evidence.items() if name != "version"}
+    return (*alike, finding.ref.identity, finding.path, str(plain(rest)))
+
+
+def _compared(finding: Finding) -> str:
+    """The message without the object, its version and the field."""
+    assert finding.ref is not None
+    name, field = said(finding.ref), shown(finding.path) if finding.path else ""
+    version = version_of(finding)
+    words = finding.message.replace(f"{name} {version}", _NAME) if version else finding.message
+    words = words.replace(name, _NAME)
+    return re.sub(rf"(?<![\w.\[]){re.escape(field)}(?![\w.\[])", _FIELD, words) if field else words
+
+
+def _in_versions(group: Sequence[Finding]) -> Finding:
+    """One field of several versions. It stands for the first of them where one version has to be named."""
+    first = group[0]
+    assert first.ref is not None
+    name, versions = said(first.ref), [version_of(one) for one in group]
+    message = first.message.replace(f"{name} {versions[0]}", f"{name} {', '.join(versions)}")
+    return _one_of(group, message, {**first.evidence})
+
+
+def _at_places(group: Sequence[Finding]) -> Finding:
+    ordered = sorted(group, key=lambda one: (one.ref.identity if one.ref else (), tuple(map(str, one.path))))
+    first, names = ordered[0], list(dict.fromkeys(said(one.ref) for one in ordered if one.ref))
     evidence = {
         **_common(ordered),
-        "count": len(names),
+        "count": len(ordered),
         "objects": names[:MAX_OBJECTS],
         "left_out": max(0, len(names) - MAX_OBJECTS),
+        **({"version": version_of(first)} if version_of(first) else {}),
     }
-    return replace(
-        first,
-        message=f"{first.message}. The same holds for {len(names) - 1:,} more: {rest}",
-        evidence=evidence,
-        fingerprint=fingerprint(first.rule, first.ref, first.path, sorted(one.fingerprint for one in ordered)),
-    )
+    return _one_of(ordered, f"{first.message}. {_others(ordered, names)}", evidence)
+
+
+def _others(group: Sequence[Finding], names: Sequence[str]) -> str:
+    """Where else it holds: in other fields of the object, in fields of others, or of other objects."""
+    fields = [path for _, path, _ in by_field(_places(group))]
+    if len(fields) == len(names):
+        return f"The same holds for {len(names) - 1:,} more: {some(names[1:], MAX_NAMES)}"
+    more = number(len(fields) - 1, "more field")
+    if len(names) == 1:
+        return f"The same holds for {more}: {some([*map(shown, fields[1:])], MAX_NAMES)}"
+    return f"The same holds for {more} of {len(names):,} objects: {some(names, MAX_NAMES)}"
+
+
+def _one_of(group: Sequence[Finding], message: str, evidence: dict[str, object]) -> Finding:
+    first, places = group[0], _places(group)
+    if any(place.path for place in places):
+        evidence[PLACES] = [place.as_evidence() for place in places]
+    own = fingerprint(first.rule, first.ref, first.path, sorted(one.fingerprint for one in group))
+    return replace(first, message=message, evidence=evidence, fingerprint=own)
+
+
+def _places(group: Sequence[Finding]) -> list[Place]:
+    return list(dict.fromkeys(place for one in group for place in places_of(one)))
 
 
 def _common(group: Sequence[Finding]) -> dict[str, object]:

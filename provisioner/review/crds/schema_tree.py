@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from provisioner.review.base.facts import said
 from provisioner.review.base.marks import Mark
+from provisioner.review.base.places import Path, places_of
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.diff.rules import DOCS
 from provisioner.schema.fields import DEEPEST, is_same, is_too_deep
 from provisioner.schema.verdicts import ITEMS, VALUES
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Report, Section, Severity
-
-Path = tuple[str | int, ...]
 
 # Branches drawn for one version, the worst first, and how deep they stand inside of each other.
 MAX_BRANCHES = 300
@@ -112,6 +112,9 @@ class _Node:
         return 1 + sum(child.size() for child in self.children.values())
 
 
+_Remark = tuple[Path, Finding]  # a finding at one of its places
+
+
 @dataclass(slots=True)
 class _Remarks:
     """Findings by the place where they stand; `on_the_way` are the places that lead to one."""
@@ -137,12 +140,17 @@ def crds_of(report: Report) -> list[PlannedAction]:
 
 def picture_of(report: Report, planned: PlannedAction) -> SchemaPicture:
     """The picture of one CRD of a report."""
-    about = [one for one in report.in_section(Section.CRDS) if one.ref and one.ref.identity == planned.ref.identity]
-    return schema_picture(planned.before, planned.after, about)
+    name = said(planned.ref)
+    about = [one for one in report.in_section(Section.CRDS) if any(place.of == name for place in places_of(one))]
+    return schema_picture(planned.before, planned.after, about, name)
 
 
-def schema_picture(old: JsonObject | None, new: JsonObject | None, findings: Iterable[Finding]) -> SchemaPicture:
+def schema_picture(
+    old: JsonObject | None, new: JsonObject | None, findings: Iterable[Finding], name: str = ""
+) -> SchemaPicture:
     """The versions of a CRD on either side, in the order of the new one; `findings` are those about it.
+
+    Where they are about other CRDs, too, `name` is what messages call this one.
 
     Descriptions, titles and examples count as the same: nobody is refused for them.
     """
@@ -150,10 +158,14 @@ def schema_picture(old: JsonObject | None, new: JsonObject | None, findings: Ite
     if is_too_deep(old) or is_too_deep(new):
         return SchemaPicture(tuple(told), (), f"It is nested deeper than {DEEPEST} levels and cannot be drawn.")
     before, after = (Crd(side or {}) for side in (old, new))
-    by_version: dict[str, list[Finding]] = {version.name: [] for side in (after, before) for version in side.versions}
-    about = [one for one in told if str(one.evidence.get("version")) not in by_version]
+    by_version: dict[str, list[_Remark]] = {version.name: [] for side in (after, before) for version in side.versions}
+    about: list[Finding] = []
     for one in told:
-        by_version.get(str(one.evidence.get("version")), []).append(one)
+        for place in places_of(one):
+            if place.version not in by_version:
+                about += [one] if one not in about else []
+            elif not name or place.of == name:
+                by_version[place.version].append((place.path, one))
     trees = [_tree(name, before.version(name), after.version(name), found) for name, found in by_version.items()]
     return SchemaPicture(tuple(about), tuple(trees))
 
@@ -166,7 +178,7 @@ def walk(branch: Branch | None) -> Iterator[Branch]:
             yield from walk(one)
 
 
-def _tree(name: str, old: CrdVersion | None, new: CrdVersion | None, findings: Sequence[Finding]) -> SchemaTree:
+def _tree(name: str, old: CrdVersion | None, new: CrdVersion | None, findings: Sequence[_Remark]) -> SchemaTree:
     mark = Mark.of(was=old is not None, is_=new is not None)
     before, after = (_node(side.schema) if side and side.schema is not None else None for side in (old, new))
     fields = max(side.size() if side else 0 for side in (before, after))
@@ -194,12 +206,12 @@ def _node(schema: Mapping[str, Any]) -> _Node:
     return _Node(own, children)
 
 
-def _placed(findings: Iterable[Finding], old: _Node | None, new: _Node | None) -> tuple[_Remarks, list[Finding]]:
+def _placed(findings: Iterable[_Remark], old: _Node | None, new: _Node | None) -> tuple[_Remarks, list[Finding]]:
     """Each finding at the deepest field that its path leads to; those without such a path in a list."""
     remarks, about = _Remarks(), []
-    for one in findings:
+    for path, one in findings:
         if one.rule.startswith(_IN_SCHEMAS) and (old or new):
-            remarks.put(_nearest(one.path, old, new), one)
+            remarks.put(_nearest(path, old, new), one)
         else:
             about.append(one)
     return remarks, about

@@ -8,7 +8,7 @@ from dataclasses import replace
 from provisioner.review.base.facts import Check, Facts, Rule, mapping, said
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
 from provisioner.schema import compare, validate_crd
-from provisioner.schema.verdicts import GONE_UNUSED, GONE_WITH_ALL, NOTHING_KNOWN, REJECTED
+from provisioner.schema.verdicts import GONE_UNUSED, GONE_WITH_ALL, NOTHING_KNOWN, REJECTED, shown
 from provisioner.values import (
     Action,
     Content,
@@ -85,9 +85,14 @@ def _of_change(planned: PlannedAction, old: JsonObject | None, new: JsonObject) 
         yield _NOT_COMPARED.at(ref, message)
     elif planned.action is not Action.ADOPT:
         for found in compare(old, new):
-            version = found.evidence.get("version")
-            name = f"{said(ref)} {version}" if version else said(ref)
-            yield replace(found, ref=found.ref or ref, message=f"{name}: {found.message}")
+            yield replace(found, ref=found.ref or ref, message=f"{_place(ref, found)}: {found.message}")
+
+
+def _place(ref: ObjectRef, found: Finding) -> str:
+    """The CRD, its version and the field that changes, if the words about it do not name it."""
+    version, field = found.evidence.get("version"), shown(found.path)
+    name = f"{said(ref)} {version}" if version else said(ref)
+    return f"{name}, {field}" if found.rule.startswith("SCH-") and found.path and field not in found.message else name
 
 
 def _claims(planned: PlannedAction) -> bool:

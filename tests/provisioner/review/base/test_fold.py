@@ -9,7 +9,9 @@ import pytest
 from provisioner.rbac import Subject
 from provisioner.review.base.facts import Check, Installer, Rule, said
 from provisioner.review.base.fold import MAX_ALIKE, folded
+from provisioner.review.base.places import places_of
 from provisioner.review.frame import report
+from provisioner.schema.verdicts import shown
 from provisioner.values import Action, Finding, ObjectRef, Section, Severity
 from tests.provisioner.review.bundles import an_object, config_map, facts, planned
 
@@ -102,3 +104,63 @@ def test_a_report_on_500_objects_that_may_not_be_made_has_one_finding_of_it_and_
 def test_a_check_of_another_package_is_folded_as_well() -> None:
     found = report(facts(), [Check("theirs", changes=lambda _: many())])
     assert [one.evidence.get("count") for one in found.findings] == [MANY]
+
+
+THINGS = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "things.example.org")
+
+
+def narrowed(
+    field: str, version: str = "v1", *, ref: ObjectRef = THINGS, severity: Severity = Severity.BREAKING
+) -> Finding:
+    path = ("spec", field)
+    words = f"CRD {ref.name} {version}, spec.{field}: at most 10 characters are allowed now"
+    evidence = {"version": version}
+    return Rule("SCH-20", Section.CRDS, severity).at(ref, words, path=path, evidence=evidence, key=[version, field])
+
+
+def fields_of(one: Finding) -> list[tuple[str, str, str]]:
+    return [(place.of, shown(place.path), place.version) for place in places_of(one)]
+
+
+def test_twelve_fields_that_break_alike_are_one_finding_that_has_every_path() -> None:
+    fields = [f"f{number:02}" for number in range(12)]
+    (one,) = folded(narrowed(field) for field in fields)
+    assert one.message.startswith(
+        "CRD things.example.org v1, spec.f00: at most 10 characters are allowed now. The same "
+    )
+    assert one.message.endswith("holds for 11 more fields: spec.f01, spec.f02, spec.f03, spec.f04 and 7 more")
+    assert fields_of(one) == [("CRD things.example.org", f"spec.{field}", "v1") for field in fields]
+    assert one.evidence["count"] == 12
+
+
+def test_fields_of_several_crds_are_one_finding_that_names_the_crds() -> None:
+    others = replace(THINGS, name="others.example.org")
+    found = [narrowed(f"f{number:02}", ref=ref) for ref in (THINGS, others) for number in range(6)]
+    (one,) = folded(found)
+    assert one.message.endswith("11 more fields of 2 objects: CRD others.example.org, CRD things.example.org")
+    assert len(fields_of(one)) == 12
+
+
+def test_a_field_of_several_versions_is_said_once() -> None:
+    (one,) = folded(narrowed("a", version) for version in ("v1", "v2"))
+    assert one.message == "CRD things.example.org v1, v2, spec.a: at most 10 characters are allowed now"
+    assert [version for *_, version in fields_of(one)] == ["v1", "v2"]
+    assert one.fingerprint not in {narrowed("a", version).fingerprint for version in ("v1", "v2")}
+
+
+@pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.UNKNOWN])
+def test_S24_each_version_of_what_is_critical_or_unknown_is_said_by_itself(severity: Severity) -> None:
+    found = [narrowed("a", version, severity=severity) for version in ("v1", "v2")]
+    assert folded(found) == found
+
+
+def test_versions_that_have_another_reason_are_said_by_themselves() -> None:
+    first, second = narrowed("a", "v1"), narrowed("a", "v2")
+    found = [first, replace(second, evidence={**second.evidence, "counterexample": "abc"})]
+    assert folded(found) == found
+
+
+def test_a_field_whose_name_is_a_word_of_the_message_is_told_from_it() -> None:
+    words = "CRD things.example.org v1, {}: at most 10 characters are allowed now"
+    found = [replace(narrowed(field), path=(field,), message=words.format(field)) for field in ("at", "most", "are")]
+    assert folded(found) == found

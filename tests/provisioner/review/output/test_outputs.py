@@ -95,8 +95,8 @@ def test_colours_are_only_added() -> None:
 def test_every_finding_is_in_every_output() -> None:
     for case in CASES:
         report = of_case(case)
-        text, html = as_text(report), as_html(report, title="a")
-        assert text.count("\n      at ") <= len(report.findings)
+        text, html = as_text(report, with_all=True), as_html(report, title="a")
+        assert "Not shown" not in text
         for finding in report.findings:
             assert _is_in(finding, text)
             assert finding.rule in html
@@ -203,18 +203,41 @@ def test_a_terminal_shows_a_value_that_is_no_longer_accepted(value: object, show
     assert "no longer accepted" not in as_text(Report((), (replace(found, evidence={}),), Plan((), "")))
 
 
-def test_S24_a_terminal_shows_the_section_with_the_worst_to_look_at_first() -> None:
-    rules = {
-        Section.OBJECTS: (Severity.SAFE, True),
-        Section.PERMISSIONS: (Severity.CRITICAL, False),
-        Section.CRDS: (Severity.NOTABLE, True),
-        Section.IMAGES: (Severity.UNKNOWN, True),
-        Section.WEBHOOKS: (Severity.BREAKING, False),
-    }
+def of_sections(sections: dict[Section, tuple[Severity, bool]]) -> Report:
     found = tuple(
-        replace(Rule("X-1", section, severity).at(None, "words"), is_new=is_new)
-        for section, (severity, is_new) in rules.items()
+        replace(Rule("X-1", section, severity).at(None, f"words of {section}"), is_new=is_new)
+        for section, (severity, is_new) in sections.items()
     )
+    return Report((), found, Plan((), ""))
+
+
+SECTIONS = {
+    Section.OBJECTS: (Severity.SAFE, True),
+    Section.PERMISSIONS: (Severity.CRITICAL, False),
+    Section.CRDS: (Severity.NOTABLE, True),
+    Section.IMAGES: (Severity.UNKNOWN, True),
+    Section.WEBHOOKS: (Severity.BREAKING, False),
+}
+
+
+def test_S24_a_terminal_shows_what_is_new_and_then_what_is_critical_or_unknown_as_before() -> None:
+    text = as_text(of_sections(SECTIONS))
+    order = ["IMAGES  1 unknown", "CRDS  1 notable", "AS BEFORE  1 critical", "words of permissions"]
+    assert [text.index(words) for words in order] == sorted(text.index(words) for words in order)
+    assert "words of objects" not in text
+    assert "words of webhooks" not in text
+    assert text.endswith("Not shown: 1 safe, 1 breaking as before. --all shows them.\n")
+
+
+def test_a_terminal_shows_all_sections_the_one_with_the_worst_new_finding_first() -> None:
+    text = as_text(of_sections(SECTIONS), with_all=True)
+    shown = sorted(SECTIONS, key=lambda section: text.index(section.upper()))
+    assert shown == [Section.IMAGES, Section.CRDS, Section.OBJECTS, Section.PERMISSIONS, Section.WEBHOOKS]
+    assert "Not shown" not in text
+
+
+def test_a_terminal_names_a_rule_once_for_all_that_it_found() -> None:
+    rule = Rule("X-1", Section.CRDS, Severity.BREAKING)
+    found = tuple(rule.at(None, f"field {name} removed", key=name) for name in ("a", "b"))
     text = as_text(Report((), found, Plan((), "")))
-    shown = sorted(rules, key=lambda section: text.index(section.upper()))
-    assert shown == [Section.PERMISSIONS, Section.IMAGES, Section.CRDS, Section.OBJECTS, Section.WEBHOOKS]
+    assert text.endswith("CRDS  2 breaking\n  ■ breaking  X-1\n      field a removed\n      field b removed\n")
