@@ -14,7 +14,7 @@ from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef
 _AUTHORIZATION = "authorization.k8s.io"
 
 # Offline nobody tells what the cluster's own roles grant; these three are the same everywhere.
-_EVERYWHERE: tuple[JsonObject, ...] = (
+EVERYWHERE: tuple[JsonObject, ...] = (
     {
         "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "ClusterRole",
@@ -93,7 +93,7 @@ def sides_of(facts: Facts) -> Sides:
     """Before: the cluster as it is, offline the previous bundle. After: the same with the bundle's changes made."""
     results = [obj for ref, obj in facts.state().named if ref.group == RBAC_GROUP]
     previous = [obj for ref, obj in facts.previous_state().named if ref.group == RBAC_GROUP]
-    base = list(facts.live_rbac) if facts.live_rbac is not None else [*_EVERYWHERE, *previous]
+    base = list(facts.live_rbac) if facts.live_rbac is not None else [*EVERYWHERE, *previous]
     gone = {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
     kept = [obj for obj in base if ObjectRef.of(obj).identity not in gone]
     own = frozenset(ObjectRef.of(obj).identity for obj in results)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
+from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
 from provisioner.review.checks.network.webhook_reach import (
@@ -17,7 +19,11 @@ from provisioner.review.checks.network.webhook_reach import (
     sees_object,
     sees_writes,
 )
+from provisioner.review.rights.accounts import bound_accounts
+from provisioner.review.rights.rbac_before_after import EVERYWHERE
+from provisioner.sentences import some, verb
 from provisioner.values import (
+    AccessRequest,
     Action,
     Content,
     Finding,
@@ -36,6 +42,7 @@ _ALTERS = Rule("WH-02", Section.WEBHOOKS, Severity.DANGEROUS)
 _NO_SERVICE = Rule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
 _SERVICE_UNKNOWN = Rule("WH-03", Section.WEBHOOKS, Severity.UNKNOWN)
 _NO_CA = Rule("WH-04", Section.WEBHOOKS, Severity.BREAKING)
+_CA_LATER = Rule("WH-04", Section.WEBHOOKS, Severity.NOTABLE)
 _OUTSIDE = Rule("WH-05", Section.WEBHOOKS, Severity.CRITICAL)
 _WRONG_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.BREAKING)
 _OLD_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.DANGEROUS)
@@ -111,7 +118,10 @@ def webhooks_of(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
 
 def _standing(state: State) -> Iterator[Finding]:
     services = {ref.identity for ref, _ in state.named if ref.group_kind == _SERVICE}
-    for webhook in webhooks_of(state.objects):
+    webhooks = list(webhooks_of(state.objects))
+    for _, group in groupby(webhooks, key=lambda one: one.ref):
+        yield from _of_trust(list(group), state.objects)
+    for webhook in webhooks:
         yield from _of_reach(webhook, state)
         yield from _of_client(webhook)
         yield from _of_form(webhook)
@@ -193,12 +203,41 @@ def _of_client(webhook: Webhook) -> Iterator[Finding]:
         yield _OUTSIDE.at(
             webhook.ref, message, path=(*webhook.path, "clientConfig", "url"), evidence={"url": str(url)}, key=str(url)
         )
-    elif not webhook.client.get("caBundle") and not any(one in webhook.annotations for one in _CA_INJECTORS):
-        message = (
-            f"{webhook.words} has no caBundle, and no annotation says who writes one: the API "
-            "server cannot trust it until somebody does"
-        )
-        yield _NO_CA.at(webhook.ref, message, path=(*webhook.path, "clientConfig", "caBundle"), key=webhook.name)
+
+
+def _of_trust(webhooks: Sequence[Webhook], objects: Sequence[JsonObject]) -> Iterator[Finding]:
+    """The webhooks of one configuration that the API server cannot trust as they stand here."""
+    bare = [
+        one
+        for one in webhooks
+        if not one.client.get("url")
+        and not one.client.get("caBundle")
+        and not any(injector in one.annotations for injector in _CA_INJECTORS)
+    ]
+    if not bare:
+        return
+    first, names = bare[0], [one.name for one in bare]
+    subject = first.words if len(bare) == 1 else f"The webhooks {some(names)} of {said(first.ref)}"
+    message = f"{subject} {verb(len(bare), 'have')} no caBundle, and no annotation says who writes one"
+    writer, them = _writer_of(first.ref, objects), "it" if len(bare) == 1 else "them"
+    if writer:
+        rule, message = _CA_LATER, f"{message}. `{writer}` may write it: until it does, the API server trusts {them}"
+    else:
+        rule, message = _NO_CA, f"{message}: the API server cannot trust {them} until somebody does"
+    path = (*first.path, "clientConfig", "caBundle")
+    yield rule.at(first.ref, message, path=path, evidence={"webhooks": names, "writer": writer}, key=names)
+
+
+def _writer_of(ref: ObjectRef, objects: Sequence[JsonObject]) -> str:
+    """An account that the bundle lets change this configuration, as programs do that make their own certificate."""
+    known = rbac.RbacObjects.of([*objects, *EVERYWHERE])
+    resource = f"{ref.kind.lower()}s"
+    asked = [AccessRequest(verb, ref.group, resource, name=ref.name) for verb in ("update", "patch")]
+    for _, account in bound_accounts(tuple(objects)):
+        rules = rbac.effective_rules(account.identity, known)
+        if any(rbac.allows_in(rules, one) for one in asked):
+            return f"{account.namespace}/{account.name}"
+    return ""
 
 
 def _of_form(webhook: Webhook) -> Iterator[Finding]:
