@@ -16,10 +16,10 @@ from django.utils import timezone
 from approvals import audit, gate
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, endings, optionals, pivots, strays
-from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Report, Request, Revision

@@ -17,10 +17,10 @@ from django.utils import timezone
 
 from approvals import gate, instruments, store, wake
 from approvals.access.port import connect
+from approvals.errors import LostClaim
 from approvals.gate import reader
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, drifts, optionals
-from approvals.ledger.claims import LostClaim
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps import optional, strays
 from approvals.steps.leftovers import leftovers_of
