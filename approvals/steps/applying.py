@@ -30,7 +30,7 @@ from approvals.steps.records.reviewed import load
 from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PratiqueError
-from provisioner.probes import health_checks
+from provisioner.health_checks import health_checks
 from provisioner.sentences import some
 from provisioner.values import Action, ObjectRef
 from provisioner.values import Outcome as Done

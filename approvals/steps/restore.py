@@ -34,7 +34,7 @@ from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
-from provisioner.probes import health_checks
+from provisioner.health_checks import health_checks
 from provisioner.review.workloads.volumes import takes_claims_along
 from provisioner.values import Action, Content, GroupKind, ObjectIdentity, Plan, PlannedAction
 from provisioner.values import Outcome as Done
