@@ -176,7 +176,7 @@ def _note(case: Case, item: InventoryItem, look: Look) -> bool:
     strikes = drifts.strikes_of(item)
     if look.drift is None:
         drifts.note_end(item=item, revision=case.revision, now=case.now)
-        rest = strikes.last + strikes.pause + PEACE if strikes.last and strikes.is_fight else None
+        rest = strikes.last + strikes.pause + PEACE if strikes.last and strikes.is_contested else None
         drifts.settle(item, look.fingerprint, again_at=rest if rest and rest > case.now else None)
         return False
     is_wished = case.revision.request.spec.get("drift") != REPORT

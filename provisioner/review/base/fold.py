@@ -15,7 +15,7 @@ from provisioner.review.base.record import plain
 from provisioner.sentences import some
 from provisioner.values import Finding, Severity
 
-MAX_ALIKE = 10
+MAX_UNFOLDED = 10
 _DELETIONS = frozenset({"DEL-01", "CRD-08"})
 _TAKING_ALONG = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
 MAX_OBJECTS = 200
@@ -26,18 +26,18 @@ _Key = tuple[object, ...]
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """`findings`, more than MAX_ALIKE that differ in nothing but the name of their object as one.
+    """`findings`, more than MAX_UNFOLDED that differ in nothing but the name of their object as one.
 
     The one counts them in its evidence (`count`, and `objects`, at most MAX_OBJECTS of them), and is another finding
     as soon as an object joins or leaves: what was accepted of some is not accepted of more.
     """
     groups: dict[_Key, list[Finding]] = {}
     for position, one in enumerate(findings):
-        groups.setdefault(_alike(one) or (position,), []).append(one)
-    return [one for group in groups.values() for one in (group if len(group) <= MAX_ALIKE else [_as_one(group)])]
+        groups.setdefault(_fold_key(one) or (position,), []).append(one)
+    return [one for group in groups.values() for one in (group if len(group) <= MAX_UNFOLDED else [_as_one(group)])]
 
 
-def _alike(finding: Finding) -> _Key | None:
+def _fold_key(finding: Finding) -> _Key | None:
     """What findings that say the same have in common, None for one that is always said by itself."""
     ref = finding.ref
     if ref is None or finding.severity in _ALWAYS_SAID or ref.group_kind == SECRET:

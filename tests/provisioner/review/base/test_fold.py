@@ -8,7 +8,7 @@ import pytest
 
 from provisioner.rbac import Subject
 from provisioner.review.base.facts import Check, Installer, Rule, said
-from provisioner.review.base.fold import MAX_ALIKE, folded
+from provisioner.review.base.fold import MAX_UNFOLDED, folded
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Section, Severity
 from tests.provisioner.review.bundles import an_object, config_map, facts, planned
@@ -35,7 +35,7 @@ def test_500_equal_findings_are_one_that_names_the_rule_the_count_and_the_first_
 
 
 def test_a_few_equal_findings_stay_as_they_are() -> None:
-    assert folded(many(MAX_ALIKE)) == many(MAX_ALIKE)
+    assert folded(many(MAX_UNFOLDED)) == many(MAX_UNFOLDED)
 
 
 @pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.UNKNOWN])
