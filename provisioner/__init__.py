@@ -1,1 +1,60 @@
-"""Pratique's library: content in, reports out, exactly those bytes applied. Knows no Django, queues or approvals."""
+"""Pratique's library: content in, reports out, exactly those bytes applied. Knows no Django, queues or approvals.
+
+Most callers need `pipeline` and the values that go in and out of it; nothing is imported before it is asked for:
+
+    >>> from provisioner.pipeline import PrepareOptions, look_offline, prepare
+    >>> from provisioner.source import EgressPolicy, LocalSource
+    >>> from provisioner.unpack import Limits
+    >>> content = prepare(
+    ...     [LocalSource(bundle)],
+    ...     options=PrepareOptions("harbour"),
+    ...     egress=EgressPolicy(),
+    ...     credentials=None,
+    ...     limits=Limits(),
+    ...     is_namespaced=lambda kind: None,
+    ... )
+    >>> [str(manifest.ref) for manifest in content.manifests]
+    ['ConfigMap harbour/settings']
+    >>> look_offline(content, previous=None).headline
+    ('1 object to create.', 'Findings: 1 safe.')
+
+The rooms, and `__all__` of each says what code outside of it may use:
+
+- `pipeline`: the stages joined: read it first
+- `values`: what travels between the rooms
+- `errors`: what cannot be found out or done
+- `source`: references to pinned archives
+- `unpack`: archives to a bounded tree
+- `render`: a tree to manifests
+- `review`: content and facts to a report
+- `cluster`: the only room that meets Kubernetes
+- `health_checks`: the health checks of a spec
+- `rbac`: roles and what they give
+- `schema`: schemas of custom resources
+- `expressions`: CEL of others, in bounded processes
+- `sandbox`: a small Kubernetes API for tries and tests
+- `sentences`: numbers and lists in words
+- `api_groups`: API groups that many rooms name
+- `versions`: versions and ranges of them
+- `cli`: the command `pratique`
+"""
+
+__all__ = [
+    "api_groups",
+    "cli",
+    "cluster",
+    "errors",
+    "expressions",
+    "health_checks",
+    "pipeline",
+    "rbac",
+    "render",
+    "review",
+    "sandbox",
+    "schema",
+    "sentences",
+    "source",
+    "unpack",
+    "values",
+    "versions",
+]

@@ -32,7 +32,7 @@ from provisioner.cluster.plan.known import Options
 from provisioner.cluster.tracking import Owner
 from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater
 from provisioner.expressions import evaluator as expressions
-from provisioner.probes import HealthCheck
+from provisioner.health_checks import HealthCheck
 from provisioner.rbac import Subject
 from provisioner.reading import (
     installer,

@@ -12,20 +12,13 @@ from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.request import Request as Http
 from rest_framework.serializers import Serializer
 
-from approvals.errors import Refused
+from approvals.errors import InvalidQuery
 from approvals.lifecycle import State
 from approvals.models import Request
 from provisioner.values import HealthState, Severity
 
 # The longest name of anything in Kubernetes.
 MAX_LENGTH = 253
-
-
-class InvalidQuery(Refused):
-    """A parameter of the query string is unknown, given twice, or has a value that nothing can have."""
-
-    code = "invalid-query"
-    status = 400
 
 
 def query_of(shape: Serializer[Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rest_framework.pagination import PageNumberPagination
 from rest_framework.request import Request as Http
 from rest_framework.utils.urls import replace_query_param
 
-from approvals.api.filters import InvalidQuery
+from approvals.errors import InvalidQuery
 
 WHOLE = re.compile(r"[0-9]{1,18}")
 ANCHOR = "anchor"

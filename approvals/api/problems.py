@@ -19,13 +19,6 @@ CONTENT_TYPE = "application/problem+json"
 KEPT_HEADERS = ("WWW-Authenticate", "Retry-After", "Allow")
 
 
-class Ambiguous(Refused):
-    """The address names several rows."""
-
-    code = "ambiguous"
-    status = 409
-
-
 def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
     """Django REST framework's EXCEPTION_HANDLER: None lets what is nobody's fault become a 500."""
     # Also where the page is a template's (/api/v1/docs): that asks once more who it is, and fails once more.

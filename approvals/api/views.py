@@ -32,11 +32,10 @@ from approvals.api import filters
 from approvals.api import serializers as shapes
 from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
-from approvals.api.problems import Ambiguous
 from approvals.api.report_parts import part_of
 from approvals.api.scopes import caller_of
 from approvals.api.sight import MAX_ASKED, visible_report
-from approvals.errors import CouldNotAsk, NotAsExpected, OutOfScope
+from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Policy, Report, Request, Review, Revision
 from approvals.selectors import drift
 

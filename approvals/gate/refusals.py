@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
+from approvals import errors
 from approvals.errors import Awaiting
 from approvals.gate.answers import Answer, Next, Reason
 from approvals.gate.facts import GateFacts, PolicyFacts, value_of
@@ -40,10 +41,8 @@ class Stale(Refusal):
     """What was reviewed is not what would be done: it is reported again."""
 
 
-class NoLongerWished(Refusal):
-    """The BundleDeployment asks for something else by now, or is being deleted; another request is about that."""
-
-    code = "no-longer-wished"
+class NoLongerWished(Refusal, errors.NoLongerWished):
+    """Another request is about what is wished by now."""
 
 
 class OtherBytes(Refusal, DigestMismatch):
@@ -58,10 +57,8 @@ class NotGiven(Refusal, Forbidden):
     """Who asked may not have this done."""
 
 
-class GroupsTooOld(NotGiven):
-    """Nothing is read as somebody whose groups were proved too long ago."""
-
-    code = "groups-too-old"
+class GroupsTooOld(NotGiven, errors.GroupsTooOld):
+    """Who asked has to sign in again."""
 
 
 class NotUsable(Refusal, BadSource):

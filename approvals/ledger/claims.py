@@ -24,11 +24,11 @@ from django.db.models import Case, DateTimeField, Expression, ExpressionWrapper,
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from approvals.errors import Busy, LostClaim
 from approvals.ledger.held import HELD, claim_seconds, clock
 from approvals.ledger.locks import for_change
 from approvals.lifecycle import WORKABLE
 from approvals.models import BundleDeployment, Cluster, Request, TaskClaim
-from provisioner.errors import TryLater, Withheld
 
 logger = logging.getLogger(__name__)
 
@@ -36,21 +36,6 @@ logger = logging.getLogger(__name__)
 LOOK_AFTER = "look_after"
 # A watcher holds on to its clusters several times within this; a dead one's clusters are free afterwards.
 WATCH_CLAIM_SECONDS = 20
-
-
-class LostClaim(Withheld):
-    """Another worker has taken over what this one was working on: it stops at once, and writes nothing any more."""
-
-    code = "lost-claim"
-
-    def __init__(self, message: str = "the claim has passed to another worker"):
-        super().__init__(message)
-
-
-class Busy(TryLater):
-    """Drift correction writes for the deployment; an apply or a restore starts when that is done."""
-
-    code = "busy"
 
 
 def new_holder_name() -> str:

@@ -84,7 +84,7 @@ def note(
     """Record an open drift; the same one told twice is one."""
     row = for_change(Drift.objects.filter(item=item)).first()
     fields = [asdict(field) for field in drift.fields[:FIELDS_KEPT]]
-    rival = ", ".join(drift.managers)[:300] if strikes.is_fight else ""
+    rival = ", ".join(drift.managers)[:300] if strikes.is_contested else ""
     told = {
         "revision": revision,
         "state": Drift.State.OPEN,
@@ -93,8 +93,8 @@ def note(
         "fields": fields,
         "problem": problem,
         "server_words": server_words,
-        "is_fight": strikes.is_fight,
-        "rival": rival or (row.rival if row and strikes.is_fight else ""),
+        "is_fight": strikes.is_contested,
+        "rival": rival or (row.rival if row and strikes.is_contested else ""),
     }
     if row and all(getattr(row, name) == value for name, value in told.items()):
         return
@@ -108,7 +108,7 @@ def note(
         _save(row, found_at=found_at, changed_at=now, **told)
     if not is_same:
         _record("drift.found", item, revision, drift)
-    if strikes.is_fight and not was_fight:
+    if strikes.is_contested and not was_fight:
         _record("drift.fight", item, revision, drift, corrections=strikes.count, rival=told["rival"])
     wake.deployment(item.deployment_id)
 

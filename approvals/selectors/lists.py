@@ -20,7 +20,7 @@ from approvals.models import (
 )
 from provisioner.values import WORST_FIRST
 
-# The code of steps.prepare.MissingRight.
+# The code of errors.MissingRight.
 MISSING_RIGHT = "missing-right"
 
 

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from approvals import instruments, wake
 from approvals.audit import MACHINE
+from approvals.errors import Crashed, Full, LostClaim
 from approvals.gate import Refusal
 from approvals.ledger import claims, endings, waiting
 from approvals.ledger.moves import locked, move
@@ -26,18 +27,6 @@ from approvals.working import Pledge, Step, Work, do, has_begun, pledged, run_as
 from provisioner.errors import PratiqueError, TryLater, WorkerDied
 
 logger = logging.getLogger(__name__)
-
-
-class Crashed(TryLater):
-    """A bug of ours; the log has it in full, with the request's id."""
-
-    code = "crashed"
-
-
-class Full(TryLater):
-    """As many are applied as one worker process may: some of its threads are kept for reports and the sweep."""
-
-    code = "full"
 
 
 STEPS: dict[str, Callable[[Request, str], None]] = {
@@ -155,7 +144,7 @@ def _try_step(request: Request, worker: str) -> str:
     """Take the step and settle what it raises; how it ended, as a label."""
     try:
         return _tried(request, worker)
-    except claims.LostClaim:
+    except LostClaim:
         # The row is another worker's: nothing is written down about it here.
         logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
         instruments.lost_claims.labels("request").inc()
@@ -170,7 +159,7 @@ def _tried(request: Request, worker: str) -> str:
             claims.note_progress(Request.objects.filter(pk=request.pk), worker)
     except MemoryError:
         raise  # a death, not a bug of ours (working)
-    except claims.LostClaim:
+    except LostClaim:
         raise
     except TryLater as exc:
         _try_later(request, exc)

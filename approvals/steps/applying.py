@@ -16,10 +16,10 @@ from django.utils import timezone
 from approvals import audit, gate
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, endings, optionals, pivots, strays
-from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Report, Request, Revision
@@ -30,7 +30,7 @@ from approvals.steps.records.reviewed import load
 from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PratiqueError
-from provisioner.probes import health_checks
+from provisioner.health_checks import health_checks
 from provisioner.sentences import some
 from provisioner.values import Action, ObjectRef
 from provisioner.values import Outcome as Done

@@ -12,10 +12,10 @@ from django.utils import timezone
 from approvals import gate
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.errors import LostClaim
 from approvals.gate import Approved, reader
 from approvals.gate.facts import value_of
 from approvals.ledger import claims, rounds
-from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Request, Revision

@@ -17,11 +17,11 @@ from django.utils import timezone
 
 from approvals import gate, instruments, store
 from approvals.access.port import connect
+from approvals.errors import LostClaim
 from approvals.gate import reader
 from approvals.gate.planned import public_words
 from approvals.gate.planning import installer_of, plan_options
 from approvals.ledger import claims, optionals
-from approvals.ledger.claims import LostClaim
 from approvals.models import OptionalObject, Outcome, Revision
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes

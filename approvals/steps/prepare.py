@@ -14,7 +14,7 @@ from django.utils import timezone
 from approvals import gate, store, wake
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.errors import Awaiting, Awaits
+from approvals.errors import MissingRight
 from approvals.gate import Reason, planning, reader
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import Kind, missing_right, reason
@@ -107,13 +107,6 @@ UNKEEPABLE = (
     "the report cannot be kept by the database: a text of the bundle, or of a live object that it is compared with, "
     "holds what no column takes, such as a NUL"
 )
-
-
-class MissingRight(Awaiting):
-    """The service itself lacks a right. It goes on by itself once an operator has given it."""
-
-    code = "missing-right"
-    awaits = Awaits.RIGHTS
 
 
 def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow]:

@@ -18,11 +18,11 @@ from django.db import transaction
 from approvals import audit, gate, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.errors import LostClaim
 from approvals.gate import Back, reader
 from approvals.gate.planned import public_words
 from approvals.gate.planning import installer_of, owned, plan_options
 from approvals.ledger import claims, endings, pivots, strays
-from approvals.ledger.claims import LostClaim
 from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
@@ -34,7 +34,7 @@ from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
-from provisioner.probes import health_checks
+from provisioner.health_checks import health_checks
 from provisioner.review.workloads.volumes import takes_claims_along
 from provisioner.values import Action, Content, GroupKind, ObjectIdentity, Plan, PlannedAction
 from provisioner.values import Outcome as Done

@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from approvals import gate, instruments
 from approvals.access.port import connect
+from approvals.errors import LostClaim
 from approvals.gate import reader
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, strays
-from approvals.ledger.claims import LostClaim
 from approvals.models import Request, Stray
 from approvals.steps.restore import KEPT, STATEFUL_SET
 from provisioner.cluster.client.api import Cluster as Api

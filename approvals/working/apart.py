@@ -23,13 +23,13 @@ from django.conf import settings
 from django.db import connections
 
 from approvals import instruments
+from approvals.errors import CouldNotStart
 from approvals.ledger.held import HELD
 from approvals.working import aside, child, warden
 from approvals.working.aside import Pledge
 from approvals.working.child import ENDED, NOT_BEGUN, OUT_OF_MEMORY, RAISED, READY, RESTS, STOOD_STILL, STOPPED
 from approvals.working.places import Places, Visitor
 from approvals.working.warden import WARDEN, Ward
-from provisioner.errors import TryLater
 
 if TYPE_CHECKING:
     from approvals.working.work import Step, Work
@@ -49,12 +49,6 @@ _fresh = Places(lambda: int(settings.PRATIQUE["PREPARATIONS_AT_ONCE"]))
 # Suspects one at a time, so that two cannot use up the memory together; those that may take minutes by themselves.
 _suspects = {False: Places(lambda: 1), True: Places(lambda: 1)}
 _begun = threading.Event()
-
-
-class CouldNotStart(TryLater):
-    """No process of its own could be started, or its end was not heard of. Nobody died."""
-
-    code = "could-not-start"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from approvals.errors import CouldNotStart
 from approvals.ledger import claims
-from approvals.working.apart import CouldNotStart, End, has_begun, run_apart
+from approvals.working.apart import End, has_begun, run_apart
 from provisioner.errors import TryLater, WorkerDied
 
 logger = logging.getLogger(__name__)

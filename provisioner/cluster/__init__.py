@@ -1,1 +1,28 @@
-"""The only room that meets Kubernetes: its API, who may do what, and how objects enter it, settle and leave."""
+"""The only room that meets Kubernetes: its API, who may do what, and how objects enter it, settle and leave.
+
+- `apply`: carries out an approved plan, and puts back what others changed
+- `client`: connections, answers, refusals, discovery, access
+- `compare`: two objects, without what the server fills in
+- `dependents`: what goes with an object that is deleted
+- `drift`: what others did to our objects
+- `evidence`: what reports need of live objects, read in bounds
+- `health`: whether objects are what their specs ask for
+- `inventory`: the record of what is ours
+- `order`: which object comes first
+- `plan`: what an apply would do
+- `tracking`: the labels and annotations that we write
+"""
+
+__all__ = [
+    "apply",
+    "client",
+    "compare",
+    "dependents",
+    "drift",
+    "evidence",
+    "health",
+    "inventory",
+    "order",
+    "plan",
+    "tracking",
+]

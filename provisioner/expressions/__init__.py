@@ -1,6 +1,21 @@
-"""CEL of others, compiled and evaluated in processes with limits. Only values here: `evaluator.ask_all` does it."""
+"""CEL of others, compiled and evaluated in processes with limits. Only values here: `evaluator.ask_all` does it.
+
+Beside what it exports itself, others may use:
+
+- `evaluator`: `ask_all`: compiles and evaluates, in processes with limits
+- `quantities`: quantities of Kubernetes as numbers
+"""
 
 from provisioner.expressions.problems import problem_words
 from provisioner.expressions.questions import Answer, Language, Library, Outcome, Question
 
-__all__ = ["Answer", "Language", "Library", "Outcome", "Question", "problem_words"]
+__all__ = [
+    "Answer",
+    "Language",
+    "Library",
+    "Outcome",
+    "Question",
+    "evaluator",
+    "problem_words",
+    "quantities",
+]

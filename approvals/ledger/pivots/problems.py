@@ -9,7 +9,7 @@ from django.db import transaction
 
 from approvals.ledger.locks import for_change
 from approvals.models import BundleDeployment, Request
-from provisioner import probes
+from provisioner import health_checks
 from provisioner.errors import BadHealthCheck
 
 
@@ -27,7 +27,7 @@ def problem_of(spec: Mapping[str, Any]) -> str:
     CEL is not compiled inside a transaction: what is wrong with it is found when the request is prepared.
     """
     try:
-        probes.check_spec(spec)
+        health_checks.check_spec(spec)
     except BadHealthCheck as exc:
         return str(exc)
     return ""

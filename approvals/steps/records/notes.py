@@ -15,7 +15,7 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from approvals import working
-from approvals.ledger.claims import LostClaim
+from approvals.errors import LostClaim
 from approvals.ledger.held import claim_seconds
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH

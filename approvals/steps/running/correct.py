@@ -17,10 +17,10 @@ from django.utils import timezone
 
 from approvals import gate, instruments, store, wake
 from approvals.access.port import connect
+from approvals.errors import LostClaim
 from approvals.gate import reader
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, drifts, optionals
-from approvals.ledger.claims import LostClaim
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps import optional, strays
 from approvals.steps.leftovers import leftovers_of
@@ -176,7 +176,7 @@ def _note(case: Case, item: InventoryItem, look: Look) -> bool:
     strikes = drifts.strikes_of(item)
     if look.drift is None:
         drifts.note_end(item=item, revision=case.revision, now=case.now)
-        rest = strikes.last + strikes.pause + PEACE if strikes.last and strikes.is_fight else None
+        rest = strikes.last + strikes.pause + PEACE if strikes.last and strikes.is_contested else None
         drifts.settle(item, look.fingerprint, again_at=rest if rest and rest > case.now else None)
         return False
     is_wished = case.revision.request.spec.get("drift") != REPORT

@@ -23,7 +23,7 @@ from approvals.steps.applied import OVERDUE
 from approvals.steps.records.inventory import ref_of
 from provisioner import pipeline
 from provisioner.errors import BadHealthCheck
-from provisioner.probes import HealthCheck, deadline_minutes, health_checks, unused
+from provisioner.health_checks import HealthCheck, deadline_minutes, health_checks, unused
 from provisioner.sentences import and_more
 from provisioner.values import WORST_FIRST, Health, HealthState, ObjectRef
 

@@ -13,7 +13,7 @@ from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_coun
 from approvals.web.requests.grid import Grid, grids
 from approvals.web.requests.rules import explanation
 from provisioner.review.base.difference import DiffLine, diff_lines
-from provisioner.review.output.html import Fact, facts_of
+from provisioner.review.output.evidence import Fact, facts_of
 from provisioner.review.output.lines import concerned_lines
 from provisioner.values import Section
 

@@ -25,7 +25,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals import services
-from approvals.errors import Refused
+from approvals.errors import IssuerAway, Refused, SignInFailed
 from approvals.oidc import (
     Code,
     GrantRefused,
@@ -44,20 +44,6 @@ from approvals.web.signing_in.accounts import browser_of, enter, is_page_of_ours
 
 MAX_CODE = 4096
 NOT_BEGUN_HERE = "This sign-in did not start in this browser, or started more than ten minutes ago. Sign in again."
-
-
-class SignInFailed(Refused):
-    """The issuer did not send back what it should; nobody is signed in."""
-
-    code = "sign-in-failed"
-    status = 403
-
-
-class IssuerAway(Refused):
-    """The issuer does not answer: who somebody is cannot be found out now."""
-
-    code = "issuer-away"
-    status = 503
 
 
 class _Adapter(OpenIDConnectOAuth2Adapter):

@@ -41,7 +41,7 @@ from provisioner.errors import (
     Unreachable,
     Withheld,
 )
-from provisioner.probes import HealthCheck
+from provisioner.health_checks import HealthCheck
 from provisioner.values import (
     Action,
     Content,

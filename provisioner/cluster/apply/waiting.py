@@ -13,7 +13,7 @@ from provisioner.cluster.health.observation import until_sound
 from provisioner.cluster.health.watch import failing_pods, until_settled
 from provisioner.cluster.order import Phase, is_workload
 from provisioner.errors import PratiqueError, TryLater
-from provisioner.probes import HealthCheck
+from provisioner.health_checks import HealthCheck
 from provisioner.values import (
     WORST_FIRST,
     Action,

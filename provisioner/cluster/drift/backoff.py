@@ -1,15 +1,15 @@
-"""How soon an object may be put back again: at once at first, more and more rarely where somebody fights. Pure."""
+"""How soon an object may be put back again: at once, then more and more rarely where somebody changes it back. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-# So many corrections of one object follow each other at once; from there on it is a fight.
+# So many corrections of one object follow each other at once; from there on the object is contested.
 PATIENCE = 3
 FIRST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(hours=1)
-# An object that keeps still for this long after its pause has made peace.
+# An object that stays as it is for this long after its pause is contested no longer.
 PEACE = timedelta(minutes=10)
 
 
@@ -27,13 +27,13 @@ class Strikes:
         return self.last is None or now - self.last > self.pause + PEACE
 
     @property
-    def is_fight(self) -> bool:
+    def is_contested(self) -> bool:
         return self.count >= PATIENCE
 
     @property
     def pause(self) -> timedelta:
         """How long to wait after the last correction before the next one."""
-        if not self.is_fight:
+        if not self.is_contested:
             return timedelta(0)
         doublings: int = 2 ** min(self.count - PATIENCE, 20)
         return min(FIRST_PAUSE * doublings, LONGEST_PAUSE)

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provisioner import probes
+from provisioner import health_checks
 from provisioner.expressions.evaluator import ask
-from provisioner.probes import LANGUAGE, MAX_OBJECT_BYTES, HealthCheck
+from provisioner.health_checks import LANGUAGE, MAX_OBJECT_BYTES, HealthCheck
 from provisioner.values import Health, HealthState, JsonObject
 
 TIMEOUT_SECONDS = 10.0
@@ -17,9 +17,9 @@ TIMEOUT_SECONDS = 10.0
 
 def check_spec(spec: Mapping[str, Any]) -> None:
     """Raises BadHealthCheck where the health part of a BundleDeployment's spec cannot be read, or does not compile."""
-    checks = probes.check_spec(spec)
+    checks = health_checks.check_spec(spec)
     texts = sorted({text for check in checks for text in check.expressions})
-    probes.check_compiled(checks, dict(zip(texts, ask(LANGUAGE, texts), strict=True)))
+    health_checks.check_compiled(checks, dict(zip(texts, ask(LANGUAGE, texts), strict=True)))
 
 
 def evaluated(
@@ -38,7 +38,7 @@ def _evaluated(check: HealthCheck, obj: JsonObject, deadline: float, timeout_sec
     left = deadline - time.monotonic()
     if left <= 0:
         return Health(HealthState.UNKNOWN, f"not evaluated: the CEL checks took longer than {timeout_seconds:g} s")
-    return check.judge(obj, ask(LANGUAGE, check.expressions, probes.facts_of(obj), seconds=left))
+    return check.judge(obj, ask(LANGUAGE, check.expressions, health_checks.facts_of(obj), seconds=left))
 
 
 def _without_managed_fields(obj: JsonObject) -> dict[str, Any]:

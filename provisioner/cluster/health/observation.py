@@ -19,7 +19,7 @@ from provisioner.cluster.health.backends import health_of_backends
 from provisioner.cluster.health.kstatus import health_of
 from provisioner.cluster.health.reasons import reasons
 from provisioner.errors import ClusterError, TryLater, UnknownKind, Unreachable
-from provisioner.probes import HealthCheck
+from provisioner.health_checks import HealthCheck
 from provisioner.values import WORST_FIRST, Health, HealthState, JsonObject, ObjectRef
 
 PARALLEL = 8

@@ -21,7 +21,7 @@ from provisioner.cluster.compare import changes, cleaned, hidden, masked, share_
 from provisioner.cluster.drift import old_versions
 from provisioner.cluster.drift.left_out import without_theirs
 from provisioner.cluster.order import created_namespaces, defined_kinds, phases, served_versions
-from provisioner.cluster.plan.expected_refusals import is_awaited
+from provisioner.cluster.plan.expected_refusals import is_expected_refusal
 from provisioner.cluster.plan.known import Options, Scene, offline, says, standing, stopped
 from provisioner.cluster.plan.own_webhooks import is_served_by_own, names_of, untried_words
 from provisioner.cluster.plan.ownership import Objection, objection_to_adoption
@@ -356,7 +356,7 @@ def _proved(
 def _refused(scene: Scene, manifest: Manifest, planned: PlannedAction, error: ClusterError) -> PlannedAction:
     """What is planned although the server refuses to try it, or the problem."""
     if not isinstance(error, InvalidObject):
-        return planned if is_awaited(manifest, error, scene.brought) else stopped(planned, error)
+        return planned if is_expected_refusal(manifest, error, scene.brought) else stopped(planned, error)
     if old_versions.is_of_old_version(error):
         return replace(planned, notes=(old_versions.WORDS,))
     if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in error.server_words:
@@ -377,7 +377,7 @@ def _replacement(scene: Scene, manifest: Manifest, planned: PlannedAction) -> Pl
         if not (words := untried_words(exc, scene.webhooks)):
             raise
         return replace(planned, notes=(words,), server_words=exc.server_words)
-    if found is None or is_awaited(manifest, found, scene.brought):
+    if found is None or is_expected_refusal(manifest, found, scene.brought):
         return planned
     words = said_of(manifest.ref, found)
     return replace(planned, problem=words, problem_code=found.code, server_words=found.server_words)

@@ -17,7 +17,7 @@ POD = GroupKind("", "Pod")
 _BINDINGS = frozenset({GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding")})
 
 
-def is_awaited(manifest: Manifest, error: ClusterError, brought: Collection[ObjectIdentity]) -> bool:
+def is_expected_refusal(manifest: Manifest, error: ClusterError, brought: Collection[ObjectIdentity]) -> bool:
     """Whether `error` only misses one of `brought`: the role of a binding; the account or a class of a pod."""
     if manifest.ref.group_kind in _BINDINGS:
         return error.status == NOT_FOUND and _role_of(manifest) in brought

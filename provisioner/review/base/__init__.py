@@ -1,1 +1,24 @@
-"""What all of a report stands on: the facts that checks read, the record, differences, numbers and safe text."""
+"""What all of a report stands on: the facts that checks read, the record, differences, numbers and safe text.
+
+- `changes`: the fields in which two objects differ
+- `creation_times`: when objects were created
+- `difference`: two objects as lines
+- `facts`: what checks read, and how they make findings
+- `fold`: what is found of many objects, said once
+- `marks`: before and after in pictures
+- `record`: a report as JSON and back
+- `sizes`: how much claims and volumes hold
+- `text`: text of others, made safe to look at
+"""
+
+__all__ = [
+    "changes",
+    "creation_times",
+    "difference",
+    "facts",
+    "fold",
+    "marks",
+    "record",
+    "sizes",
+    "text",
+]

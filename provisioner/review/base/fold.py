@@ -1,6 +1,6 @@
 """What is found in the same words at several places is said once, with their number and all of them.
 
-The same field in several versions of a CRD is one finding; more than MAX_ALIKE objects or fields are one, too.
+The same field in several versions of a CRD is one finding; more than MAX_UNFOLDED objects or fields are one, too.
 Nothing critical or unknown is ever folded (S24), nothing about Secrets, of which each reader may see other ones, and no
 deletion that takes something along: an approval names each of those, with what goes with it.
 Only objects of one kind and namespace stand together, so that who may see one may as a rule see all.
@@ -19,7 +19,7 @@ from provisioner.schema.verdicts import shown
 from provisioner.sentences import number, some
 from provisioner.values import Finding, Severity
 
-MAX_ALIKE = 10
+MAX_UNFOLDED = 10
 _DELETIONS = frozenset({"DEL-01", "CRD-08"})
 _TAKING_ALONG = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
 MAX_OBJECTS = 200
@@ -31,14 +31,14 @@ _Key = tuple[object, ...]
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """`findings`, those that differ only in the version of a CRD as one, and more than MAX_ALIKE that differ only in
+    """`findings`, those that differ only in the version of a CRD as one, and more than MAX_UNFOLDED that differ only in
     object, field and version.
 
     The one has all of them in its evidence (`all_places`, see places_of; `count`, and `objects`, at most MAX_OBJECTS of
     them), and is another finding as soon as one joins or leaves: what was accepted of some is not accepted of more.
     """
     once = _grouped(findings, _of_one_field, most=1, as_one=_in_versions)
-    return _grouped(once, _alike, most=MAX_ALIKE, as_one=_at_places)
+    return _grouped(once, _fold_key, most=MAX_UNFOLDED, as_one=_at_places)
 
 
 def _grouped(
@@ -53,7 +53,7 @@ def _grouped(
     return [one for group in groups.values() for one in (group if len(group) <= most else [as_one(group)])]
 
 
-def _alike(finding: Finding) -> _Key | None:
+def _fold_key(finding: Finding) -> _Key | None:
     """What findings that say the same have in common, None for one that is always said by itself."""
     ref = finding.ref
     if ref is None or finding.severity in _ALWAYS_SAID or ref.group_kind == SECRET:
@@ -72,11 +72,11 @@ def _alike(finding: Finding) -> _Key | None:
 
 def _of_one_field(finding: Finding) -> _Key | None:
     """What findings about one field have in common, whichever version of the CRD they are about."""
-    alike = _alike(finding)
-    if alike is None or finding.ref is None or not finding.path or not version_of(finding):
+    same = _fold_key(finding)
+    if same is None or finding.ref is None or not finding.path or not version_of(finding):
         return None
     rest = {name: value for name, value in finding.evidence.items() if name != "version"}
-    return (*alike, finding.ref.identity, finding.path, str(plain(rest)))
+    return (*same, finding.ref.identity, finding.path, str(plain(rest)))
 
 
 def _compared(finding: Finding) -> str:

@@ -1,1 +1,18 @@
-"""What a changed CustomResourceDefinition does to the objects that exist, and to whatever counts on them."""
+"""What a changed CustomResourceDefinition does to the objects that exist, and to whatever counts on them.
+
+- `live_findings`: what is said of stored objects
+- `live_scene`: the objects that exist of a CRD
+- `owners`: who else lays claim to its names, or to the whole of it
+- `references`: what counts on a version or kind that goes
+- `schema_tree`: its fields as a picture
+- `severity_from_objects`: severities as the objects prove them
+"""
+
+__all__ = [
+    "live_findings",
+    "live_scene",
+    "owners",
+    "references",
+    "schema_tree",
+    "severity_from_objects",
+]

@@ -1,1 +1,18 @@
-"""A report for people: HTML, terminal, pictures, headline."""
+"""A report for people: HTML, terminal, pictures, headline.
+
+- `evidence`: a finding's evidence as words, lines and tables
+- `headline`: the few sentences on top
+- `html`: one page that needs nothing else
+- `lines`: the lines that a finding is about
+- `permission_text`: permissions for a terminal and as JSON
+- `terminal`: 80 columns
+"""
+
+__all__ = [
+    "evidence",
+    "headline",
+    "html",
+    "lines",
+    "permission_text",
+    "terminal",
+]

@@ -44,7 +44,7 @@ def _sentences(findings: Iterable[Finding]) -> list[str]:
     """
     accounts: dict[str, Finding] = {}
     powers: dict[str, list[str]] = {}
-    alike: dict[tuple[str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
         subject, power = str(one.evidence.get("subject") or ""), str(one.evidence.get("power") or "")
         if subject and power and not one.server_words:
@@ -52,10 +52,10 @@ def _sentences(findings: Iterable[Finding]) -> list[str]:
             if subject in accounts:
                 continue
             accounts[subject] = one
-        alike.setdefault((one.rule, _without_name(one)), []).append(one)
+        groups.setdefault((one.rule, _without_name(one)), []).append(one)
     ranked: list[tuple[int, bool, str]] = []
     seen: set[object] = set()
-    for group in alike.values():
+    for group in groups.values():
         key = group[0].ref.identity if group[0].ref else None
         ranked.append((group[0].severity.rank, key in seen, _of_group(group, powers)))
         if key:

@@ -1,1 +1,14 @@
-"""Whether the installing ServiceAccount may do all that a bundle needs, and which rules it lacks."""
+"""Whether the installing ServiceAccount may do all that a bundle needs, and which rules it lacks.
+
+- `answer`: which rules are missing
+- `findings`: the same as findings
+- `needs`: what a bundle needs
+- `text`: the manifests that would give it
+"""
+
+__all__ = [
+    "answer",
+    "findings",
+    "needs",
+    "text",
+]

@@ -104,7 +104,7 @@ class AccountGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sides:
+class _States:
     """The roles and bindings of a plan; `roles` holds by name each role as it was and as it will be."""
 
     before: RbacObjects
@@ -143,8 +143,8 @@ def accounts_of(report: Report) -> list[Subject]:
         ref = finding.ref
         if ref is not None and ref.kind in _KINDS and "subject" in finding.evidence:
             found[Subject(ref.kind, ref.name, ref.namespace)] = None
-    sides = _sides(report.plan.actions, frozenset())
-    for subject in rbac.subjects([*sides.before.bindings.values(), *sides.after.bindings.values()]):
+    states = _states(report.plan.actions, frozenset())
+    for subject in rbac.subjects([*states.before.bindings.values(), *states.after.bindings.values()]):
         if subject.kind in _KINDS:
             found.setdefault(subject)
     return list(found)
@@ -152,11 +152,11 @@ def accounts_of(report: Report) -> list[Subject]:
 
 def account_graph(report: Report, subject: Subject, *, hidden: Collection[ObjectIdentity] = ()) -> AccountGraph:
     """The ways of `subject` to its rights before and after. Of `hidden` objects nothing is drawn but their number."""
-    sides = _sides(report.plan.actions, hidden)
+    states = _states(report.plan.actions, hidden)
     told = [one for one in report.in_section(Section.PERMISSIONS) if one.evidence.get("subject") == str(subject)]
-    ways = _ways(sides, subject)
-    placed = {one.fingerprint for one in told if _place(one, ways, sides)}
-    nodes = sorted((_node(way, sides) for way in ways.values()), key=_order)
+    ways = _ways(states, subject)
+    placed = {one.fingerprint for one in told if _place(one, ways, states)}
+    nodes = sorted((_node(way, states) for way in ways.values()), key=_order)
     counts = Counter(rule.mark for one in nodes for rule in (*one.rules, *one.same))
     drawn = tuple(_bounded(one) for one in nodes[:MAX_BINDINGS])
     rest = tuple(one for one in told if one.fingerprint not in placed)
@@ -166,13 +166,13 @@ def account_graph(report: Report, subject: Subject, *, hidden: Collection[Object
         drawn,
         rest,
         {mark: counts[mark] for mark in Mark if counts[mark]},
-        sides.hidden,
+        states.hidden,
         len(nodes) - len(drawn),
         any(one.rule in _EFFECTS or one.is_new for one in told),
     )
 
 
-def _sides(actions: Iterable[PlannedAction], hidden: Collection[ObjectIdentity]) -> _Sides:
+def _states(actions: Iterable[PlannedAction], hidden: Collection[ObjectIdentity]) -> _States:
     of_rbac = [one for one in actions if one.ref.group == RBAC_GROUP]
     seen = [one for one in of_rbac if one.ref.identity not in hidden]
     before, after = (
@@ -183,13 +183,13 @@ def _sides(actions: Iterable[PlannedAction], hidden: Collection[ObjectIdentity])
         str(ObjectRef.of(before.roles.get(key) or after.roles[key])): (before.roles.get(key), after.roles.get(key))
         for key in {*before.roles, *after.roles}
     }
-    return _Sides(before, after, roles, len(of_rbac) - len(seen))
+    return _States(before, after, roles, len(of_rbac) - len(seen))
 
 
-def _ways(sides: _Sides, subject: Subject) -> dict[tuple[str, str], _Way]:
+def _ways(states: _States, subject: Subject) -> dict[tuple[str, str], _Way]:
     """Every binding of the plan that names `subject`, on either side, with the rules that it gives."""
     ways: dict[tuple[str, str], _Way] = {}
-    for is_after, side in enumerate((sides.before, sides.after)):
+    for is_after, side in enumerate((states.before, states.after)):
         for binding, _ in side.bindings_of(subject.identity):
             ref, wanted = ObjectRef.of(binding), mapping(binding.get("roleRef"))
             place = "" if wanted.get("kind") == "ClusterRole" else ref.namespace
@@ -197,7 +197,7 @@ def _ways(sides: _Sides, subject: Subject) -> dict[tuple[str, str], _Way]:
             scope = "" if ref.kind == "ClusterRoleBinding" else ref.namespace
             way = ways.setdefault((str(ref), role), _Way(str(ref), role, scope))
             way.was, way.is_ = way.was or not is_after, way.is_ or bool(is_after)
-    for is_after, side in enumerate((sides.before, sides.after)):
+    for is_after, side in enumerate((states.before, states.after)):
         for grant in rbac.effective_rules(subject.identity, side).grants:
             _add(ways[str(grant.binding), str(grant.role)], grant, is_after=bool(is_after))
     return ways
@@ -210,14 +210,14 @@ def _add(way: _Way, grant: Grant, *, is_after: bool) -> None:
     rule.index = grant.rule_index
 
 
-def _place(finding: Finding, ways: dict[tuple[str, str], _Way], sides: _Sides) -> bool:
+def _place(finding: Finding, ways: dict[tuple[str, str], _Way], states: _States) -> bool:
     """Put a finding at each rule that it names, those of other bindings of the cluster too; whether there is any."""
     named = [one for one in maps(finding.evidence.get("by")) if isinstance(one.get("rule"), int)]
     for one in named:
         binding, role, origin = (str(one.get(key, "")) for key in ("binding", "role", "origin"))
         scope = str(finding.evidence.get("scope") or "")
         way = ways.setdefault((binding, role), _Way(binding, role, scope, was=True, is_=True))
-        rule = _named_rule(way, origin, one["rule"], sides)
+        rule = _named_rule(way, origin, one["rule"], states)
         rule.file = str(one.get("file", "")) or rule.file
         rule.was = rule.was or (not rule.is_ and not finding.is_new)
         rule.is_ = True
@@ -226,11 +226,11 @@ def _place(finding: Finding, ways: dict[tuple[str, str], _Way], sides: _Sides) -
     return bool(named) and finding.rule not in _EFFECTS
 
 
-def _named_rule(way: _Way, origin: str, index: int, sides: _Sides) -> _Rule:
+def _named_rule(way: _Way, origin: str, index: int, states: _States) -> _Rule:
     known = next((one for one in way.rules.values() if (one.origin, one.index, one.is_) == (origin, index, True)), None)
     if known is not None:
         return known
-    before, after = sides.roles.get(origin, (None, None))
+    before, after = states.roles.get(origin, (None, None))
     listed = items((after or {}).get("rules"))
     written = listed[index] if index < len(listed) else None
     was = written is not None and written in items((before or {}).get("rules"))
@@ -244,8 +244,8 @@ def _readable(written: object) -> PolicyRule | None:
         return None  # such a rule grants nothing that could be told
 
 
-def _node(way: _Way, sides: _Sides) -> BindingNode:
-    before, after = sides.roles.get(way.role, (None, None))
+def _node(way: _Way, states: _States) -> BindingNode:
+    before, after = states.roles.get(way.role, (None, None))
     is_known = before is not None or after is not None
     rules = sorted((_rule_node(one, way.role) for one in way.rules.values()), key=lambda it: (it.worst, it.index))
     looked_at = tuple(one for one in rules if one.mark is not Mark.SAME or one.findings)

@@ -20,7 +20,7 @@ from provisioner.review.rights.permission_words import (
     who,
     words_of,
 )
-from provisioner.review.rights.rbac_before_after import Sides, sides_of
+from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import JsonObject, ObjectRef, Severity
@@ -89,10 +89,10 @@ class PermissionReport:
 
 def permission_report(facts: Facts) -> PermissionReport:
     """Everybody whose rights the bundle touches, who gains the worst first."""
-    sides = sides_of(facts)
+    states = rbac_before_after_of(facts)
     found, problems, comparisons = [], [], rbac.Comparisons()
-    for subject in sides.affected():
-        old, new = (rbac.effective_rules(subject.identity, side) for side in (sides.before, sides.after))
+    for subject in states.affected():
+        old, new = (rbac.effective_rules(subject.identity, side) for side in (states.before, states.after))
         try:
             delta = comparisons.diff(old, new)
             found.append(_account(facts, subject, (old, new), delta))
@@ -100,21 +100,21 @@ def permission_report(facts: Facts) -> PermissionReport:
             found.append(_undecided(facts, subject, (old, new)))
             problems.append(f"{who(subject)}: {UNDECIDED}: {exc}")
         problems += [
-            f"{who(subject)}: {words}" for words in new.problems if not (sides.is_whole and words.endswith(_ABSENT))
+            f"{who(subject)}: {words}" for words in new.problems if not (states.is_whole and words.endswith(_ABSENT))
         ]
     accounts = tuple(sorted(found, key=_place))
     try:
-        everybody = tuple(gained_by_everybody(sides))
+        everybody = tuple(gained_by_everybody(states))
     except TooManyRights as exc:
         everybody = ()
         problems.append(f"everybody with admin, edit or view: {UNDECIDED}: {exc}")
     return PermissionReport(accounts, everybody, tuple(dict.fromkeys(problems)))
 
 
-def gained_by_everybody(sides: Sides) -> Iterator[tuple[str, tuple[ScopedRule, ...]]]:
+def gained_by_everybody(states: RbacBeforeAfter) -> Iterator[tuple[str, tuple[ScopedRule, ...]]]:
     """What everybody with admin, edit or view gains, because ClusterRoles are labelled to be collected by these."""
     for name, targets in _TARGETS.items():
-        old, new = (_collected(side, targets) for side in (sides.before, sides.after))
+        old, new = (_collected(side, targets) for side in (states.before, states.after))
         gained = tuple(ScopedRule("", rule) for rule in rbac.compact(rbac.covers(old, new).missing))
         if gained:
             yield name, gained
@@ -133,26 +133,26 @@ def _collected(side: RbacObjects, targets: tuple[str, ...]) -> list[PolicyRule]:
     return found
 
 
-def _undecided(facts: Facts, subject: Subject, sides: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:
+def _undecided(facts: Facts, subject: Subject, states: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:
     """The account whose rights are too many to be compared: its risks, which are told without that."""
-    found = _account(facts, subject, sides, PermissionDiff())
+    found = _account(facts, subject, states, PermissionDiff())
     sentence = f"{found.sentence}; beyond that it {UNDECIDED}" if found.new else f"{who(subject)}: {UNDECIDED}"
     return replace(found, sentence=sentence, reach={}, is_undecided=True)
 
 
 def _account(
-    facts: Facts, subject: Subject, sides: tuple[EffectiveRules, EffectiveRules], delta: PermissionDiff
+    facts: Facts, subject: Subject, states: tuple[EffectiveRules, EffectiveRules], delta: PermissionDiff
 ) -> AccountReport:
-    old, new = sides
+    old, new = states
     before_ways, after_ways = Ways(old), Ways(new)
     risks, known = (_risks(side, facts.content.install_namespace) for side in (new, old))
     familiar = {(risk.id, risk.scope, risk.sentence) for risk in known}
     fresh = tuple(risk for risk in risks if not _is_known(risk, familiar))
-    before, after = (_by_place(side) for side in sides)
+    before, after = (_by_place(side) for side in states)
     own = {ObjectRef.of(obj).identity for obj in facts.state().objects}
     return AccountReport(
         subject,
-        _sentence(subject, delta, fresh, sides),
+        _sentence(subject, delta, fresh, states),
         _reach(delta, new),
         tuple(dict.fromkeys(words for one in delta.added for words in _wider(old, before_ways, one))),
         tuple(_change(one, after_ways, before) for one in delta.added),
@@ -179,7 +179,7 @@ def _place(account: AccountReport) -> tuple[object, ...]:
 
 
 def _sentence(
-    subject: Subject, delta: PermissionDiff, fresh: tuple[Risk, ...], sides: tuple[EffectiveRules, EffectiveRules]
+    subject: Subject, delta: PermissionDiff, fresh: tuple[Risk, ...], states: tuple[EffectiveRules, EffectiveRules]
 ) -> str:
     """One sentence for one account: its worst new powers, else what it gains or loses, else that nothing changes."""
     powers = [risk.sentence.removeprefix("can ") for risk in fresh if risk.sentence.startswith("can ")]
@@ -189,7 +189,7 @@ def _sentence(
         return f"{who(subject)} newly {fresh[0].sentence}"
     parts = [f"gains {counted(delta.added)}: {words_of(delta.added)}"] if delta.added else []
     parts += [f"loses {counted(delta.removed)}: {words_of(delta.removed)}"] if delta.removed else []
-    return f"{who(subject)} {' and '.join(parts) or f'can do the same as before{_moved(*sides)}'}"
+    return f"{who(subject)} {' and '.join(parts) or f'can do the same as before{_moved(*states)}'}"
 
 
 def _moved(old: EffectiveRules, new: EffectiveRules) -> str:

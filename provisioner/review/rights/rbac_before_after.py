@@ -50,7 +50,7 @@ EVERYWHERE: tuple[JsonObject, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class RbacBeforeAfter:
     """`own` names the objects of the bundle, by identity. Without a cluster only the bundles are known."""
 
     before: RbacObjects
@@ -89,7 +89,7 @@ class Sides:
         return changed | aggregated
 
 
-def sides_of(facts: Facts) -> Sides:
+def rbac_before_after_of(facts: Facts) -> RbacBeforeAfter:
     """Before: the cluster as it is, offline the previous bundle. After: the same with the bundle's changes made."""
     results = [obj for ref, obj in facts.state().named if ref.group == RBAC_GROUP]
     previous = [obj for ref, obj in facts.previous_state().named if ref.group == RBAC_GROUP]
@@ -97,7 +97,7 @@ def sides_of(facts: Facts) -> Sides:
     gone = {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
     kept = [obj for obj in base if ObjectRef.of(obj).identity not in gone]
     own = frozenset(ObjectRef.of(obj).identity for obj in results)
-    return Sides(RbacObjects.of(base), RbacObjects.of([*kept, *results]), own, facts.live_rbac is not None)
+    return RbacBeforeAfter(RbacObjects.of(base), RbacObjects.of([*kept, *results]), own, facts.live_rbac is not None)
 
 
 def _aggregated(side: RbacObjects) -> Iterator[tuple[str, str]]:

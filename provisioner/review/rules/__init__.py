@@ -2,6 +2,10 @@
 
 The pages, reports and `pratique explain` say what stands in these files; docs/rules/README.md lists them. To add a
 rule, copy a file, name it by the rule's id, fill it in, and run `make docs`; tests tell what is missing.
+
+Beside what it exports itself, others may use:
+
+- `shown`: the rules of a report, for its outputs
 """
 
 from __future__ import annotations
@@ -12,7 +16,13 @@ from typing import Any
 from provisioner.review.rules.files import rule_ids, rule_text
 from provisioner.review.rules.text import RuleText
 
-__all__ = ["RuleText", "rows_of", "rule_ids", "rule_text"]
+__all__ = [
+    "RuleText",
+    "rows_of",
+    "rule_ids",
+    "rule_text",
+    "shown",
+]
 
 
 def rows_of(rule: str, evidence: Mapping[str, Any]) -> list[str]:

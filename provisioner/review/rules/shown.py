@@ -1,17 +1,25 @@
-"""Rules in words as JSON, as text and as HTML: each rule once, however often it was found."""
+"""Rules in words as JSON, as text and for a page: each rule once, however often it was found."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
-from html import escape
+from dataclasses import dataclass
 
-from provisioner.review.base.text import with_names
 from provisioner.review.rules import RuleText, rows_of, rule_text
 from provisioner.values import Finding
 
 _WIDTH = 80
 _PARTS = (("What it means", "means"), ("Why it matters", "matters"), ("What to do", "do"), ("Source", "source"))
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A rule in words: `parts` are headings, each with the paragraphs below it."""
+
+    id: str
+    title: str
+    parts: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def rules_of(findings: Iterable[Finding]) -> dict[str, RuleText]:
@@ -30,19 +38,12 @@ def as_text(rules: dict[str, RuleText]) -> str:
     return "\n".join(line for words in rules.values() for line in _lines(words))
 
 
-def as_html(rules: dict[str, RuleText]) -> Iterator[str]:
-    """As a folded section of a page; nothing where nothing is explained."""
-    if not rules:
-        return
-    yield "<details><summary>What the rules mean</summary><dl>"
-    for rule, words in rules.items():
-        yield f"<dt><code>{escape(rule)}</code> {escape(words.title)}</dt><dd>"
-        for name, part in _PARTS:
-            first, *more = getattr(words, part).split("\n\n")
-            yield f"<p>{escape(name)}: {with_names(escape(first))}</p>"
-            yield from (f"<p>{with_names(escape(one))}</p>" for one in more)
-        yield "</dd>"
-    yield "</dl></details>"
+def explanations(rules: dict[str, RuleText]) -> list[Explanation]:
+    """What a page says of each."""
+    return [
+        Explanation(rule, words.title, tuple((name, _paragraphs(words, part)) for name, part in _PARTS))
+        for rule, words in rules.items()
+    ]
 
 
 def in_one_paragraph(words: RuleText) -> str:
@@ -54,11 +55,15 @@ def in_one_paragraph(words: RuleText) -> str:
 def _lines(words: RuleText) -> Iterator[str]:
     yield from textwrap.wrap(f"{words.id}: {words.title}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     for name, part in _PARTS:
-        first, *more = getattr(words, part).split("\n\n")
+        first, *more = _paragraphs(words, part)
         yield from _wrapped(f"{name}: {first}", "  ")
         for paragraph in more:
             yield from _wrapped(paragraph, "    ")
     yield ""
+
+
+def _paragraphs(words: RuleText, part: str) -> tuple[str, ...]:
+    return tuple(getattr(words, part).split("\n\n"))
 
 
 def _wrapped(paragraph: str, indent: str) -> list[str]:

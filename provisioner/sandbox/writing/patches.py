@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
 from typing import Any
+
+from jsonpatch import JsonPatch, JsonPatchException
+from jsonpointer import JsonPointerException
 
 from provisioner.sandbox.status import Refusal, bad_request
 from provisioner.sandbox.types.fields import ATOMIC, SET, Topology, item_key
@@ -78,70 +79,18 @@ def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """RFC 6902; raises Refusal 422 where a test fails or a place is not there."""
+    """RFC 6902; raises Refusal 422 where a test fails, a place is not there or no object is left."""
     is_list = isinstance(operations, list) and all(isinstance(it, dict) for it in operations)
     if not is_list or len(operations) > MAX_OPERATIONS:
         raise bad_request("expected a list of JSON patch operations")
-    document = copy.deepcopy(target)
-    for operation in operations:
-        document = _step(document, operation)
-    return document
-
-
-def _step(document: Any, operation: dict[str, Any]) -> Any:
-    kind, path = operation.get("op"), _pointer(str(operation.get("path", "")))
     try:
-        if kind == "test":
-            if _at(document, path) != operation.get("value"):
-                raise _rejected()
-            return document
-        if kind == "remove":
-            return _edit(document, path, _removed)
-        if kind in ("add", "replace"):
-            value = operation.get("value")
-            return _edit(document, path, lambda holder, key: _added(holder, key, value, is_new=kind == "add"))
-        if kind in ("move", "copy"):
-            source = _pointer(str(operation.get("from", "")))
-            value = copy.deepcopy(_at(document, source))
-            document = _edit(document, source, _removed) if kind == "move" else document
-            return _edit(document, path, lambda holder, key: _added(holder, key, value, is_new=True))
-    except (KeyError, IndexError, TypeError, ValueError) as exc:
+        patched = JsonPatch(operations).apply(target)
+    except (JsonPatchException, JsonPointerException) as exc:
         raise _rejected() from exc
-    raise _rejected()
+    if not isinstance(patched, dict):
+        raise _rejected()
+    return patched
 
 
 def _rejected() -> Refusal:
     return Refusal(422, "Invalid", "the server rejected our request due to an error in our request", {})
-
-
-def _pointer(text: str) -> list[str]:
-    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
-
-
-def _at(document: Any, path: list[str]) -> Any:
-    for part in path:
-        document = document[int(part)] if isinstance(document, list) else document[part]
-    return document
-
-
-def _edit(document: Any, path: list[str], change: Callable[[Any, str], None]) -> Any:
-    if not path:
-        raise ValueError("the whole document")
-    change(_at(document, path[:-1]), path[-1])
-    return document
-
-
-def _removed(holder: Any, key: str) -> None:
-    del holder[int(key) if isinstance(holder, list) else key]
-
-
-def _added(holder: Any, key: str, value: Any, *, is_new: bool) -> None:
-    if isinstance(holder, list):
-        if is_new:
-            holder.insert(len(holder) if key == "-" else int(key), value)
-        else:
-            holder[int(key)] = value
-    elif is_new or key in holder:
-        holder[key] = value
-    else:
-        raise KeyError(key)

@@ -17,7 +17,7 @@ from approvals.steps.running import observe
 from approvals.steps.running.observe import missed_deadline, overdue, summary
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import BadHealthCheck, TryLater
-from provisioner.probes import deadline_minutes
+from provisioner.health_checks import deadline_minutes
 from provisioner.values import Health, HealthState, ObjectRef
 from tests.approvals import world
 from tests.approvals.conftest import World

@@ -1,1 +1,20 @@
-"""Checks of webhooks, policies and API services, and of what they reach."""
+"""Checks of webhooks, policies and API services, and of what they reach.
+
+- `api_services`: APIs that come and go
+- `network`: what is opened to the network
+- `network_policies`: network policies
+- `policies`: admission policies
+- `webhook_effects`: what webhooks do to the bundle
+- `webhook_reach`: what a webhook sees
+- `webhooks`: admission webhooks
+"""
+
+__all__ = [
+    "api_services",
+    "network",
+    "network_policies",
+    "policies",
+    "webhook_effects",
+    "webhook_reach",
+    "webhooks",
+]

@@ -1,1 +1,10 @@
-"""Content that touches Pratique itself or hands out power over it (S22): rights, accounts, admission, other ways."""
+"""Content that touches Pratique itself or hands out power over it (S22): rights, accounts, admission, other ways.
+
+- `advice`: what people are told to do about it
+- `own`: the check
+"""
+
+__all__ = [
+    "advice",
+    "own",
+]

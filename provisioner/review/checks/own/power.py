@@ -12,7 +12,7 @@ from provisioner.rbac import Grant, Means, Ours, PolicyRule, Power, RbacObjects,
 from provisioner.review.base.facts import Facts, Rule, mapping, said
 from provisioner.review.checks.own.advice import LIMIT_RIGHTS
 from provisioner.review.rights.permission_words import files_of, ref_of, ways_of, who
-from provisioner.review.rights.rbac_before_after import Sides, sides_of
+from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.sentences import some_phrases
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
@@ -28,20 +28,20 @@ class Judge:
     """What powers are judged by: what is Pratique's, and the roles before and after."""
 
     ours: Ours
-    sides: Sides
+    states: RbacBeforeAfter
     files: Mapping[ObjectIdentity, str]
 
     def before(self, grants: Iterable[Grant]) -> list[Power]:
-        return rbac.powers_of(grants, self.ours, self.sides.before)
+        return rbac.powers_of(grants, self.ours, self.states.before)
 
     def after(self, grants: Iterable[Grant]) -> list[Power]:
-        return rbac.powers_of(grants, self.ours, self.sides.after)
+        return rbac.powers_of(grants, self.ours, self.states.after)
 
     def held(self, subject: Subject) -> tuple[list[Grant], list[Power], list[str]]:
         """What `subject` holds by roles and bindings that are not the bundle's: the grants behind its powers, the
         powers, and what could not be read."""
-        found = rbac.effective_rules(subject.identity, self.sides.after)
-        others = [one for one in found.grants if not _is_of_bundle(one, self.sides)]
+        found = rbac.effective_rules(subject.identity, self.states.after)
+        others = [one for one in found.grants if not _is_of_bundle(one, self.states)]
         strong = [one for one in others if self.after([one])]
         unread = [one for one in found.problems if not one.endswith(rbac.NO_SUCH_ROLE)]
         return strong, self.after(others), unread
@@ -49,12 +49,12 @@ class Judge:
 
 def judge_of(facts: Facts) -> Judge:
     """The judge of these facts. Where nobody could read what installers hold, each counts as strong."""
-    content, sides = facts.content, sides_of(facts)
+    content, states = facts.content, rbac_before_after_of(facts)
     installers = facts.around.installers | {(content.install_namespace, content.service_account)}
     ours = Ours(facts.around.own_namespace, installers)
     is_unknown = facts.live_rbac is None and not facts.is_offline
-    strong = installers if is_unknown else _strong(ours, sides.after)
-    return Judge(replace(ours, strong=strong), sides, files_of(content))
+    strong = installers if is_unknown else _strong(ours, states.after)
+    return Judge(replace(ours, strong=strong), states, files_of(content))
 
 
 def _strong(ours: Ours, known: RbacObjects) -> frozenset[tuple[str, str]]:
@@ -79,7 +79,7 @@ def of_power(facts: Facts) -> Iterator[Finding]:
     if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions):
         return
     judge = judge_of(facts)
-    for subject in judge.sides.affected():
+    for subject in judge.states.affected():
         yield from _of_subject(judge, subject)
     for ref, obj in facts.state().named:
         if ref.group_kind in _ROLES:
@@ -90,9 +90,9 @@ def of_power(facts: Facts) -> Iterator[Finding]:
 
 def _of_subject(judge: Judge, subject: Subject) -> Iterator[Finding]:
     """What the bundle itself gives; what somebody holds by the roles and bindings of others is not the bundle's."""
-    old, new = (rbac.effective_rules(subject.identity, side) for side in (judge.sides.before, judge.sides.after))
+    old, new = (rbac.effective_rules(subject.identity, side) for side in (judge.states.before, judge.states.after))
     known = {(grant.rule, grant.scope) for grant in old.grants}
-    given = [one for one in new.grants if _is_of_bundle(one, judge.sides) or (one.rule, one.scope) not in known]
+    given = [one for one in new.grants if _is_of_bundle(one, judge.states) or (one.rule, one.scope) not in known]
     found = judge.after(given)
     if found:
         is_new = bool(set(found) - set(judge.before(old.grants)))
@@ -103,26 +103,26 @@ def _of_subject(judge: Judge, subject: Subject) -> Iterator[Finding]:
         yield replace(_finding(ref_of(subject), words, found, evidence), is_new=is_new)
 
 
-def _is_of_bundle(grant: Grant, sides: Sides) -> bool:
-    return any(one.identity in sides.own for one in (grant.binding, grant.role, grant.origin))
+def _is_of_bundle(grant: Grant, states: RbacBeforeAfter) -> bool:
+    return any(one.identity in states.own for one in (grant.binding, grant.role, grant.origin))
 
 
 def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding]:
     """A role that nothing binds, judged as if it were bound as widely as it can be; so is one that others collect."""
-    if _is_bound(judge.sides.after, ref) and not _is_collected(judge.sides.after, ref, role):
+    if _is_bound(judge.states.after, ref) and not _is_collected(judge.states.after, ref, role):
         return
     scope = "" if ref.kind == "ClusterRole" else ref.namespace
     try:
-        rules = rbac.role_rules(judge.sides.after, role)
+        rules = rbac.role_rules(judge.states.after, role)
     except InvalidManifest as exc:
         yield _UNREADABLE.at(ref, f"What {said(ref)} grants cannot be read: {exc}", key=str(exc))
         return
-    found = rbac.powers(((rule, scope) for rule in rules), judge.ours, judge.sides.after)
+    found = rbac.powers(((rule, scope) for rule in rules), judge.ours, judge.states.after)
     if _collects_everything(role):
         found = [Power(Means.EVERYTHING, "hold the rights of every ClusterRole, present and future")]
     if found:
-        old = judge.sides.before.roles.get((scope, ref.name))
-        is_new = old is None or _readable(judge.sides.before, old) != rules
+        old = judge.states.before.roles.get((scope, ref.name))
+        is_new = old is None or _readable(judge.states.before, old) != rules
         words = (
             f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}. {LIMIT_RIGHTS}"
         )
@@ -131,7 +131,7 @@ def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding
 
 def _of_unknown_role(judge: Judge, ref: ObjectRef, binding: JsonObject) -> Iterator[Finding]:
     """A role of Kubernetes or Pratique that is known by its name only: no cluster was asked, or it is not there."""
-    if judge.sides.after.role_of(binding) is not None:
+    if judge.states.after.role_of(binding) is not None:
         return
     wanted = mapping(binding.get("roleRef"))
     name = str(wanted.get("name") or "")
@@ -139,7 +139,7 @@ def _of_unknown_role(judge: Judge, ref: ObjectRef, binding: JsonObject) -> Itera
     if wanted.get("kind") == "ClusterRole" and is_wide and rbac.is_strong_name(name):
         words = f"{said(ref)} binds the ClusterRole {name}: whoever it names can bypass the approvals of Pratique"
         found = _POWER.at(ref, words, path=("roleRef",), evidence={"role": name}, key=name)
-        yield replace(found, is_new=judge.sides.before.bindings.get((ref.kind, ref.namespace, ref.name)) is None)
+        yield replace(found, is_new=judge.states.before.bindings.get((ref.kind, ref.namespace, ref.name)) is None)
 
 
 def _is_bound(known: RbacObjects, ref: ObjectRef) -> bool:

@@ -183,8 +183,8 @@ def _same_template(old: JsonObject, pod: PodSpec) -> bool:
     former = next(pod_specs((old,)), None)
     if former is None:
         return False
-    sides = [[dict(one.body), dict(one.annotations)] for one in (former, pod)]
-    first, second = (json.dumps(side, sort_keys=True, default=str) for side in sides)
+    states = [[dict(one.body), dict(one.annotations)] for one in (former, pod)]
+    first, second = (json.dumps(side, sort_keys=True, default=str) for side in states)
     return first == second
 
 

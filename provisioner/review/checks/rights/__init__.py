@@ -1,1 +1,10 @@
-"""Checks of permissions: everybody's after the change, and those of the installing account."""
+"""Checks of permissions: everybody's after the change, and those of the installing account.
+
+- `permissions`: who gains or loses what
+- `preflight`: whether the installing account may do it all
+"""
+
+__all__ = [
+    "permissions",
+    "preflight",
+]

@@ -30,7 +30,7 @@ from provisioner.review.rights.permission_words import (
     who,
     words_of,
 )
-from provisioner.review.rights.rbac_before_after import Sides, sides_of
+from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.workloads.pod_specs import runs_pods
 from provisioner.values import (
     Action,
@@ -58,17 +58,17 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     yield from _of_exposed_accounts(facts)
     if not _is_concerned(facts):
         return
-    sides, files = sides_of(facts), files_of(facts.content)
-    missing = list(_of_missing_roles(facts, sides))
+    states, files = rbac_before_after_of(facts), files_of(facts.content)
+    missing = list(_of_missing_roles(facts, states))
     yield from missing
     try:
-        widened = list(_of_aggregation(sides))
+        widened = list(_of_aggregation(states))
     except TooManyRights as exc:
         widened = [_UNREADABLE.at(None, f"Everybody with admin, edit or view: {UNDECIDED}: {exc}", key="everybody")]
     yield from widened
     differs, comparisons = bool(widened or missing), rbac.Comparisons()
-    for subject in sides.affected():
-        old, new = (rbac.effective_rules(subject.identity, side) for side in (sides.before, sides.after))
+    for subject in states.affected():
+        old, new = (rbac.effective_rules(subject.identity, side) for side in (states.before, states.after))
         yield from _of_risks(subject, (old, new), facts.content.install_namespace, files)
         try:
             delta = comparisons.diff(old, new)
@@ -85,9 +85,9 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_exposed_accounts(facts: Facts) -> Iterator[Finding]:
     if not any(runs_pods(one.ref.group_kind) for one in facts.plan.actions):
         return
-    sides = sides_of(facts)
-    known = {one.fingerprint for one in exposed_accounts(facts.previous_state(), sides.before)}
-    for one in exposed_accounts(facts.state(), sides.after):
+    states = rbac_before_after_of(facts)
+    known = {one.fingerprint for one in exposed_accounts(facts.previous_state(), states.before)}
+    for one in exposed_accounts(facts.state(), states.after):
         yield replace(one, is_new=one.fingerprint not in known)
 
 
@@ -129,16 +129,16 @@ def _of_problems(subject: Subject, new: EffectiveRules) -> Iterator[Finding]:
             yield _UNREADABLE.at(ref_of(subject), message, key=problem)
 
 
-def _of_missing_roles(facts: Facts, sides: Sides) -> Iterator[Finding]:
+def _of_missing_roles(facts: Facts, states: RbacBeforeAfter) -> Iterator[Finding]:
     """Bindings of the bundle to roles that nobody has, or that nobody could look up."""
-    for binding in sides.after.bindings.values():
+    for binding in states.after.bindings.values():
         ref = ObjectRef.of(binding)
-        if ref.identity not in sides.own or sides.after.role_of(binding) is not None:
+        if ref.identity not in states.own or states.after.role_of(binding) is not None:
             continue
         wanted = mapping(binding.get("roleRef"))
         role = f"{wanted.get('kind')} {wanted.get('name')}"
         is_new = not any(ref.identity == ObjectRef.of(obj).identity for obj in facts.previous_state().objects)
-        if sides.is_whole:
+        if states.is_whole:
             message = f"{said(ref)} binds the {role}, which does not exist: whoever creates it decides what it grants"
             found = _NO_ROLE.at(ref, message, path=("roleRef",), key=role)
         else:
@@ -147,12 +147,12 @@ def _of_missing_roles(facts: Facts, sides: Sides) -> Iterator[Finding]:
         yield replace(found, is_new=is_new)
 
 
-def _of_aggregation(sides: Sides) -> Iterator[Finding]:
+def _of_aggregation(states: RbacBeforeAfter) -> Iterator[Finding]:
     """Roles of the bundle that widen what everybody with admin, edit or view may do."""
-    alike: dict[tuple[ScopedRule, ...], list[str]] = {}
-    for name, gained in gained_by_everybody(sides):
-        alike.setdefault(gained, []).append(name)
-    for gained, names in alike.items():
+    groups: dict[tuple[ScopedRule, ...], list[str]] = {}
+    for name, gained in gained_by_everybody(states):
+        groups.setdefault(gained, []).append(name)
+    for gained, names in groups.items():
         roles = f"role {names[0]}" if len(names) == 1 else f"roles {', '.join(names[:-1])} or {names[-1]}"
         power = f"{words_of(gained)} in every namespace where they have it"
         message = f"Everybody with the {roles} will newly be able to {power}"
@@ -162,10 +162,10 @@ def _of_aggregation(sides: Sides) -> Iterator[Finding]:
 
 
 def _of_risks(
-    subject: Subject, sides: tuple[EffectiveRules, EffectiveRules], sensitive: str, files: Mapping[ObjectIdentity, str]
+    subject: Subject, states: tuple[EffectiveRules, EffectiveRules], sensitive: str, files: Mapping[ObjectIdentity, str]
 ) -> Iterator[Finding]:
     """A sentence for each risky power; what everything implies stands under the power over everything."""
-    old, new = sides
+    old, new = states
     known = {(risk.id, risk.scope, risk.sentence) for risk in rbac.risks(old, sensitive=[sensitive])}
     found = rbac.risks(new, sensitive=[sensitive])
     for risk in found:

@@ -17,7 +17,7 @@ from provisioner.cluster.inventory import MemoryInventory
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.cluster.tracking import Owner, Tracking
 from provisioner.errors import AlreadyExists, InvalidObject, PlanChanged, PreconditionFailed
-from provisioner.probes import health_checks
+from provisioner.health_checks import health_checks
 from provisioner.render import content_digest
 from provisioner.values import Action, CollisionProtection, Manifest, ObjectRef, OutcomeState, Plan, PlannedAction
 from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures, states

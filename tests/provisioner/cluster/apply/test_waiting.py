@@ -10,7 +10,7 @@ import pytest
 from provisioner.cluster.apply.waiting import MAX_WATCHES
 from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.errors import PreconditionFailed
-from provisioner.probes import health_checks
+from provisioner.health_checks import health_checks
 from provisioner.values import OutcomeState
 from tests.provisioner.cluster.scene import Scene, failures, states
 

@@ -20,12 +20,12 @@ def after(count: int, *, every: timedelta = timedelta(seconds=1)) -> Strikes:
 
 
 @pytest.mark.parametrize(
-    ("count", "seconds", "is_fight"),
+    ("count", "seconds", "is_contested"),
     [(0, 0, False), (1, 0, False), (2, 0, False), (3, 10, True), (4, 20, True), (6, 80, True), (40, 3600, True)],
 )
-def test_the_pause_doubles_from_the_third_correction_in_a_row(count: int, seconds: int, is_fight: bool) -> None:
+def test_the_pause_doubles_from_the_third_correction_in_a_row(count: int, seconds: int, is_contested: bool) -> None:
     strikes = after(count)
-    assert (strikes.count, strikes.pause.total_seconds(), strikes.is_fight) == (count, seconds, is_fight)
+    assert (strikes.count, strikes.pause.total_seconds(), strikes.is_contested) == (count, seconds, is_contested)
 
 
 def test_an_hour_of_fighting_every_second_is_answered_less_than_twelve_times() -> None:

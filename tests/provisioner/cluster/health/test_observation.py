@@ -11,7 +11,7 @@ from provisioner import pipeline
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.client.transport import Call
 from provisioner.errors import Forbidden
-from provisioner.probes import health_checks
+from provisioner.health_checks import health_checks
 from provisioner.values import Health, HealthState, Identity, JsonObject, ObjectRef
 from tests.live import wait_until
 from tests.provisioner.cluster.scene import Scene

@@ -8,7 +8,7 @@ import pytest
 
 from provisioner.rbac import Subject
 from provisioner.review.base.facts import Check, Installer, Rule, said
-from provisioner.review.base.fold import MAX_ALIKE, folded
+from provisioner.review.base.fold import MAX_UNFOLDED, folded
 from provisioner.review.base.places import places_of
 from provisioner.review.frame import report
 from provisioner.schema.verdicts import shown
@@ -37,7 +37,7 @@ def test_500_equal_findings_are_one_that_names_the_rule_the_count_and_the_first_
 
 
 def test_a_few_equal_findings_stay_as_they_are() -> None:
-    assert folded(many(MAX_ALIKE)) == many(MAX_ALIKE)
+    assert folded(many(MAX_UNFOLDED)) == many(MAX_UNFOLDED)
 
 
 @pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.UNKNOWN])

@@ -10,7 +10,8 @@ import pytest
 
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import Rule
-from provisioner.review.output.html import Fact, as_html, facts_of
+from provisioner.review.output.evidence import Fact, facts_of
+from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text, path_text
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 from tests.provisioner.review.bundles import content_of

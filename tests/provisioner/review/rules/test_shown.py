@@ -11,6 +11,7 @@ import pytest
 from provisioner.cli import main
 from provisioner.pipeline import look_offline
 from provisioner.review.output.html import as_html
+from provisioner.review.output.page import rendered
 from provisioner.review.rules import RuleText, rule_ids, rule_text, shown
 from provisioner.values import Section, Severity
 from tests.provisioner.review.bundles import content_of
@@ -112,10 +113,10 @@ def test_a_printed_page_explains_each_rule_once() -> None:
 
 
 def test_html_shows_paragraphs_and_code_and_escapes_the_rest() -> None:
-    page = "".join(shown.as_html({"XX-01": PARAGRAPHS}))
+    page = rendered("rules.html", rules=shown.explanations({"XX-01": PARAGRAPHS}))
     assert "<code>XX-01</code> A &lt;b&gt;title&lt;/b&gt;" in page
     assert "<p>What it means: It <code>&lt;means&gt;</code> this.</p>" in page
-    assert "<p>Why it matters: First.</p><p>Then.</p>" in page
+    assert "<p>Why it matters: First.</p>\n<p>Then.</p>" in page
     assert "<p>Source: A &amp; B</p>" in page
 
 

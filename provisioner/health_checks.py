@@ -191,20 +191,6 @@ def facts_of(obj: JsonObject) -> dict[str, Any]:
     return facts | {name: str(obj.get(name) or "") for name in ("apiVersion", "kind")}
 
 
-def as_entry(check: HealthCheck) -> dict[str, Any]:
-    """The entry of `spec.healthChecks` that `health_checks` reads as this check."""
-    found: dict[str, Any] = {"apiVersion": check.api_version, "kind": check.kind}
-    found |= {key: text for key, text in (("name", check.name), ("namespace", check.namespace)) if text}
-    match check.assertion:
-        case ConditionIs(type, status):
-            return found | {"condition": {"type": type, "status": status}}
-        case FieldIs(path, value):
-            return found | {"fieldValue": {"path": path, "value": value}}
-        case Expressions(current, in_progress, failed):
-            texts = {"current": current, "inProgress": in_progress, "failed": failed}
-            return found | {"cel": {name: text for name, text in texts.items() if text}}
-
-
 def unused(checks: Iterable[HealthCheck], refs: Iterable[ObjectRef]) -> list[HealthCheck]:
     """The checks that select none of these objects: they assert nothing, which is not the same as all well."""
     known = list(refs)

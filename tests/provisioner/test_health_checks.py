@@ -8,7 +8,15 @@ import pytest
 
 from provisioner.cluster.health import cel_checks
 from provisioner.errors import BadHealthCheck
-from provisioner.probes import MAX_CHECKS, as_entry, health_checks, unused
+from provisioner.health_checks import (
+    MAX_CHECKS,
+    ConditionIs,
+    Expressions,
+    FieldIs,
+    HealthCheck,
+    health_checks,
+    unused,
+)
 from provisioner.values import HealthState, JsonObject, ObjectRef
 from tests.memory import resident_bytes
 
@@ -146,10 +154,24 @@ def test_a_check_selects_by_kind_name_and_namespace(selector: dict[str, str], is
     assert unused([one], [ref]) == ([] if is_selected else [one])
 
 
+def as_entry(check: HealthCheck) -> dict[str, Any]:
+    """The entry of `spec.healthChecks` that `health_checks` reads as this check."""
+    found: dict[str, Any] = {"apiVersion": check.api_version, "kind": check.kind}
+    found |= {key: text for key, text in (("name", check.name), ("namespace", check.namespace)) if text}
+    match check.assertion:
+        case ConditionIs(type, status):
+            return found | {"condition": {"type": type, "status": status}}
+        case FieldIs(path, value):
+            return found | {"fieldValue": {"path": path, "value": value}}
+        case Expressions(current, in_progress, failed):
+            texts = {"current": current, "inProgress": in_progress, "failed": failed}
+            return found | {"cel": {name: text for name, text in texts.items() if text}}
+
+
 @pytest.mark.parametrize(
     "assertion", [condition(status="False"), field("a[0]", {"b": 1}), cel(failed="false")], ids=str
 )
-def test_an_entry_made_of_a_check_is_read_as_the_same_check(assertion: Any) -> None:
+def test_a_check_keeps_all_that_its_entry_says(assertion: Any) -> None:
     one = check(**assertion)
     assert health_checks({"healthChecks": [as_entry(one)]}) == (one,)
 

@@ -1,0 +1,110 @@
+"""Connections to an API server, by a kubeconfig or as the pod that we run in.
+
+The official client reads kubeconfigs, renews credentials and owns the TLS pool; the calls are plain REST over it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import urllib3
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.incluster_config import load_incluster_config
+from kubernetes.config.kube_config import load_kube_config_from_dict
+
+from provisioner.cluster.client.exchanges import Observer
+from provisioner.cluster.client.kubeconfig import asks_for_credentials, read_kubeconfig
+from provisioner.cluster.client.tls import Certificates, tls_context, without_certificates
+from provisioner.cluster.client.transport import Transport
+from provisioner.errors import BadSource, Unreachable
+
+TIMEOUT_SECONDS = 30.0
+# A worker process applies six requests at once by default, with 24 writes each on their way, and asks questions beside.
+POOL_SIZE = 200
+CREDENTIALS_SECONDS = 1.0
+
+
+def by_kubeconfig(
+    kubeconfig: str | Mapping[str, Any], *, context: str, timeout_seconds: float, trusted: bool, observe: Observer
+) -> Transport:
+    """The connection that a kubeconfig describes; `Cluster.connect` says which errors it raises."""
+    document = read_kubeconfig(kubeconfig, context=context, trusted=trusted)
+    certificates = Certificates.inline(document)
+    configuration = Configuration()
+    try:
+        load_kube_config_from_dict(  # type: ignore[no-untyped-call]  # the client is not typed here
+            without_certificates(document), client_configuration=configuration, persist_config=False
+        )
+    except (ConfigException, ValueError, TypeError, KeyError) as exc:
+        raise BadSource(f"kubeconfig: cannot be used ({type(exc).__name__})") from exc.with_traceback(None)
+    if asks_for_credentials(document) and not (configuration.api_key or configuration.cert_file):
+        # The client logs it and would go on as nobody.
+        raise Unreachable("kubeconfig: the command or file that it names gave no credentials")
+    return _transport(configuration, certificates, timeout_seconds, observe, trusted=trusted)
+
+
+def as_pod(*, timeout_seconds: float, observe: Observer) -> Transport:
+    """The connection as the ServiceAccount of the pod that we run in. Raises BadSource outside of one."""
+    configuration = Configuration()
+    try:
+        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # not typed
+    except ConfigException as exc:
+        raise BadSource(f"not in a pod with a ServiceAccount: {exc}") from exc
+    return _transport(configuration, Certificates(), timeout_seconds, observe, trusted=False)
+
+
+def _transport(
+    configuration: Configuration,
+    certificates: Certificates,
+    timeout_seconds: float,
+    observe: Observer,
+    *,
+    trusted: bool,
+) -> Transport:
+    configuration.connection_pool_maxsize = POOL_SIZE
+    configuration.keep_alive = True  # else what a network forgets in silence is noticed by a timeout
+    try:
+        pool = _pool(configuration, certificates, trusted=trusted)
+    except (OSError, ValueError) as exc:
+        raise BadSource(f"kubeconfig: its certificates cannot be used ({type(exc).__name__})") from exc
+    return Transport(pool, configuration.host, _Credentials(configuration), timeout_seconds, observe)
+
+
+class _Credentials:
+    """The headers that say who we are. Asking the client whether to renew them takes a fifth of a call's own time."""
+
+    def __init__(self, configuration: Configuration):
+        self._configuration = configuration
+        self._lock = threading.Lock()  # renewing is not made for threads
+        self._asked_at = -math.inf
+        self._token = ""
+
+    def __call__(self) -> Mapping[str, str]:
+        with self._lock:
+            if time.monotonic() - self._asked_at > CREDENTIALS_SECONDS:
+                self._token = self._configuration.get_api_key_with_prefix("BearerToken") or ""
+                self._asked_at = time.monotonic()
+            return {"Authorization": self._token} if self._token else {}
+
+
+def _pool(configuration: Configuration, certificates: Certificates, *, trusted: bool) -> urllib3.PoolManager:
+    """The client's pool with TLS of ours. HTTPS_PROXY and its like choose a proxy only where the operator trusts it."""
+    context = tls_context(
+        certificates,
+        authority_file=configuration.ssl_ca_cert or "",
+        client_files=(configuration.cert_file or "", configuration.key_file or ""),
+        trusted=trusted,
+    )
+    configuration.ssl_ca_cert = configuration.cert_file = configuration.key_file = None
+    configuration.verify_ssl, configuration.assert_hostname = True, None
+    if not trusted:
+        configuration.proxy = None
+    pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+    pool.connection_pool_kw["ssl_context"] = context
+    return pool

@@ -1,0 +1,54 @@
+"""Errors with codes stand in two files, each code once, each with what it means and what to do about it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import approvals
+import approvals.errors
+import provisioner
+import provisioner.errors
+
+FILES = {"provisioner/errors.py", "approvals/errors.py"}
+CODED = sorted(
+    {
+        one
+        for module in (provisioner.errors, approvals.errors)
+        for one in vars(module).values()
+        if inspect.isclass(one) and issubclass(one, Exception) and "code" in vars(one)
+    },
+    key=lambda one: (one.__module__, one.__name__),
+)
+
+
+def codes() -> Iterator[tuple[str, str]]:
+    """The code that a class body writes out, with its file."""
+    for root in (Path(str(package.__file__)).parent for package in (provisioner, approvals)):
+        for path in root.rglob("*.py"):
+            classes = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
+            for statement in (one for node in classes for one in node.body if isinstance(one, ast.Assign)):
+                names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+                if names == ["code"] and isinstance(statement.value, ast.Constant):
+                    yield str(statement.value.value), str(path.relative_to(root.parent))
+
+
+def test_each_code_is_written_once_and_in_a_file_of_errors() -> None:
+    found = list(codes())
+    assert {path for _, path in found} == FILES
+    assert [code for code, count in Counter(code for code, _ in found).items() if count > 1] == []
+    assert {code for code, _ in found} == {one.code for one in CODED}
+
+
+@pytest.mark.parametrize("error", CODED, ids=lambda one: one.__name__)
+def test_an_error_says_what_it_means_and_what_to_do(error: type[Exception]) -> None:
+    meaning = (vars(error).get("__doc__") or "").splitlines()
+    assert meaning
+    advice = vars(error).get("advice")
+    assert isinstance(advice, str)
+    assert advice.endswith(".")
