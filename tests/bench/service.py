@@ -19,8 +19,8 @@ import yaml
 from approvals.encryption.keys import new_key
 from approvals.management.demo.bundles import checksums, pack
 from tests.bench.rivals import Rival
+from tests.support.folders import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 # Below the limit of one file.
 PER_FILE = 100
 
@@ -92,7 +92,15 @@ class Service(Rival):
         self._folder = folder
         self._ends = ExitStack()
         self._address = self._ends.enter_context(served(folder / "served"))
-        command = [sys.executable, "-m", "tests.program", "tests.bench.workload", "stand", str(kubeconfig), namespace]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.support.program",
+            "tests.bench.workload",
+            "stand",
+            str(kubeconfig),
+            namespace,
+        ]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._errors = folder / "worker.log"
         log = self._ends.enter_context(self._errors.open("w"))

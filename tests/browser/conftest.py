@@ -18,9 +18,9 @@ from pytest_django.plugin import DjangoDbBlocker
 from approvals.oidc import Client, ClusterRules, Issuer, Issuers
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
-from tests.approvals.conftest import here
-from tests.approvals.web.conftest import afternoon
-from tests.services.issuer import CLIENT, RunningIssuer, start_issuer
+from tests.support.approvals.fixtures import here
+from tests.support.approvals.pages import afternoon
+from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
 
 __all__ = ["afternoon", "here"]
 

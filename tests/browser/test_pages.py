@@ -12,9 +12,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from approvals.models import KubernetesIdentity, Outcome, Request, Review
-from tests.approvals import world
-from tests.approvals.conftest import World
 from tests.browser.conftest import SignIn
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 # The content of the closed parts is looked at as well.
 OPEN_ALL = "() => document.querySelectorAll('details').forEach((one) => { one.open = true })"

@@ -11,10 +11,10 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from provisioner.values import Identity
-from tests.approvals.conftest import World
 from tests.browser.conftest import SignIn, an_issuer
 from tests.browser.test_pages import OPEN_ALL, complaints
-from tests.services.issuer import RunningIssuer
+from tests.support.approvals.fixtures import World
+from tests.support.servers.issuer import RunningIssuer
 
 PEOPLE: dict[str, Any] = {"olga": {"sub": "o-1", "groups": ["platform"]}}
 ROBOT = "system:serviceaccount:shop:robot"

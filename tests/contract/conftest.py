@@ -17,9 +17,9 @@ import pytest
 
 from provisioner.cluster.client.api import Cluster
 from provisioner.values import AccessRequest, Identity
-from tests import live
 from tests.contract.objects import crd
-from tests.controlplane.endpoint import USERS, Endpoint
+from tests.support.kubernetes import live
+from tests.support.kubernetes.endpoint import USERS, Endpoint
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"

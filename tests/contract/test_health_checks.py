@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,9 @@ import yaml
 from provisioner.cluster.health.cel_checks import check_spec
 from provisioner.errors import BadHealthCheck
 from tests.contract.conftest import Reply, Server
+from tests.support.folders import ROOT
 
-CRD = Path(__file__).resolve().parents[2] / "deploy/crds/bundledeployments.yaml"
+CRD = ROOT / "deploy/crds/bundledeployments.yaml"
 PATH = "/apis/core.rukpak.io/v1alpha2/bundledeployments"
 POD = {"apiVersion": "v1", "kind": "Pod"}
 READY = {"condition": {"type": "Ready"}}

@@ -13,8 +13,8 @@ import yaml
 import provisioner.review
 from provisioner.cli import main
 from provisioner.values import ObjectRef
-from tests.provisioner.rbac.roles import account, bound, cluster_role, role, rule
-from tests.provisioner.review.bundles import an_object
+from tests.support.provisioner.contents import an_object
+from tests.support.provisioner.roles import account, bound, cluster_role, role, rule
 
 CASES = Path(__file__).parent / "review" / "cases"
 SCHEMAS = Path(provisioner.review.__file__).parent

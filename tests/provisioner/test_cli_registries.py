@@ -11,8 +11,8 @@ import pytest
 import urllib3
 
 from provisioner.cli import main
-from tests.services.registry import CREDENTIALS, Registry
-from tests.services.web import Asked, Authority, Listening, Reply
+from tests.support.servers.http import Asked, Authority, Listening, Reply
+from tests.support.servers.registry import CREDENTIALS, Registry
 
 PAIR = base64.b64encode(":".join(CREDENTIALS).encode()).decode()
 MANIFEST = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

@@ -10,7 +10,7 @@ from provisioner.cluster.health import cel_checks
 from provisioner.errors import BadHealthCheck
 from provisioner.probes import MAX_CHECKS, as_entry, health_checks, unused
 from provisioner.values import HealthState, JsonObject, ObjectRef
-from tests.memory import resident_bytes
+from tests.support.memory import resident_bytes
 
 CURRENT, PROGRESS = HealthState.CURRENT, HealthState.IN_PROGRESS
 FAILED, UNKNOWN = HealthState.FAILED, HealthState.UNKNOWN

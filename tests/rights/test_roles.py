@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from approvals.rights import Form, Process, Registered, Rule, accounts_of, manif
 from approvals.rights.missing import own_rules
 from approvals.rights.needs import AUTHENTICATION, GROUP
 from provisioner.values import AccessRequest, ObjectRef
+from tests.support.folders import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 ROBOT = "system:serviceaccount:ci:robot"
 KNOWN = Registered(
     people=frozenset({"rita", "alice", ROBOT, "system:admin"}),

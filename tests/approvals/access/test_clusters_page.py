@@ -16,8 +16,8 @@ from approvals.selectors import lists
 from approvals.steps.prepare import MissingRight
 from approvals.web import tags
 from provisioner.cluster.client.exchanges import Exchange
-from tests.approvals.conftest import World, here
-from tests.approvals.web.conftest import Browse, afternoon, browse, text_of
+from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.pages import Browse, afternoon, browse, text_of
 
 __all__ = ["afternoon", "browse", "here"]
 

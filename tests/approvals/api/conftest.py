@@ -15,9 +15,8 @@ from django.test import Client
 from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 
-from tests.approvals import world
-from tests.approvals.conftest import World, here
-from tests.approvals.web import scene
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World, here
 
 __all__ = ["here"]
 

@@ -13,8 +13,8 @@ from django.test import Client
 from approvals.api.urls import router
 from approvals.models import ApiToken
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
-from tests.approvals.world import enter
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import enter
 
 METHODS = ["get", "post", "put", "patch", "delete"]
 # Every route of the router by name, with an address under it; lists are open to everybody and filtered.

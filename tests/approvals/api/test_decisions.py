@@ -9,9 +9,9 @@ import pytest
 
 from approvals import services
 from approvals.models import Request, Review
-from tests.approvals import world
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 WISH = {"cluster": "prod", "name": "barge", "spec": world.spec(), "labels": {"team": "a"}}
 

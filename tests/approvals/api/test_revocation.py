@@ -9,8 +9,8 @@ import pytest
 
 from approvals.models import BundleDeployment, Revision
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
 from tests.approvals.services.test_rollback import twice
+from tests.support.approvals.fixtures import World
 
 __all__ = ["twice"]
 

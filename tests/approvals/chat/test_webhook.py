@@ -13,9 +13,9 @@ from pytest_django import Settings
 
 from approvals.chat import inbox
 from approvals.models import ChatDelivery, KubernetesIdentity, Report, Request, Review
-from tests.approvals import world
-from tests.approvals.chat.senders import WEBHOOK_KEY, decision_body, post_webhook, webhook_headers
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.senders import WEBHOOK_KEY, decision_body, post_webhook, webhook_headers
 
 pytestmark = pytest.mark.django_db
 

@@ -36,8 +36,8 @@ from provisioner.errors import (
     Unreachable,
 )
 from provisioner.values import Action, CollisionProtection, ObjectRef, PlannedAction
-from tests.approvals import world
-from tests.approvals.conftest import World, here
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World, here
 
 __all__ = ["here"]
 ENDS = Reason(Next.END, "digest-mismatch", "it is another account", "Somebody asks anew.")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.approvals.project.test_databases import ROOT, database_url, environment, manage
+from tests.approvals.project.test_databases import database_url, environment, manage
+from tests.support.folders import ROOT
 
 pytestmark = pytest.mark.thorough
 

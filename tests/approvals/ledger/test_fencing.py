@@ -13,8 +13,8 @@ from approvals.ledger.claims import LostClaim
 from approvals.models import Request
 from approvals.steps import approved, evaluate, prepare
 from approvals.steps.mirroring import mirror
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 
 @pytest.fixture

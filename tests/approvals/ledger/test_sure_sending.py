@@ -19,8 +19,8 @@ from approvals.models import Request
 from approvals.steps import advance, applying
 from approvals.working import Heartbeat
 from provisioner.errors import BadBundle, TryLater
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 LONG_AGO = timedelta(hours=1)
 

@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from approvals.metrics import exposition
 from approvals.metrics.exposition import SOURCES
-from tests.approvals.conftest import World, here
-from tests.approvals.web.conftest import afternoon
+from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.pages import afternoon
 
 __all__ = ["World", "afternoon", "here"]
 

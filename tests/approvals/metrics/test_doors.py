@@ -18,7 +18,7 @@ from approvals.probes import Listener, listener
 from approvals.probes.listener import MAX_OPEN
 from approvals.project import configuration
 from tests.approvals.metrics.conftest import TOKEN, Scrape, key
-from tests.services.process import free_port
+from tests.support.servers.process import free_port
 
 
 def test_metrics_are_read_with_the_token(db: None, token: str) -> None:

@@ -19,8 +19,8 @@ from approvals.models import ApiToken, IssuerGrant, KubernetesIdentity, SignIn
 from approvals.oidc import Client as OidcClient
 from approvals.oidc import ClusterRules, Issuer, Issuers
 from approvals.oidc.issuers import Prefixed
-from tests.approvals.conftest import World, here
-from tests.services.issuer import CLIENT, RunningIssuer, code_for, start_issuer
+from tests.support.approvals.fixtures import World, here
+from tests.support.servers.issuer import CLIENT, RunningIssuer, code_for, start_issuer
 
 __all__ = ["here"]
 pytestmark = [pytest.mark.services, pytest.mark.django_db]

@@ -11,11 +11,11 @@ from approvals import access, gate, services
 from approvals.errors import InvalidInput, NotAllowed
 from approvals.models import Finding, Policy, PolicyEvaluation, Request, Review, Verdict
 from approvals.steps import evaluate
-from tests.approvals import world
-from tests.approvals.asked_gate import ask_again
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
-from tests.memory import resident_bytes
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import ask_again
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
+from tests.support.memory import resident_bytes
 
 HARMLESS = 'worst == "safe"'
 

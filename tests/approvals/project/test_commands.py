@@ -26,8 +26,8 @@ from approvals.management.commands import demo
 from approvals.models import ApiToken, AuditEntry, Cluster, KubernetesIdentity
 from approvals.watch import loop
 from provisioner.errors import BadSource
-from tests.approvals.conftest import World
-from tests.approvals.world import FakeKubernetes, acting
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import FakeKubernetes, acting
 
 KUBECONFIG = """
 current-context: a

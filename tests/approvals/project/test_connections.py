@@ -15,7 +15,7 @@ import pytest
 from approvals.access import port
 from approvals.models import Cluster
 from provisioner.errors import Forbidden
-from tests.controlplane.endpoint import Endpoint
+from tests.support.kubernetes.endpoint import Endpoint
 
 CHUNK = 65536
 

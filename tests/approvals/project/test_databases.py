@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.folders import ROOT
+
 pytestmark = pytest.mark.thorough
-ROOT = Path(__file__).resolve().parents[3]
 # With a number that is a whole one past 64 bits to PostgreSQL.
 BODY = "BODY = {'depth': [1.5, 'zwölf', 2.0**64]}"
 # Which PostgreSQL's JSON cannot hold, and what must not be taken for it.

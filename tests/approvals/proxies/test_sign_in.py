@@ -20,8 +20,8 @@ from approvals.networks import Proxies
 from approvals.project.forwarding import Forwarding
 from approvals.proxies import ClusterNames, IdentityProxies, IdentityProxy
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World, here
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World, here
 
 __all__ = ["here"]
 pytestmark = pytest.mark.django_db

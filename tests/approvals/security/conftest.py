@@ -1,5 +1,5 @@
 """The same small world as the tests of the core."""
 
-from tests.approvals.conftest import here
+from tests.support.approvals.fixtures import here
 
 __all__ = ["here"]

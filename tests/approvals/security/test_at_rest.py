@@ -37,9 +37,9 @@ from approvals.project import privacy
 from provisioner import render
 from provisioner.render import content_digest
 from provisioner.values import Content, Manifest
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.world import enter
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import enter
 
 HERE = Place("kubeconfig of cluster", ("prod",))
 OLD, NEW = (key_of(os.urandom(32)) for _ in range(2))

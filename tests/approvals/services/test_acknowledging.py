@@ -12,9 +12,9 @@ from approvals.models import Request
 from approvals.services import Acknowledgement
 from provisioner.review.base.facts import said
 from provisioner.values import ObjectRef
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 NAMESPACE = ObjectRef("", "v1", "Namespace", "", "shop")
 CLAIM = ObjectRef("", "v1", "PersistentVolumeClaim", "shop", "data")

@@ -23,10 +23,10 @@ from approvals.models import AuditEntry, KubernetesIdentity, Request, Review
 from approvals.selectors import pages
 from approvals.services.reviews import MAX_REVIEWS
 from approvals.steps import evaluate
-from tests.approvals import world
-from tests.approvals.asked_gate import ask_again
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import ask_again
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 DELETION = {
     "action": "delete",

@@ -9,9 +9,9 @@ import pytest
 from approvals import services
 from approvals.errors import Changed, InvalidInput
 from approvals.models import BundleDeployment, Request, Revision
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 
 def revision(deployment: BundleDeployment, number: int, state: str) -> Revision:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,12 +24,12 @@ from approvals.models import AuditEntry, Finding, KubernetesIdentity, PolicyEval
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS, Waiver
 from approvals.steps.mirroring import mirror
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
 from tests.approvals.policy.test_policies import allow, look, save
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
+from tests.support.folders import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 CALM = 'worst in ["safe", "notable"]'
 BIDI = "fine \u202egnp.exe\u202c \u200b as ever"
 

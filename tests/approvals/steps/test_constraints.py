@@ -10,7 +10,7 @@ from approvals.policy import CONSTRAINT, Surroundings, check_constraints, expres
 from provisioner.errors import ConstraintOverLimit, InvalidConstraint
 from provisioner.expressions import Answer, Outcome
 from provisioner.expressions.evaluator import ask
-from tests.memory import resident_bytes
+from tests.support.memory import resident_bytes
 
 AROUND = Surroundings(
     kubernetes_version="v1.36.3-gke.100",

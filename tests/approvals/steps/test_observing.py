@@ -19,9 +19,9 @@ from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import BadHealthCheck, TryLater
 from provisioner.probes import deadline_minutes
 from provisioner.values import Health, HealthState, ObjectRef
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.controlplane.endpoint import Endpoint
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.kubernetes.endpoint import Endpoint
 
 CURRENT, PROGRESS, FAILED = HealthState.CURRENT, HealthState.IN_PROGRESS, HealthState.FAILED
 MISSING, UNKNOWN = HealthState.NOT_FOUND, HealthState.UNKNOWN

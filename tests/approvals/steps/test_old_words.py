@@ -9,7 +9,7 @@ import pytest
 from approvals.audit import WITHHELD, public_facts
 from provisioner.review.base.record import OLD_WORDS, VERSION
 from tests.approvals.project.test_databases import database_url, manage
-from tests.provisioner.review.old_records import VALUE, old_record
+from tests.support.provisioner.old_records import VALUE, old_record
 
 # A fixture of another module: the name has to stand here.
 __all__ = ["database_url"]

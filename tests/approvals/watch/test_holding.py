@@ -13,8 +13,8 @@ from approvals.ledger import claims
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import loop
 from provisioner.errors import Expired
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from approvals.watch.informers import Informers
 from approvals.watch.lookout import Lookout
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Expired, Forbidden, TryLater
-from tests.approvals.conftest import World, here
-from tests.live import PATIENCE_SECONDS, wait_until
+from tests.support.approvals.fixtures import World, here
+from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
 
 __all__ = ["here"]
 UNFORESEEN = "uncaught exception: a watch broke off, and goes on"

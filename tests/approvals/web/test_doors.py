@@ -17,12 +17,11 @@ from django.test.utils import CaptureQueriesContext
 from approvals import access
 from approvals.models import BundleDeployment, Policy, Request, Review
 from approvals.web.fields import YamlField
-from tests.approvals import world
-from tests.approvals.conftest import World
 from tests.approvals.services.test_rollback import twice
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, text_of
-from tests.approvals.world import acting
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
+from tests.support.approvals.world import acting
 
 __all__ = ["twice"]
 # Words that only those may see who may read the cluster `prod`.

@@ -14,8 +14,8 @@ from django.utils import timezone
 from approvals.models import BundleDeployment
 from approvals.selectors import drift as selectors
 from approvals.steps.mirroring import conditions
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
+from tests.support.approvals import scene
+from tests.support.approvals.fixtures import World
 
 PAGE = "/deployments/prod/lighthouse"
 

@@ -9,8 +9,8 @@ import pytest
 from approvals.ledger import optionals
 from approvals.models import OptionalObject
 from provisioner.values import ObjectRef
-from tests.approvals.conftest import World
 from tests.approvals.web.test_drifts import page
+from tests.support.approvals.fixtures import World
 
 
 @pytest.mark.parametrize(

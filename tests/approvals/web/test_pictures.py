@@ -16,13 +16,13 @@ from approvals.web.requests.findings import FINDINGS_PER_PAGE
 from approvals.web.requests.sight import MAX_OPENED
 from provisioner.pipeline import look_offline
 from provisioner.review.base.record import to_record
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, text_of
 from tests.approvals.web.test_doors import queries
-from tests.provisioner.review.bundles import content_with
 from tests.provisioner.review.crds.test_schema_tree import TEXT, crd
 from tests.provisioner.review.rights.test_account_graph import PODS, SECRETS, binding, role
+from tests.support.approvals import scene
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
+from tests.support.provisioner.contents import content_with
 
 MAX_PAGE_BYTES = 1_000_000
 # Queries of a page, with one more for each live object that Kubernetes is asked about, at most thirty.

@@ -13,12 +13,11 @@ from approvals.policy import OWN_RULES_PREFIX
 from approvals.services.waivers import MAX_WAIVERS, Waiver
 from approvals.web.requests.sight import MAX_OPENED
 from approvals.web.requests.waivers import FIELD
-from tests.approvals import world
-from tests.approvals.conftest import World
 from tests.approvals.services.test_waivers import finding
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, afternoon, browse, decide, text_of
-from tests.approvals.world import acting
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, afternoon, browse, decide, text_of
+from tests.support.approvals.world import acting
 
 __all__ = ["afternoon", "browse"]
 NAMED = {"typed": "harbour", "reason": "we talked"}

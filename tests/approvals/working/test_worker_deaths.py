@@ -29,8 +29,8 @@ from approvals.working import Heartbeat, apart, child, work
 from approvals.working.apart import End
 from provisioner.errors import Unreachable
 from provisioner.values import Action, ObjectRef, Outcome, OutcomeState
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 LONG_AGO = timedelta(days=1)
 KILLED = End(death="was killed by signal 9 (SIGKILL), as Linux does where memory runs out")

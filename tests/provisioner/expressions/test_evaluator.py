@@ -22,9 +22,9 @@ from provisioner.expressions.child import Child, Lost
 from provisioner.expressions.evaluator import ask, ask_all, limited
 from provisioner.expressions.limits import MAX_CHILDREN, MAX_LOST, MAX_WORDS, MEMORY_BYTES
 from provisioner.expressions.messages import Message
-from tests.memory import resident_bytes
+from tests.support.folders import ROOT
+from tests.support.memory import resident_bytes
 
-ROOT = Path(__file__).resolve().parents[3]
 PLAIN = Language.of({"version": "string", "names": "list<string>", "any": "dyn"})
 RULES = Language.of({"self": "dyn"}, Library.RULES)
 DATA = {"version": "v1.36.3", "names": ["a", "b"], "any": {"list": [1, 2, 3]}}

@@ -10,8 +10,8 @@ from provisioner.review.base.facts import Facts
 from provisioner.review.checks.rights import permissions
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.rbac.roles import account, bound, cluster_role, role, rule
-from tests.provisioner.review.bundles import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, planned
+from tests.support.provisioner.roles import account, bound, cluster_role, role, rule
 
 EVERYTHING = cluster_role("all", rule("*", "*", group="*"))
 ROBOT = an_object("v1", "ServiceAccount", "robot", "shop")

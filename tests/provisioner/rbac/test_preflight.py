@@ -22,8 +22,8 @@ from provisioner.values import (
     Section,
     Severity,
 )
-from tests.provisioner.rbac.roles import API, account, bound, cluster_role, group, role, rule, user
-from tests.provisioner.review.bundles import an_object
+from tests.support.provisioner.contents import an_object
+from tests.support.provisioner.roles import API, account, bound, cluster_role, group, role, rule, user
 
 INSTALLER = Subject("ServiceAccount", "installer", "shop")
 KINDS = {

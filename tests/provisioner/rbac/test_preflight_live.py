@@ -20,8 +20,8 @@ from provisioner.rbac import Subject
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.text import as_yaml
 from provisioner.values import Content, ObjectRef, Severity
-from tests.provisioner.rbac.roles import account, bound, cluster_role, role, rule
-from tests.provisioner.review.bundles import an_object, content_with
+from tests.support.provisioner.contents import an_object, content_with
+from tests.support.provisioner.roles import account, bound, cluster_role, role, rule
 
 pytestmark = pytest.mark.controlplane
 SETTLED_SECONDS = 60.0

@@ -9,7 +9,7 @@ import pytest
 
 from provisioner.pipeline import look_offline
 from provisioner.values import Finding
-from tests.provisioner.review.bundles import content_of
+from tests.support.provisioner.contents import content_of
 
 CASES = sorted((Path(__file__).parent / "cases").iterdir())
 

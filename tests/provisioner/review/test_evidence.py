@@ -14,8 +14,8 @@ from provisioner.review.crd_diff import differences
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import content_with, facts, planned
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, obj, root, thing, version
+from tests.support.provisioner.contents import content_with, facts, planned
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, obj, root, thing, version
 
 BREAKING, DANGEROUS, SAFE = Severity.BREAKING, Severity.DANGEROUS, Severity.SAFE
 KEEP: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}

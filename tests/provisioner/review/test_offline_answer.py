@@ -8,8 +8,8 @@ import pytest
 
 from provisioner.review.checks.objects.offline import try_offline
 from provisioner.values import ObjectRef
-from tests.provisioner.review.bundles import content_with, facts
-from tests.provisioner.schema.shapes import TEXT, crd_of, obj, thing
+from tests.support.provisioner.contents import content_with, facts
+from tests.support.provisioner.shapes import TEXT, crd_of, obj, thing
 
 
 def test_an_object_is_tried_on_the_schema_that_comes_with_it() -> None:

@@ -13,9 +13,9 @@ import pytest
 from provisioner.cli import main
 from provisioner.schema import accepts_update, compare, validate_crd
 from provisioner.values import Severity
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, Server
-from tests.provisioner.schema.shapes import WHOLE_CRD, JsonDict
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.shapes import WHOLE_CRD, JsonDict
 
 ODD: list[Any] = [None, True, -1, "x", [], {}, [{}], [None], {"a": 1}, "\ud800"]
 Place = tuple[str | int, ...]

@@ -1,4 +1,4 @@
-"""Servers for the sources beside those of tests/services: hostile ones."""
+"""Servers for the sources beside those of tests/support/servers: hostile ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.services.web import FileServer
+from tests.support.servers.http import FileServer
 
 from .hostile import Speaker
 

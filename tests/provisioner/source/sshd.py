@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from tests.services.web import GIT_ENV
+from tests.support.servers.http import GIT_ENV
 
 from .hostile import Speaker
 

@@ -12,8 +12,8 @@ import pytest
 from provisioner.errors import BadSource, ForbiddenAddress, Unreachable
 from provisioner.source import Credentials, EgressPolicy, Fetched, GitSource, ImageSource, fetch
 from provisioner.unpack import unpack
-from tests.services.registry import CREDENTIALS, Registry
-from tests.services.web import Asked, GitServer, Listening, Reply
+from tests.support.servers.http import Asked, GitServer, Listening, Reply
+from tests.support.servers.registry import CREDENTIALS, Registry
 
 from .places import MIB, OPEN
 

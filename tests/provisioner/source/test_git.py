@@ -15,8 +15,8 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Forbid
 from provisioner.source import Credentials, Fetched, GitSource, fetch
 from provisioner.unpack import unpack
 from provisioner.values import Pin, SourceKind
-from tests.services.registry import CREDENTIALS
-from tests.services.web import Asked, Authority, FileServer, GitServer, Listening, Reply, Repository
+from tests.support.servers.http import Asked, Authority, FileServer, GitServer, Listening, Reply, Repository
+from tests.support.servers.registry import CREDENTIALS
 
 from .hostile import HASTY, HERE, MAX
 

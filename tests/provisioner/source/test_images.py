@@ -14,7 +14,7 @@ from provisioner.source import EgressPolicy, Fetched, ImageSource, fetch, pinned
 from provisioner.source import image as room
 from provisioner.unpack import Limits, unpack
 from provisioner.values import Pin, SourceKind
-from tests.services.registry import LAYER_TYPE, MANIFEST_TYPE, Registry, digest_of, layer_of
+from tests.support.servers.registry import LAYER_TYPE, MANIFEST_TYPE, Registry, digest_of, layer_of
 
 from .places import MIB, OPEN, STRICT
 

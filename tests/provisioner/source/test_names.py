@@ -11,7 +11,7 @@ import pytest
 from provisioner.errors import ForbiddenAddress, Unreachable
 from provisioner.source import EgressPolicy, HttpSource, fetch
 from provisioner.source.egress import resolve
-from tests.services.web import FileServer
+from tests.support.servers.http import FileServer
 
 from .hostile import HERE, MAX
 

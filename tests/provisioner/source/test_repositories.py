@@ -13,8 +13,8 @@ from provisioner.errors import BadSource, BundleTooLarge, ForbiddenAddress, Unre
 from provisioner.source import Credentials, EgressPolicy, Fetched, GitSource, fetch
 from provisioner.unpack import unpack
 from provisioner.values import Pin
-from tests.services.web import Asked, GitServer, Listening, Repository
-from tests.services.web import Reply as Answer
+from tests.support.servers.http import Asked, GitServer, Listening, Repository
+from tests.support.servers.http import Reply as Answer
 
 from .places import MIB, OPEN, STRICT
 

@@ -21,8 +21,8 @@ from provisioner.source import (
 )
 from provisioner.unpack import unpack
 from provisioner.values import JsonObject
-from tests.services.registry import CREDENTIALS, Registry
-from tests.services.web import Asked, FileServer, GitServer, Listening, Reply
+from tests.support.servers.http import Asked, FileServer, GitServer, Listening, Reply
+from tests.support.servers.registry import CREDENTIALS, Registry
 
 from .places import MIB, OPEN, sha256
 

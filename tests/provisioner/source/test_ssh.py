@@ -10,7 +10,7 @@ import pytest
 from provisioner.errors import BadSource, Unreachable
 from provisioner.source import Credentials, Fetched, GitSource, fetch
 from provisioner.unpack import unpack
-from tests.services.web import GitServer, Repository
+from tests.support.servers.http import GitServer, Repository
 
 from .places import MIB, OPEN
 from .sshd import Key, SshServer, locked_key, ssh_server

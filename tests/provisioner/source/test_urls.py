@@ -19,8 +19,8 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Forbid
 from provisioner.source import Credentials, EgressPolicy, Fetched, HttpSource, fetch
 from provisioner.unpack import unpack
 from provisioner.values import Archive, Pin, SourceKind
-from tests.services.registry import layer_of
-from tests.services.web import Asked, FileServer, Listening, Reply
+from tests.support.servers.http import Asked, FileServer, Listening, Reply
+from tests.support.servers.registry import layer_of
 
 from .places import MIB, MUTABLE, OPEN, STRICT, sha256
 

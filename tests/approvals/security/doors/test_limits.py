@@ -27,11 +27,11 @@ from approvals.project.throttling import STRANGER
 from approvals.services import signing_in
 from provisioner.errors import Unreachable
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.chat.conftest import asked, configured, listener, robot
-from tests.approvals.chat.senders import decision_body, post_webhook, webhook_headers
-from tests.approvals.conftest import World
-from tests.approvals.world import acting, enter
+from tests.support.approvals import world
+from tests.support.approvals.chat import asked, configured, listener, robot
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.senders import decision_body, post_webhook, webhook_headers
+from tests.support.approvals.world import acting, enter
 
 __all__ = ["asked", "configured", "listener", "robot"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.approvals.security.doors.test_slow_clients import HALVES, HEAD, holding
-from tests.services.nginx import Nginx
-from tests.services.site import Site, status_of
+from tests.support.servers.nginx import Nginx
+from tests.support.servers.site import Site, status_of
 
 pytestmark = pytest.mark.thorough
 

@@ -16,7 +16,7 @@ from approvals.networks import Proxies
 from approvals.project.serving import worker
 from approvals.project.serving.shares import CONNECTIONS_OF_ONE_CLIENT, MAX_GATHERED, Shares
 from tests.approvals.security.doors.test_slow_clients import HEAD, PROMPT
-from tests.services.site import Site
+from tests.support.servers.site import Site
 
 thorough = pytest.mark.thorough
 DESCRIPTORS = 120

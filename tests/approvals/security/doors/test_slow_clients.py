@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.process import free_port
-from tests.services.site import Site, status_of
+from tests.support.servers.process import free_port
+from tests.support.servers.site import Site, status_of
 
 pytestmark = pytest.mark.thorough
 
@@ -210,7 +210,7 @@ def test_S29_one_address_has_so_many_connections_at_most(tmp_path: Path, redis: 
 
 
 def test_a_probe_address_that_is_taken_stops_the_start_with_words(tmp_path: Path, redis: str, site: Site) -> None:
-    from tests.services.process import ServiceFailed
+    from tests.support.servers.process import ServiceFailed
 
     with pytest.raises(ServiceFailed, match="PRATIQUE_PROBE_ADDRESS is 127.0.0.1"):
         Site(tmp_path, redis, PRATIQUE_PROBE_ADDRESS=f"127.0.0.1:{site.probe_port}")

@@ -20,10 +20,9 @@ from approvals.errors import InvalidInput, NotAllowed, ProofTooOld
 from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, Proof, Request, Review, SignIn
 from approvals.services.sessions import SIGN_IN
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
-from tests.approvals.world import enter
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import enter
 
 TOKEN_REVIEW = KubernetesIdentity.Authenticator.TOKEN_REVIEW
 CARLA = Identity("carla", ("platform",), "c-1")

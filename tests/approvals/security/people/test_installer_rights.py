@@ -8,8 +8,8 @@ from approvals import access
 from approvals.access.questions import REQUEST_VERBS
 from approvals.models import Request
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 CARL = Identity("carl", ("developers",))
 BEING = "impersonate:serviceaccount"

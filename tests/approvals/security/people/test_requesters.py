@@ -10,9 +10,9 @@ from approvals import services
 from approvals.errors import NotOpen, SelfApproval
 from approvals.models import BundleDeployment, Request, Review
 from approvals.steps import evaluate
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 
 def written_with_kubectl(here: World, **meta: Any) -> BundleDeployment:

@@ -24,11 +24,11 @@ from approvals.project import configuration
 from approvals.rights.registered import registered
 from approvals.steps import prepare
 from provisioner.values import AccessAnswer, Identity, ObjectRef
-from tests.approvals import world
-from tests.approvals.asked_gate import check_requesters, check_vouched
-from tests.approvals.conftest import World, here
 from tests.approvals.policy.test_policies import allow, look, save
-from tests.approvals.world import acting, enter
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import check_requesters, check_vouched
+from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.world import acting, enter
 
 __all__ = ["here"]
 TOKEN_REVIEW = KubernetesIdentity.Authenticator.TOKEN_REVIEW

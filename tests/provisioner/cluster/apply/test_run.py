@@ -14,8 +14,8 @@ from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.cluster.tracking import NONCE, Owner, Tracking
 from provisioner.errors import PlanChanged, PreconditionFailed
 from provisioner.values import Action, Identity, InventoryItem, ObjectRef, OutcomeState, Plan
-from tests.live import wait_until
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures, states
+from tests.support.kubernetes.live import wait_until
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, content, failures, states
 
 DONE, FAILED, SKIPPED, UNCHANGED = OutcomeState.DONE, OutcomeState.FAILED, OutcomeState.SKIPPED, OutcomeState.UNCHANGED
 

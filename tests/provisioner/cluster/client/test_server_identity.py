@@ -10,7 +10,7 @@ import pytest
 from provisioner.cluster.client.api import Cluster
 from provisioner.errors import BadSource, Unreachable
 from provisioner.sandbox.sandbox import _self_signed
-from tests.controlplane.endpoint import Endpoint
+from tests.support.kubernetes.endpoint import Endpoint
 
 
 def test_S19_an_api_server_with_another_authority_is_refused(api_server: Endpoint) -> None:

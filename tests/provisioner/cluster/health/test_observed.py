@@ -10,8 +10,8 @@ from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.client.exchanges import Exchange
 from provisioner.errors import ClusterError, Unreachable
 from provisioner.values import ObjectRef
-from tests.provisioner.cluster.scene import Scene
-from tests.services.process import free_port
+from tests.support.provisioner.cluster_scene import Scene
+from tests.support.servers.process import free_port
 
 ABSENT = ObjectRef("", "v1", "ConfigMap", "default", "absent-canary")
 

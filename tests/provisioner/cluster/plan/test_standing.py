@@ -8,9 +8,9 @@ import pytest
 
 from provisioner.errors import FieldConflict
 from provisioner.values import Action, CollisionProtection, ObjectRef
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.cluster.flaky import flaky
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, actions, failures
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, actions, failures
+from tests.support.provisioner.flaky import flaky
 
 
 def replaced(scene: Scene, role: str) -> dict[str, Any]:

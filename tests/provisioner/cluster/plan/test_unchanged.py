@@ -14,10 +14,10 @@ from provisioner.cluster.plan.dry_run import body_of
 from provisioner.cluster.plan.unchanged import is_applied
 from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.values import Action, Identity, Manifest, ObjectRef
-from tests.controlplane.endpoint import Endpoint
 from tests.provisioner.cluster.apply import test_run
-from tests.provisioner.cluster.flaky import flaky
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, actions, content, failures
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, actions, content, failures
+from tests.support.provisioner.flaky import flaky
 
 OWNED = {
     "f:data": {"f:a": {}, "f:b": {}},

@@ -12,7 +12,7 @@ from provisioner.review.base.facts import Check, Installer, Rule, said
 from provisioner.review.base.fold import MAX_ALIKE, folded
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Section, Severity
-from tests.provisioner.review.bundles import an_object, config_map, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, facts, planned
 
 MANY = 500
 

@@ -10,7 +10,7 @@ from provisioner.review.base.facts import Kind, Listed, Listing, Surroundings
 from provisioner.review.checks.objects import apis, deletions, objects
 from provisioner.review.frame import listings, report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, planned
 
 ORDER = an_object("shop.example.com/v1", "Order", "one", "shop")
 CRD = an_object(

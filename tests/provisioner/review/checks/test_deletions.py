@@ -11,7 +11,7 @@ from provisioner.review.checks.objects import deletions, objects
 from provisioner.review.frame import listings, report, wanted
 from provisioner.review.workloads.volumes import VOLUMES
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, planned
 
 CHECKS = [objects.CHECK, deletions.CHECK]
 

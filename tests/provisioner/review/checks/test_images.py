@@ -13,7 +13,7 @@ from provisioner.review.base.facts import Surroundings
 from provisioner.review.checks.pods import images
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Severity
-from tests.provisioner.review.bundles import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, planned
 
 DIGEST = "@sha256:" + "a" * 64
 OTHER = "@sha256:" + "b" * 64

@@ -10,7 +10,7 @@ from provisioner.review.base.facts import Kind, Surroundings
 from provisioner.review.checks.network import api_services, network_policies
 from provisioner.review.frame import mentioned, report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, planned
 
 DNS = {"ports": [{"port": 53, "protocol": "UDP"}]}
 PEER = {"podSelector": {"matchLabels": {"a": "b"}}}

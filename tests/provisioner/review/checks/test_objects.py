@@ -17,7 +17,7 @@ from provisioner.review.base.facts import Surroundings
 from provisioner.review.checks.objects import objects
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, config_map, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
 
 MAP = config_map()
 PROBLEMS = [

@@ -9,8 +9,8 @@ import pytest
 
 from provisioner.review.workloads.pod_security import Level, level_needed
 from provisioner.review.workloads.pod_specs import pod_specs
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import Server
+from tests.support.kubernetes.connection import Server
+from tests.support.kubernetes.endpoint import Endpoint
 
 JsonDict = dict[str, Any]
 R, B, P = Level.RESTRICTED, Level.BASELINE, Level.PRIVILEGED

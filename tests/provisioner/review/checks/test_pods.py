@@ -10,7 +10,7 @@ from provisioner.review.base.facts import Listed, Listing, Surroundings
 from provisioner.review.checks.pods import pod_habits, pods
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, planned
 
 STRICT = {
     "allowPrivilegeEscalation": False,

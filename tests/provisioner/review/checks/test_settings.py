@@ -10,7 +10,7 @@ from provisioner.review.base.facts import Surroundings
 from provisioner.review.checks.pods import settings
 from provisioner.review.frame import mentioned, report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, config_map, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, facts, planned
 
 
 def workload(*, env: list[Any] | None = None, volumes: list[Any] | None = None, **pod: Any) -> dict[str, Any]:

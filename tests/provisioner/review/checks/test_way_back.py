@@ -10,7 +10,7 @@ from provisioner.review.base.facts import Gone, Surroundings, WayBack
 from provisioner.review.checks.objects import crds, objects, way_back
 from provisioner.review.frame import mentioned, report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, config_map, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, facts, planned
 
 DELETE, REPLACE, CREATE, UPDATE = Action.DELETE, Action.REPLACE, Action.CREATE, Action.UPDATE
 DATA = ObjectRef("", "v1", "PersistentVolumeClaim", "shop", "data-db-0")

@@ -10,7 +10,7 @@ from provisioner.review.base.facts import Listed, Listing, Surroundings
 from provisioner.review.checks.network import policies, webhook_effects, webhooks
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, planned
 
 GROUP = "admissionregistration.k8s.io"
 OWN_SERVICE = {"namespace": "shop", "name": "guard"}

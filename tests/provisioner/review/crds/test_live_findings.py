@@ -12,7 +12,7 @@ from provisioner.review.checks.objects import crds, live
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.frame import listings, report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, planned
 
 GROUP = "shop.example.com"
 HPA = Listing("autoscaling", "", "HorizontalPodAutoscaler")

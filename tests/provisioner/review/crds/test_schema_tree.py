@@ -10,7 +10,7 @@ import pytest
 from provisioner.review.base.marks import Mark
 from provisioner.review.crds.schema_tree import MAX_BRANCHES, MAX_DEPTH, Branch, SchemaPicture, schema_picture, walk
 from provisioner.schema import compare
-from tests.provisioner.review.bundles import an_object
+from tests.support.provisioner.contents import an_object
 
 TEXT = {"type": "string"}
 

@@ -13,8 +13,8 @@ from provisioner.review.base.facts import Rule
 from provisioner.review.output.html import Fact, as_html, facts_of
 from provisioner.review.output.terminal import as_text, path_text
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
-from tests.provisioner.review.bundles import content_of
 from tests.provisioner.review.test_cases import CASES
+from tests.support.provisioner.contents import content_of
 
 HOSTILE = "</pre><script>alert(1)</script>\x1b[2J\u202e\u200b<img src=x onerror=y>"
 

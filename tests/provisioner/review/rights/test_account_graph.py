@@ -12,7 +12,7 @@ from provisioner.review.base.marks import Mark
 from provisioner.review.base.record import from_record, to_record
 from provisioner.review.rights.account_graph import MAX_BINDINGS, MAX_RULES, AccountGraph, account_graph, accounts_of
 from provisioner.values import ObjectRef, Report
-from tests.provisioner.review.bundles import an_object, content_with
+from tests.support.provisioner.contents import an_object, content_with
 
 GROUP = "rbac.authorization.k8s.io"
 ROBOT = Subject("ServiceAccount", "robot", "shop")

@@ -10,8 +10,8 @@ from provisioner.pipeline import look_offline
 from provisioner.rbac.catalogue import PATTERNS, Pattern
 from provisioner.review.checks.rights import permissions
 from provisioner.values import Action, Finding, JsonObject, Severity
-from tests.provisioner.rbac.roles import account, bound, cluster_role, group, rule
-from tests.provisioner.review.bundles import content_with, facts, planned
+from tests.support.provisioner.contents import content_with, facts, planned
+from tests.support.provisioner.roles import account, bound, cluster_role, group, rule
 
 STEPS = (Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE)
 # Requests of these verbs carry no name, but for those about a subresource, so a rule that has names grants nothing.

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from provisioner.values import Section, Severity
-from tests.conftest import ROOT
-from tests.provisioner.review.rules import findings_made
+from tests.support.folders import ROOT
+from tests.support.provisioner import findings_made
 
 FOLDER = "tests/provisioner"
 # The quickest tests that together show all of them. Where a new case stands in another file, name it here.

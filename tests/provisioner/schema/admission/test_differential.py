@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from provisioner.schema import admit, validate_crd
 from provisioner.schema.fields import same_json
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, PATIENCE_SECONDS, Server
-from tests.provisioner.schema.shapes import SCHEMAS, JsonDict, crd, edited, listed, obj, root, values_of, version
+from tests.support.kubernetes.connection import CRD_PATH, PATIENCE_SECONDS, Server
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.shapes import SCHEMAS, JsonDict, crd, edited, listed, obj, root, values_of, version
 
 CRDS, CREATIONS, UPDATES = 44, 30, 24
 FEWEST = 2_000

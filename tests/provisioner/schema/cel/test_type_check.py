@@ -9,9 +9,9 @@ import pytest
 
 from provisioner.schema import accepts_update, compare, validate_crd
 from provisioner.values import Severity
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, Server
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj
 
 WORD, NUMBER, FLAG = {**TEXT, "maxLength": 9}, {"type": "number"}, {"type": "boolean"}
 DATE, SPAN, BYTES = ({**TEXT, "format": name} for name in ("date-time", "duration", "byte"))

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from provisioner.schema import accepts_update, validate_crd
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, Server
-from tests.provisioner.schema.shapes import JsonDict, crd
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.shapes import JsonDict, crd
 
 CASES: list[JsonDict] = json.loads(Path(__file__).with_name("refusals.json").read_text())
 ASKED = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])

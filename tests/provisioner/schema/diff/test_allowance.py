@@ -7,7 +7,7 @@ import pytest
 from provisioner.schema import allowance, compare
 from provisioner.schema.inclusion.languages import inclusion
 from provisioner.values import Severity
-from tests.provisioner.schema.shapes import JsonDict, crd_of, obj
+from tests.support.provisioner.shapes import JsonDict, crd_of, obj
 
 
 def test_a_proof_for_which_nothing_is_left_is_given_up_and_not_remembered_so() -> None:

@@ -27,7 +27,7 @@ from provisioner.schema.cel.values import to_cel, typed_moments
 from provisioner.schema.diff.rules import compare_rules
 from provisioner.schema.formats import CHECKS, fits
 from provisioner.schema.version_order import kube_order
-from tests.memory import resident_bytes
+from tests.support.memory import resident_bytes
 
 CPU_SECONDS, MEMORY_BYTES = 5.0, 48 * 2**20
 LONG = "['" + "x" * 60 + "']" + ".map(a, a + a)" * 26

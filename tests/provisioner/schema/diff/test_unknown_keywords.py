@@ -12,9 +12,9 @@ from provisioner.schema import compare
 from provisioner.schema.diff.keywords import KNOWN, is_dropped
 from provisioner.schema.forms import _KEYWORDS
 from provisioner.values import Severity
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, Server
-from tests.provisioner.schema.shapes import TEXT, JsonDict, crd, listed, obj, root, version
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.shapes import TEXT, JsonDict, crd, listed, obj, root, version
 
 APPLY = "application/apply-patch+yaml"
 DROPPED = ["properies", "secretRef", "maxlength", "const", "x-own"]

@@ -1,0 +1,48 @@
+"""The world of the core's tests, with people who browse it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from approvals.models import Request
+from tests.support.approvals import scene
+from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.world import enter
+
+__all__ = ["here"]
+
+Browse = Callable[[User], Client]
+
+
+@pytest.fixture
+def afternoon(here: World) -> dict[str, Any]:
+    """Requests, a running deployment and a policy: the names are those of `scene.afternoon`."""
+    here.kubernetes.allow("rita", "get")
+    return scene.afternoon(here.cluster, here.ada, here.rita)
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def decide(client: Client, request: Request, **form: Any) -> Any:
+    """Press a button of the decision, with what was on the screen."""
+    facts = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "", **form}
+    return client.post(f"/requests/{request.uid}/review", facts)
+
+
+@pytest.fixture
+def browse() -> Browse:
+    """A browser in which this person is signed in."""
+
+    def signed_in(person: User) -> Client:
+        client = Client()
+        enter(client, person)
+        return client
+
+    return signed_in
