@@ -24,6 +24,9 @@ pytest_plugins = [
     "tests.support.approvals.fixtures",
     "tests.support.approvals.pages",
     "tests.support.approvals.chat",
+    "tests.support.approvals.databases",
+    "tests.support.approvals.quay",
+    "tests.support.approvals.revisions",
     "tests.support.journeys.fixtures",
 ]
 

@@ -21,10 +21,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.bench.service import archive, environment, migrate, served
+from tests.bench.service import environment, migrate
 from tests.support.journeys import stuck
 from tests.support.journeys.machine import Machine
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.downloads import archive, served
 from tests.support.servers.postgresql import Postgres
 
 APPLIES = 3

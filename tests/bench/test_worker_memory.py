@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from tests.bench.mixed import objects
-from tests.bench.service import archive, environment, migrate, served
+from tests.bench.service import environment, migrate
 from tests.support.folders import ROOT
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.downloads import archive, served
 
 SECONDS = 1800
 # By the objects: of the usual size, and of 50 kB each.

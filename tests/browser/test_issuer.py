@@ -14,12 +14,9 @@ from approvals.models import Review
 from tests.browser.conftest import an_issuer
 from tests.browser.tabs import open_anew, press
 from tests.support.journeys import bundles
-from tests.support.journeys.fixtures import station
 from tests.support.journeys.station import Station
 from tests.support.servers.issuer import RunningIssuer
 from tests.support.servers.registry import Registry
-
-__all__ = ["station"]
 
 pytestmark = pytest.mark.controlplane
 

@@ -10,12 +10,9 @@ from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import open_anew, press
 from tests.support.journeys import bundles
-from tests.support.journeys.fixtures import station
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import until_current
 from tests.support.servers.registry import Registry
-
-__all__ = ["station"]
 
 pytestmark = pytest.mark.controlplane
 

@@ -6,18 +6,16 @@ from typing import Any
 
 import playwright.sync_api as pw
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
 from approvals.models import KubernetesIdentity, Outcome, Request, Review
+from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
-# The content of the closed parts is looked at as well.
-OPEN_ALL = "() => document.querySelectorAll('details').forEach((one) => { one.open = true })"
 CHECKED = [
     "inbox",
     "all-requests",
@@ -40,20 +38,6 @@ CHECKED = [
     "audit",
     "me",
 ]
-
-
-def complaints(page: pw.Page) -> list[str]:
-    """What axe finds, each with the element that it finds it in."""
-    found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {node['html'][:200]}" for one in found for node in one["nodes"]]
-
-
-def listen(page: pw.Page) -> list[str]:
-    """What the page will complain of: script errors, and what the content security policy stopped."""
-    heard: list[str] = []
-    page.on("console", lambda message: heard.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    return heard
 
 
 def test_somebody_signs_in_and_approves_by_clicking(

@@ -7,14 +7,13 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import Review
-from tests.approvals.services.test_waivers import finding
-from tests.approvals.web.test_pictures import drawn, many
-from tests.approvals.web.test_waivers import with_findings
+from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
-from tests.browser.test_pages import OPEN_ALL, complaints, listen
-from tests.provisioner.review.crds.test_schema_tree import TEXT, crd
-from tests.provisioner.review.rights.test_account_graph import PODS, SECRETS, binding, role
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.reports import drawn, many, with_findings
+from tests.support.approvals.waivers import finding
+from tests.support.provisioner.robots import PODS, SECRETS, binding, role
+from tests.support.provisioner.ships import TEXT, crd
 
 LONG = "n" * 253
 WIDE = {"width": 1280, "height": 800}

@@ -11,8 +11,8 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from provisioner.values import Identity
+from tests.browser.complaints import OPEN_ALL, complaints
 from tests.browser.conftest import SignIn, an_issuer
-from tests.browser.test_pages import OPEN_ALL, complaints
 from tests.support.approvals.fixtures import World
 from tests.support.servers.issuer import RunningIssuer
 

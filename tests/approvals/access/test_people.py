@@ -15,9 +15,8 @@ from approvals.access import Caller, Person
 from approvals.errors import AlreadyReviewed, NotAllowed, SelfApproval
 from approvals.models import KubernetesIdentity, Request, Review
 from tests.support.approvals import world
-from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.fixtures import World
 
-__all__ = ["here"]
 ISSUER, OTHER, PROXY = "https://sso.example.com", "https://other.example.com", "sso"
 
 

@@ -16,9 +16,7 @@ from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 
 from tests.support.approvals import scene, world
-from tests.support.approvals.fixtures import World, here
-
-__all__ = ["here"]
+from tests.support.approvals.fixtures import World
 
 Call = Callable[..., HttpResponse]
 

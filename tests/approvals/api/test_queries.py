@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from approvals.models import KubernetesIdentity, Request
+from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.api.test_addresses import CLOSED, LISTS, path_of
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 

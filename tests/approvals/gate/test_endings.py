@@ -37,9 +37,8 @@ from provisioner.errors import (
 )
 from provisioner.values import Action, CollisionProtection, ObjectRef, PlannedAction
 from tests.support.approvals import world
-from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.fixtures import World
 
-__all__ = ["here"]
 ENDS = Reason(Next.END, "digest-mismatch", "it is another account", "Somebody asks anew.")
 REF = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
 

@@ -24,9 +24,9 @@ from provisioner.render import content_digest
 from provisioner.render.limits import Limits
 from provisioner.render.objects import Found, admit
 from provisioner.values import CollisionProtection, Content, HealthState, Manifest
-from tests.approvals.steps.test_observing import BLUE, Quay, healthy_condition
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.quay import BLUE, Quay, healthy_condition
 from tests.support.kubernetes.endpoint import Endpoint
 
 OVERDUE = (False, "ProgressDeadlineExceeded")

@@ -11,29 +11,7 @@ from approvals.models import AuditEntry
 from approvals.policy import Ballot, Decision
 from approvals.policy.expression import MAX_EXPRESSION
 from provisioner.expressions.evaluator import ask
-
-FACTS: policy.Facts = {
-    "worst": "notable",
-    "worst_new": "safe",
-    "severities": {"critical": 0, "notable": 2},
-    "new_severities": {"critical": 0, "notable": 0},
-    "rules": ["IMG-01"],
-    "new_rules": [],
-    "waived": 0,
-    "waived_severities": {"critical": 0},
-    "waived_rules": [],
-    "actions": {"create": 2, "delete": 0},
-    "kinds": ["Deployment.apps"],
-    "namespaces": ["harbour"],
-    "purpose": "deploy",
-    "name": "strimzi",
-    "labels": {"team": "kafka"},
-    "cluster": "prod",
-    "is_first": False,
-    "requester_known": True,
-    "requesters": ["rita"],
-    "sources": [],
-}
+from tests.support.approvals.policies import FACTS
 
 
 def evaluated(expression: str, facts: policy.Facts = FACTS) -> policy.Answer:

@@ -9,9 +9,9 @@ import pytest
 from approvals.gate.deletions import is_free
 from approvals.models import Request
 from provisioner.review.base.record import VERSION
-from tests.approvals.services.test_waivers import finding, report
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.waivers import finding, report
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import pytest
 
 from approvals import gate
 from approvals.models import Finding, Report, Request, Review, Verdict
-from tests.approvals.policy.test_policies import allow, look, save
-from tests.approvals.services.test_waivers import approve
 from tests.support.approvals import world
 from tests.support.approvals.asked_gate import ask_again
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save
+from tests.support.approvals.waivers import approve
 
 PEOPLES = [one for one in Review.Channel if one is not Review.Channel.POLICY]
 

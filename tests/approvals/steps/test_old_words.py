@@ -8,30 +8,10 @@ import pytest
 
 from approvals.audit import WITHHELD, public_facts
 from provisioner.review.base.record import OLD_WORDS, VERSION
-from tests.approvals.project.test_databases import database_url, manage
+from tests.support.approvals.databases import manage, ran
 from tests.support.provisioner.old_records import VALUE, old_record
 
-# A fixture of another module: the name has to stand here.
-__all__ = ["database_url"]
-
 BEFORE, AFTER = "0017", "0018"
-# Both scripts see the tables as they are at their migration, which the models of today do not fit.
-MODELS = """
-import json
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
-from django.utils import timezone
-from approvals import audit
-now = timezone.now()
-def model(name):
-    return apps.get_model("approvals", name).objects
-"""
-AT = """
-executor = MigrationExecutor(connection)
-apps = executor.loader.project_state([("approvals", next(
-    name for app, name in executor.loader.graph.nodes if app == "approvals" and name.startswith("{number}")
-))]).apps
-"""
 FILL = f"""
 from django.db import transaction
 old = json.loads({json.dumps(json.dumps(old_record()))})
@@ -101,12 +81,6 @@ print(json.dumps({
     "whole": audit.verify_chain().is_whole,
 }))
 """
-
-
-def ran(url: str, number: str, program: str) -> str:
-    """The last line that a program prints which sees the tables of one migration."""
-    text = MODELS + AT.replace("{number}", number) + program
-    return manage(url, "shell", "--verbosity", "0", "-c", text).splitlines()[-1]
 
 
 @pytest.mark.thorough

@@ -12,12 +12,8 @@ from pathlib import Path
 import pytest
 
 from approvals.encryption.keys import new_key
-from tests.approvals.project.test_databases import database_url
-from tests.approvals.steps.test_old_words import AT, MODELS
+from tests.support.approvals.databases import AT, MODELS
 from tests.support.folders import ROOT
-
-# A fixture of another module: the name has to stand here.
-__all__ = ["database_url"]
 
 SECONDS = 120
 CANARY = "c4nary-written-by-an-old-process"

@@ -20,10 +20,9 @@ from approvals.watch.informers import Informers
 from approvals.watch.lookout import Lookout
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Expired, Forbidden, TryLater
-from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.fixtures import World
 from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
 
-__all__ = ["here"]
 UNFORESEEN = "uncaught exception: a watch broke off, and goes on"
 
 

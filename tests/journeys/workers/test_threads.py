@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.service import archive, served
 from tests.support.journeys import stuck
 from tests.support.journeys.machine import Machine
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.downloads import archive, served
 
 STUCK = 5
 SECONDS = 120.0

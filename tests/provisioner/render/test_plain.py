@@ -21,7 +21,7 @@ from provisioner.render.plain import render
 from provisioner.render.scopes import BUILT_IN
 from provisioner.render.yaml import load_all
 from provisioner.values import GroupKind, Manifest, Pin, SourceKind, Tree
-from tests.provisioner.render.test_kubectl_agrees import read_by_kubectl
+from tests.provisioner.render.kubectl import read_by_kubectl
 from tests.support.folders import CORPUS
 from tests.support.kubernetes.endpoint import Endpoint
 

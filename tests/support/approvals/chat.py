@@ -16,10 +16,8 @@ from pytest_django import Settings
 
 from approvals.models import ChatAccount, Request
 from tests.support.approvals import world
-from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.fixtures import World
 from tests.support.approvals.senders import SIGNING_SECRET, TEAM, WEBHOOK_SECRET
-
-__all__ = ["here"]
 
 
 @dataclass

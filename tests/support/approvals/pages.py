@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from approvals.models import Request
 from tests.support.approvals import scene
-from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import enter
 
-__all__ = ["here"]
+# Words that only those may see who may read the cluster `prod`.
+SECRETS = ("harbour", "lighthouse", "tugboat", "buoy", "orders.shop.example.com", "routine")
+
 
 Browse = Callable[[User], Client]
 
@@ -46,3 +50,16 @@ def browse() -> Browse:
         return client
 
     return signed_in
+
+
+def told_in(response: Any) -> str:
+    """The page without the address that it was asked for by, which the form for light and dark comes back to."""
+    return text_of(response).replace(response.wsgi_request.get_full_path(), "")
+
+
+def queries(client: Client, path: str) -> int:
+    with CaptureQueriesContext(
+        connection,
+    ) as caught:
+        assert client.get(path).status_code == 200
+    return len(caught)

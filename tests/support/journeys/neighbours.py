@@ -11,11 +11,11 @@ from typing import Any
 
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import ObjectRef
-from tests.bench.service import served
 from tests.support.journeys import station as built
 from tests.support.journeys.machine import Machine
 from tests.support.journeys.pills import PILLS, harmless, spec
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.downloads import served
 
 STATES = (
     "SELECT d.name, r.state, r.problem_code, r.problem FROM approvals_request r"

@@ -139,3 +139,15 @@ def states(outcomes: Iterable[Outcome]) -> dict[str, OutcomeState]:
 
 def failures(outcomes: Iterable[Outcome]) -> list[str]:
     return [f"{one.ref}: {one.message}" for one in outcomes if one.state is OutcomeState.FAILED]
+
+
+def a_bundle(scene: Scene, image: str = "1") -> list:
+    return [
+        scene.definition(),
+        scene.widget(size=int(image)),
+        scene.config_map(version=image),
+        scene.secret(version=image),
+        scene.service(),
+        scene.deployment(image=f"example.com/web:{image}", replicas=0),
+        scene.job(image=f"example.com/migrate:{image}"),
+    ]

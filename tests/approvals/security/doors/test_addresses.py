@@ -21,9 +21,9 @@ from approvals.models import (
     Review,
 )
 from approvals.web.urls import urlpatterns
-from tests.approvals.web.test_doors import SECRETS, told_in
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import SECRETS, told_in
 from tests.support.approvals.world import enter
 
 # Nobody has to sign in for these, and they know nothing of requests.

@@ -28,12 +28,9 @@ from approvals.services import signing_in
 from provisioner.errors import Unreachable
 from provisioner.values import Identity
 from tests.support.approvals import world
-from tests.support.approvals.chat import asked, configured, listener, robot
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.senders import decision_body, post_webhook, webhook_headers
 from tests.support.approvals.world import acting, enter
-
-__all__ = ["asked", "configured", "listener", "robot"]
 
 PHRASE = "a long enough phrase"
 HOME, CAFE = "192.0.2.7", "198.51.100.9"

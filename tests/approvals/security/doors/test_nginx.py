@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.approvals.security.doors.test_slow_clients import HALVES, HEAD, holding
+from tests.approvals.security.doors.connections import HALVES, HEAD, holding
 from tests.support.servers.nginx import Nginx
 from tests.support.servers.site import Site, status_of
 

@@ -15,7 +15,7 @@ import pytest
 from approvals.networks import Proxies
 from approvals.project.serving import worker
 from approvals.project.serving.shares import CONNECTIONS_OF_ONE_CLIENT, MAX_GATHERED, Shares
-from tests.approvals.security.doors.test_slow_clients import HEAD, PROMPT
+from tests.approvals.security.doors.connections import HEAD, PROMPT
 from tests.support.servers.site import Site
 
 thorough = pytest.mark.thorough

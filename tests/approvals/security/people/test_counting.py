@@ -16,7 +16,7 @@ from approvals.policy import FACTS
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PreconditionFailed
 from provisioner.values import Identity
-from tests.approvals.security.people.test_requesters import approve, look
+from tests.approvals.security.people.decisions import approve, look
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import enter

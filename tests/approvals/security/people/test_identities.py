@@ -28,7 +28,7 @@ from approvals.models import (
 )
 from approvals.services import Browser
 from provisioner.values import AccessAnswer, AccessRequest, Identity
-from tests.approvals.security.people.test_requesters import approve
+from tests.approvals.security.people.decisions import approve
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 

@@ -24,13 +24,12 @@ from approvals.project import configuration
 from approvals.rights.registered import registered
 from approvals.steps import prepare
 from provisioner.values import AccessAnswer, Identity, ObjectRef
-from tests.approvals.policy.test_policies import allow, look, save
 from tests.support.approvals import world
 from tests.support.approvals.asked_gate import check_requesters, check_vouched
-from tests.support.approvals.fixtures import World, here
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save
 from tests.support.approvals.world import acting, enter
 
-__all__ = ["here"]
 TOKEN_REVIEW = KubernetesIdentity.Authenticator.TOKEN_REVIEW
 NAME = "strimzi"
 PULL = {"kind": "image", "image": {"ref": "registry.example/x:1", "auth": {"secret": {"name": "pull"}}}}

@@ -12,7 +12,7 @@ from provisioner.errors import BadRecord
 from provisioner.pipeline import look_offline
 from provisioner.review.base.record import OLD_WORDS, VERSION, from_record, to_record, upgraded
 from provisioner.values import Report, Severity
-from tests.provisioner.review.test_cases import CASES
+from tests.support.provisioner.cases import CASES
 from tests.support.provisioner.contents import content_of, content_with, facts, planned
 from tests.support.provisioner.large_crds import versions
 from tests.support.provisioner.old_records import VALUE, old_record

@@ -13,7 +13,7 @@ from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.crds.test_live_findings import (
+from tests.provisioner.review.crds.orders import (
     GROUP,
     HPA,
     SIZES,

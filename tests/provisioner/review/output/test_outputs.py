@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ from provisioner.review.base.facts import Rule
 from provisioner.review.output.html import Fact, as_html, facts_of
 from provisioner.review.output.terminal import as_text, path_text
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
-from tests.provisioner.review.test_cases import CASES
+from tests.provisioner.review.output.hostile import HOSTILE, Tags
+from tests.support.provisioner.cases import CASES
 from tests.support.provisioner.contents import content_of
-
-HOSTILE = "</pre><script>alert(1)</script>\x1b[2J\u202e\u200b<img src=x onerror=y>"
 
 
 def hostile_report() -> Report:
@@ -30,17 +28,6 @@ def of_case(case: Path) -> Report:
     content = content_of(case / "new")
     assert content is not None
     return look_offline(content, content_of(case / "old"))
-
-
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [name for name, _ in attrs]
 
 
 def test_S24_no_hostile_text_reaches_a_terminal() -> None:
