@@ -12,7 +12,7 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
 from provisioner.source import LocalSource
 from provisioner.unpack import Limits
 from provisioner.values import SourceKind, Tree
-from tests.provisioner.staging import bundle, prepare
+from tests.provisioner.pipeline.staging import bundle, prepare
 
 
 def test_a_folder_becomes_content_with_its_pin(tmp_path: Path) -> None:

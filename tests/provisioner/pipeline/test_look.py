@@ -17,7 +17,7 @@ from provisioner.review.base.record import from_record, to_record
 from provisioner.review.output.terminal import as_text
 from provisioner.source import LocalSource
 from provisioner.values import Action, Content, Finding, Identity, ObjectRef, OutcomeState, Report, Section, Severity
-from tests.provisioner.staging import bundle, prepare
+from tests.provisioner.pipeline.staging import bundle, prepare
 from tests.support.kubernetes.live import until_served, wait_until
 
 RBAC = "rbac.authorization.k8s.io"

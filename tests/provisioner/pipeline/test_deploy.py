@@ -13,7 +13,7 @@ from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.errors import DigestMismatch
 from provisioner.source import LocalSource
 from provisioner.values import Action, HealthState, OutcomeState, Plan, Severity
-from tests.provisioner.staging import bundle, prepare
+from tests.provisioner.pipeline.staging import bundle, prepare
 
 
 def test_promise_1_other_bytes_than_the_reviewed_ones_are_refused_before_anything_is_touched(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ import yaml
 import provisioner.review
 from provisioner.cli import main
 from provisioner.values import ObjectRef
+from tests.support.provisioner.cases import FOLDER as CASES
 from tests.support.provisioner.contents import an_object
 from tests.support.provisioner.roles import account, bound, cluster_role, role, rule
 
-CASES = Path(__file__).parent / "review" / "cases"
 SCHEMAS = Path(provisioner.review.__file__).parent
 ROBOT = an_object("v1", "ServiceAccount", "robot", "shop")
 

@@ -14,8 +14,8 @@ from provisioner.cli import Usage, exit_status, main, source_of
 from provisioner.review.base.facts import Rule
 from provisioner.source import GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.values import Plan, Report, Section, Severity
+from tests.support.provisioner.cases import FOLDER as CASES
 
-CASES = Path(__file__).parent / "review" / "cases"
 SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())
 COMMIT = "a" * 40
 DIGEST = "sha256:" + "b" * 64
