@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.provisioner.source.hostile import Speaker
 from tests.support.servers.http import FileServer
-
-from .hostile import Speaker
 
 
 @pytest.fixture

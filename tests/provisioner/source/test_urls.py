@@ -19,10 +19,9 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Forbid
 from provisioner.source import Credentials, EgressPolicy, Fetched, HttpSource, fetch
 from provisioner.unpack import unpack
 from provisioner.values import Archive, Pin, SourceKind
+from tests.provisioner.source.places import MIB, MUTABLE, OPEN, STRICT, sha256
 from tests.support.servers.http import Asked, FileServer, Listening, Reply
 from tests.support.servers.registry import layer_of
-
-from .places import MIB, MUTABLE, OPEN, STRICT, sha256
 
 BUNDLE = layer_of({"manifests/a.yaml": "kind: A\n"})
 SECRET = Credentials(host="127.0.0.1", username="reader", password="open:sesame")

@@ -10,10 +10,9 @@ import pytest
 from provisioner.errors import BadSource, Unreachable
 from provisioner.source import Credentials, Fetched, GitSource, fetch
 from provisioner.unpack import unpack
+from tests.provisioner.source.git.sshd import Key, SshServer, locked_key, ssh_server
+from tests.provisioner.source.places import MIB, OPEN
 from tests.support.servers.http import GitServer, Repository
-
-from .places import MIB, OPEN
-from .sshd import Key, SshServer, locked_key, ssh_server
 
 FILES = {"deploy/a.yaml": "kind: A\n"}
 

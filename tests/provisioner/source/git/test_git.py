@@ -15,10 +15,9 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Forbid
 from provisioner.source import Credentials, Fetched, GitSource, fetch
 from provisioner.unpack import unpack
 from provisioner.values import Pin, SourceKind
+from tests.provisioner.source.hostile import HASTY, HERE, MAX
 from tests.support.servers.http import Asked, Authority, FileServer, GitServer, Listening, Reply, Repository
 from tests.support.servers.registry import CREDENTIALS
-
-from .hostile import HASTY, HERE, MAX
 
 FILES = {"README.md": b"hello\n", "deploy/a.yaml": b"kind: A\n", "deploy/sub/b.yaml": b"kind: B\n"}
 _numbers = itertools.count()

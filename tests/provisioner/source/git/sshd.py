@@ -27,9 +27,8 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from tests.provisioner.source.hostile import Speaker
 from tests.support.servers.http import GIT_ENV
-
-from .hostile import Speaker
 
 KEX, KEY, CIPHER, MAC = b"curve25519-sha256", b"ssh-ed25519", b"aes128-ctr", b"hmac-sha2-256"
 VERSION = b"SSH-2.0-small"

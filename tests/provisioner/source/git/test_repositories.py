@@ -13,10 +13,9 @@ from provisioner.errors import BadSource, BundleTooLarge, ForbiddenAddress, Unre
 from provisioner.source import Credentials, EgressPolicy, Fetched, GitSource, fetch
 from provisioner.unpack import unpack
 from provisioner.values import Pin
+from tests.provisioner.source.places import MIB, OPEN, STRICT
 from tests.support.servers.http import Asked, GitServer, Listening, Repository
 from tests.support.servers.http import Reply as Answer
-
-from .places import MIB, OPEN, STRICT
 
 FILES = {"README.md": "hello\n", "deploy/a.yaml": "kind: A\n", "deploy/sub/b.yaml": "kind: B\n"}
 
