@@ -52,6 +52,13 @@ def browse() -> Browse:
     return signed_in
 
 
+def opened(client: Client, address: str) -> str:
+    """The page at this address, which opens."""
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return text_of(answer)
+
+
 def told_in(response: Any) -> str:
     """The page without the address that it was asked for by, which the form for light and dark comes back to."""
     return text_of(response).replace(response.wsgi_request.get_full_path(), "")
