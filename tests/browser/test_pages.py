@@ -13,6 +13,7 @@ from django.utils import timezone
 from approvals.models import KubernetesIdentity, Outcome, Request, Review
 from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
+from tests.browser.tabs import press
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
@@ -144,11 +145,11 @@ def test_forms_work_without_scripts(here: World, site: dict[str, str], browser: 
 def test_light_and_dark_are_chosen_and_kept(here: World, site: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     page.emulate_media(color_scheme="dark")
-    page.get_by_role("button", name="Light").click()
+    press(page, "Light")
     pw.expect(page.get_by_role("button", name="Dark")).to_be_visible()
     page.goto(site["audit"])
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(242, 242, 242)"
-    page.get_by_role("button", name="Dark").click()
+    press(page, "Dark")
     pw.expect(page.get_by_role("button", name="Light")).to_be_visible()
     assert page.url == site["audit"]
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(21, 21, 21)"
@@ -224,8 +225,8 @@ def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
         assert box["x"] + box["width"] <= width
         assert complaints(page) == []
     page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/me")
+    with page.expect_navigation(url="**/me"):
+        page.keyboard.press("Enter")
 
 
 def test_the_line_stays_in_sight_while_one_reads_on(here: World, site: dict[str, str], sign_in: SignIn) -> None:

@@ -9,6 +9,7 @@ from pytest_django.live_server_helper import LiveServer
 from approvals.models import Review
 from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
+from tests.browser.tabs import press
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.reports import drawn, many, with_findings
 from tests.support.approvals.waivers import finding
@@ -124,7 +125,7 @@ def test_findings_of_two_pages_are_accepted_in_one_approval_without_scripts(
         row.locator("summary").first.click()
         row.locator("summary", has_text="Accept this finding").click()
         row.get_by_label("Why it is acceptable here").fill("ours")
-        page.get_by_role("button", name=button).click()
+        press(page, button)
     pw.expect(page.get_by_text("You have decided: Approve")).to_be_visible()
     assert [one["reason"] for one in Review.objects.get(request=request).waives] == ["ours", "ours"]
     context.close()

@@ -269,8 +269,8 @@ def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
         def drip() -> None:
             with slow.accept()[0] as client, contextlib.suppress(OSError):
                 client.recv(4096)
-                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
-                for _ in range(100):
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+                for _ in range(600):
                     client.sendall(b" ")
                     time.sleep(0.1)
 
@@ -279,7 +279,7 @@ def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
         began = time.monotonic()
         with pytest.raises(IssuerSilent, match="takes more than"):
             verify(away, discovery, away.token())
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_holding_on_keeps_the_watch_and_a_finished_thread_is_started_again(
     assert len(running) == 1
     thread, stop = watches.threads[here.cluster.pk]
     stop.set()
-    thread.join(5)
+    thread.join(60)
     watches.look()
     assert len(running) == 2
     assert not claims.hold_watch(here.cluster.pk, "two")

@@ -141,8 +141,11 @@ def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.Mon
     try:
         for now in range(0, 10, 2):
             made.look(float(now))
-            wait_until(lambda: bool(looks), "the thread begins")
-            time.sleep(0.05)
+            expected = min(now // 2 + 1, 3)
+            wait_until(lambda: len(looks) == expected, "the thread looks")  # noqa: B023 - called in this round alone
+            (one,) = made.running.values()
+            if expected < 3:
+                wait_until(lambda: not one.is_alive, "it is dead")  # noqa: B023 - likewise
         assert len(looks) == 3
         assert [one.is_alive for one in made.running.values()] == [True]
     finally:

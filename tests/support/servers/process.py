@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -24,6 +25,11 @@ SIGKILL = int(signal.SIGKILL)
 STOP_SECONDS = 10.0
 POLL_SECONDS = 0.05
 LOG_TAIL_LINES = 30
+PORTS = range(10_000, 65_536)
+# As Linux has them where nobody changed it (Documentation/networking/ip-sysctl.rst, ip_local_port_range).
+EPHEMERAL_PORTS = (32_768, 60_999)
+MOST_TRIES = 1_000
+_MARKS: list[socket.socket] = []
 # Loaded here and not in the child: between fork and exec nothing may be imported.
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -33,12 +39,45 @@ class ServiceFailed(Exception):
 
 
 def free_ports(count: int) -> list[int]:
-    """Different TCP ports of the loopback address that nobody listened on a moment ago."""
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
+    """Different TCP ports of the loopback address that nobody listens on, and that this process alone is given.
+
+    None is of those that the kernel gives to outgoing connections: it could give one away before the server listens.
+    No other process that asks here gets the same one before this one has ended.
+    """
+    found: list[int] = []
+    # Not from `random` itself, which tests seed.
+    for port in random.SystemRandom().sample(_not_given_to_clients(), k=MOST_TRIES):
+        if len(found) == count:
+            break
+        if is_free(port) and _reserve(port):
+            found.append(port)
+    if len(found) < count:
+        raise ServiceFailed(f"{count} free ports: {len(found)} found in {MOST_TRIES} tries")
+    return found
+
+
+def _not_given_to_clients() -> Sequence[int]:
+    """The ports that the kernel does not give to outgoing connections; all, where it leaves hardly any."""
+    try:
+        least, most = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    except OSError:
+        least, most = EPHEMERAL_PORTS
+    left = [port for port in PORTS if not least <= port <= most]
+    return left if len(left) > MOST_TRIES else PORTS
+
+
+def _reserve(port: int) -> bool:
+    """Whether the port is this process's now, among all that ask here; the kernel lets go of it when the process ends."""
+    if sys.platform != "linux":
+        return True
+    mark = socket.socket(socket.AF_UNIX)
+    try:
+        mark.bind(f"\0pratique-tests-port-{port}")
+    except OSError:
+        mark.close()
+        return False
+    _MARKS.append(mark)
+    return True
 
 
 def free_port() -> int:

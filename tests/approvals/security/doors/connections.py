@@ -6,8 +6,8 @@ import contextlib
 import socket
 from collections.abc import Iterator
 
-# Less than a connection may stay half-open (10 s), on a machine that has other work as well.
-PROMPT = 4.5
+# Less than a connection may stay half-open (10 s), on a machine that has much other work.
+PROMPT = 8.0
 HEAD = b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 # A body that is read before anybody is asked for anything: of a form with files, for the token in it.
 READ = HEAD + b"Cookie: csrftoken=" + b"x" * 32 + b"\r\nContent-Type: multipart/form-data; boundary=x\r\n"
@@ -26,7 +26,7 @@ def holding(port: int, count: int, said: bytes) -> Iterator[list[socket.socket]]
     with contextlib.ExitStack() as stack:
         held = []
         for _ in range(count):
-            sock = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
             sock.sendall(said)
             held.append(sock)
         yield held

@@ -48,7 +48,7 @@ def test_S29_the_queue_wants_a_password(where: str, tmp_path: Path) -> None:
     server = Server("valkey", ["sh", "-c", command], tmp_path / "valkey.log", Options(env=env))
     try:
         server.wait(lambda: answers_on(port))
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
             sock.sendall(b"PING\r\n")
             assert sock.recv(100).startswith(b"-NOAUTH")
             sock.sendall(b"AUTH secret123\r\n")

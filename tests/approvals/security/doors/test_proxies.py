@@ -171,7 +171,7 @@ def test_nothing_is_told_where_the_site_is_for_this_machine_alone(here: World) -
 
 class OverSocket(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=5)
+        super().__init__("localhost", timeout=20)
         self._path = str(path)
 
     def connect(self) -> None:
