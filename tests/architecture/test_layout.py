@@ -18,7 +18,6 @@ SUPPORT = "tests.support"
 # What the tests in its room's folder do not import, and which tests try it.
 TESTED_ELSEWHERE = {
     "approvals.access.sight": "tests/approvals/web",
-    "approvals.encryption": "tests/approvals/security",
     "approvals.errors": "tests/approvals/api",
     "approvals.gate.doors": "tests/approvals/services",
     "approvals.instruments": "tests/approvals/metrics",
@@ -29,7 +28,6 @@ TESTED_ELSEWHERE = {
     "approvals.ledger.optionals": "tests/journeys/applying/test_optional.py",
     "approvals.ledger.strays": "tests/journeys/applied/test_strays.py",
     "approvals.ledger.waiting": "tests/approvals/steps/test_waiting.py",
-    "approvals.limits": "tests/approvals/security/doors",
     "approvals.models": "tests/approvals",
     "approvals.networks": "tests/approvals/proxies",
     "approvals.operators_file": "tests/approvals/proxies/test_declared.py",

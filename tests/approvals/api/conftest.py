@@ -15,16 +15,9 @@ from django.test import Client
 from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 
-from tests.support.approvals import scene, world
-from tests.support.approvals.fixtures import World
+from tests.support.approvals import world
 
 Call = Callable[..., HttpResponse]
-
-
-@pytest.fixture
-def afternoon(here: World) -> dict[str, Any]:
-    """Requests, a running deployment and a policy: the names are those of `scene.afternoon`."""
-    return scene.afternoon(here.cluster, here.ada, here.rita)
 
 
 @pytest.fixture

@@ -17,12 +17,6 @@ from tests.support.approvals.world import acting
 from tests.support.memory import resident_bytes
 
 
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
-
-
 def add_finding(request: Request, severity: str, rule: str = "X-1") -> None:
     report = request.reports.get()
     report.severities = {severity: 1}

@@ -15,12 +15,6 @@ from tests.support.approvals.waivers import approve
 PEOPLES = [one for one in Review.Channel if one is not Review.Channel.POLICY]
 
 
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
-
-
 def next_round(request: Request, subject_digest: str = f"sha256:{'2' * 64}") -> Request:
     """The same request a round later; the same content, for a request has but one."""
     Request.objects.filter(pk=request.pk).update(state="stale", round=request.round + 1)

@@ -34,12 +34,6 @@ DELETION = {
 }
 
 
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
-
-
 def approve(request: Request, by: User, **changes: object) -> Review:
     wish = {
         "by": acting(by),

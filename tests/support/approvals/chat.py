@@ -70,10 +70,9 @@ def configured(settings: Settings, listener: Listener) -> Settings:
 
 
 @pytest.fixture
-def asked(here: World, configured: Settings) -> Request:
-    """A harmless request in review, asked for by rita."""
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
+def asked(configured: Settings, request_: Request) -> Request:
+    """The request in review, where chats are told of it."""
+    return request_
 
 
 @pytest.fixture

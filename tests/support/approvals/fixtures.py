@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 
 from approvals import access
-from approvals.models import Cluster
+from approvals.models import Cluster, Request
 from tests.support.approvals import world
 
 
@@ -36,3 +36,10 @@ def here(db: None) -> Iterator[World]:
     }
     with access.using(fake):
         yield World(where, fake, **people)
+
+
+@pytest.fixture
+def request_(here: World) -> Request:
+    """A harmless request in review, asked for by rita."""
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return world.in_review(Request.objects.get())

@@ -32,13 +32,11 @@ from approvals.models import (
     Revision,
 )
 from approvals.services import reviews
-from provisioner.pipeline import look_offline
 from provisioner.review.base.record import to_record
 from tests.support.approvals import world
-from tests.support.folders import ROOT
-from tests.support.provisioner.contents import content_of
+from tests.support.provisioner.cases import FOLDER
+from tests.support.provisioner.cases import report_of as report_of_case
 
-CASES = ROOT / "tests/provisioner/review/cases"
 DIGEST = f"sha256:{'d' * 64}"
 
 
@@ -49,7 +47,7 @@ def asked(where: Cluster, name: str, by: User | None, version: str = "1.0.0") ->
 
 def report_of(*cases: str) -> dict[str, Any]:
     """The record of real reports of the library, put together."""
-    records = [json.loads(_record(CASES / case)) for case in cases]
+    records = [json.loads(_record(FOLDER / case)) for case in cases]
     order = ["critical", "breaking", "unknown", "dangerous", "notable", "safe"]
     findings = sorted(
         (finding for record in records for finding in record["findings"]), key=lambda it: order.index(it["severity"])
@@ -66,9 +64,7 @@ def report_of(*cases: str) -> dict[str, Any]:
 
 @cache
 def _record(case: Path) -> str:
-    content = content_of(case / "new")
-    assert content is not None
-    return json.dumps(to_record(look_offline(content, content_of(case / "old"))))
+    return json.dumps(to_record(report_of_case(case)))
 
 
 def reported(request: Request, body: dict[str, Any]) -> Request:

@@ -21,7 +21,7 @@ from approvals.models import (
     Review,
 )
 from approvals.web.urls import urlpatterns
-from tests.support.approvals import scene, world
+from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import SECRETS, told_in
 from tests.support.approvals.world import enter
@@ -94,11 +94,6 @@ FORM = {
     "install_namespace": "harbour",
     "service_account": "installer",
 }
-
-
-@pytest.fixture
-def afternoon(here: World) -> dict[str, Any]:
-    return scene.afternoon(here.cluster, here.ada, here.rita)
 
 
 def address(name: str, afternoon: dict[str, Any]) -> str:

@@ -22,12 +22,6 @@ from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import enter
 
 
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
-
-
 @pytest.mark.parametrize("channel", ["rest", "chat", "webhook", "browser"])
 def test_S12_one_person_is_one_vote_over_all_channels(
     here: World, request_: Request, settings: Any, channel: str

@@ -287,7 +287,7 @@ def test_apply_is_strict_and_never_forced(server: Server):
     server.cluster().apply(obj, field_manager="m")
     path, headers = server.seen[-1]
     # The server gives up when we do: a write that we no longer wait for does not come through later.
-    asked = "fieldManager=m&fieldValidation=Strict&force=false&timeout=1s"
+    asked = "fieldManager=m&fieldValidation=Strict&force=false&timeout=10s"
     assert path == f"/api/v1/namespaces/a/configmaps/b?{asked}"
     assert headers["content-type"] == ["application/apply-patch+yaml"]
 

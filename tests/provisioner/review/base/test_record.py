@@ -11,20 +11,14 @@ import provisioner.review
 from provisioner.errors import BadRecord
 from provisioner.pipeline import look_offline
 from provisioner.review.base.record import OLD_WORDS, VERSION, from_record, to_record, upgraded
-from provisioner.values import Report, Severity
-from tests.support.provisioner.cases import CASES
-from tests.support.provisioner.contents import content_of, content_with, facts, planned
+from provisioner.values import Severity
+from tests.support.provisioner.cases import CASES, report_of
+from tests.support.provisioner.contents import content_with, facts, planned
 from tests.support.provisioner.large_crds import versions
 from tests.support.provisioner.old_records import VALUE, old_record
 
 MAX_BYTES = 300_000
 SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())
-
-
-def report_of(case: Path) -> Report:
-    content = content_of(case / "new")
-    assert content is not None
-    return look_offline(content, content_of(case / "old"))
 
 
 def test_the_schema_is_a_schema() -> None:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from provisioner.schema import admit, validate_crd
 from provisioner.schema.fields import same_json
 from tests.support.kubernetes.connection import CRD_PATH, PATIENCE_SECONDS, Server
-from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.shapes import SCHEMAS, JsonDict, crd, edited, listed, obj, root, values_of, version
 
 CRDS, CREATIONS, UPDATES = 44, 30, 24
@@ -134,13 +133,6 @@ class Kind:
                 return
             time.sleep(0.05)
         pytest.fail(f"the server does not know generation {generation} of T{self.number}")
-
-
-@pytest.fixture
-def server(controlplane: Endpoint) -> Iterator[Server]:
-    made = Server(controlplane)
-    yield made
-    made.close()
 
 
 @pytest.fixture

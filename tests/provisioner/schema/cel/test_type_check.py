@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from provisioner.schema import accepts_update, compare, validate_crd
 from provisioner.values import Severity
 from tests.support.kubernetes.connection import CRD_PATH, Server
-from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj
 
 WORD, NUMBER, FLAG = {**TEXT, "maxLength": 9}, {"type": "number"}, {"type": "boolean"}
@@ -114,13 +112,6 @@ def ruled(fields: JsonDict, rule: str, **more: Any) -> JsonDict:
 @ASKED
 def test_a_rule_is_held_against_the_types_of_its_fields(fields: JsonDict, rule: str, is_taken: bool) -> None:
     assert (validate_crd(ruled(fields, rule)) == []) is is_taken
-
-
-@pytest.fixture(scope="module")
-def server(controlplane: Endpoint) -> Iterator[Server]:
-    made = Server(controlplane)
-    yield made
-    made.close()
 
 
 @pytest.mark.controlplane

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from provisioner.schema.diff.keywords import KNOWN, is_dropped
 from provisioner.schema.forms import _KEYWORDS
 from provisioner.values import Severity
 from tests.support.kubernetes.connection import CRD_PATH, Server
-from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.shapes import TEXT, JsonDict, crd, listed, obj, root, version
 
 APPLY = "application/apply-patch+yaml"
@@ -22,13 +20,6 @@ DROPPED = ["properies", "secretRef", "maxlength", "const", "x-own"]
 
 def with_keyword(name: str, value: Any) -> JsonDict:
     return crd(version("v1", root(obj(a=listed({**obj(b=TEXT), name: value})))))
-
-
-@pytest.fixture(scope="module")
-def server(controlplane: Endpoint) -> Iterator[Server]:
-    made = Server(controlplane)
-    yield made
-    made.close()
 
 
 @pytest.mark.controlplane
