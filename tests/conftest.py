@@ -1,4 +1,4 @@
-"""Every service that the tests need is started by a fixture of tests/services, on a free port, and stopped after.
+"""Every service that the tests need is started by a plugin of tests/support, on a free port, and stopped after.
 
 A test that uses such a fixture gets its marker by itself. Tests of the corpus of real bundles are left out where that
 is not there, and the end of the run says so, once.
@@ -9,18 +9,27 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 from django.conf import settings
 
-pytest_plugins = ["tests.services.controlplane", "tests.services.sandbox", "tests.services.backing"]
+from tests.support.folders import CORPUS, VECTORS
 
-ROOT = Path(__file__).resolve().parents[1]
-CORPUS = Path(os.environ.get("PRATIQUE_CORPUS", ROOT.parent / "shared" / "corpus"))
-VECTORS = Path(os.environ.get("PRATIQUE_VECTORS", ROOT.parent / "shared" / "vectors"))
+pytest_plugins = [
+    "tests.support.servers.fixtures",
+    "tests.support.kubernetes.fixtures",
+    "tests.support.kubernetes.sandbox",
+    "tests.support.approvals.fixtures",
+    "tests.support.approvals.pages",
+    "tests.support.approvals.chat",
+    "tests.support.approvals.databases",
+    "tests.support.approvals.quay",
+    "tests.support.approvals.revisions",
+    "tests.support.journeys.fixtures",
+]
+
 MARKERS = {
     "controlplane": {"binaries", "kubectl", "controlplane", "own_controlplane"},
     "services": {"postgres", "redis", "registry", "registry_with_auth", "git_server", "git_server_with_auth", "nginx"},

@@ -14,7 +14,8 @@ from typing import Any
 import django
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.folders import ROOT
+
 DEPLOYMENTS = 10
 MANAGER = "pratique"
 INSTALLER = ("default", "installer")

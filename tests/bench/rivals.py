@@ -16,7 +16,7 @@ import yaml
 
 from provisioner.values import ObjectRef
 from tests.bench.built import built
-from tests.controlplane.endpoint import Endpoint
+from tests.support.kubernetes.endpoint import Endpoint
 
 THREADS = 8
 _PLURALS = {"apps": "apis/apps/v1", "rbac.authorization.k8s.io": "apis/rbac.authorization.k8s.io/v1", "": "api/v1"}

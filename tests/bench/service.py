@@ -6,23 +6,15 @@ import itertools
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from approvals.encryption.keys import new_key
-from approvals.management.demo.bundles import checksums, pack
 from tests.bench.rivals import Rival
-
-ROOT = Path(__file__).resolve().parents[2]
-# Below the limit of one file.
-PER_FILE = 100
+from tests.support.folders import ROOT
+from tests.support.servers.downloads import archive, served
 
 
 def environment(folder: Path, *, database: str, queue: str) -> dict[str, str]:
@@ -49,33 +41,6 @@ def migrate(of: Mapping[str, str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        return None
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The address under which the files of `folder` are to be had."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-def archive(objects: Sequence[Mapping[str, Any]], name: str, scratch: Path, into: Path) -> str:
-    """The name of the file in `into` that is a plain bundle of these objects; a name is used once."""
-    manifests = scratch / name / "bundle" / name / "manifests"
-    manifests.mkdir(parents=True)
-    for first in range(0, len(objects), PER_FILE):
-        part = yaml.dump_all(objects[first : first + PER_FILE], Dumper=yaml.CSafeDumper)
-        (manifests / f"{first:05}.yaml").write_text(part)
-    pack(scratch / name, into)
-    (made,) = checksums(scratch / name)
-    return made
-
-
 class Service(Rival):
     """From "approved" to "applied": the gate, what is recorded ahead and after, the claim, and all that is asked again.
 
@@ -92,7 +57,15 @@ class Service(Rival):
         self._folder = folder
         self._ends = ExitStack()
         self._address = self._ends.enter_context(served(folder / "served"))
-        command = [sys.executable, "-m", "tests.program", "tests.bench.workload", "stand", str(kubeconfig), namespace]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.support.program",
+            "tests.bench.workload",
+            "stand",
+            str(kubeconfig),
+            namespace,
+        ]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._errors = folder / "worker.log"
         log = self._ends.enter_context(self._errors.open("w"))

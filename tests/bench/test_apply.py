@@ -28,8 +28,8 @@ from provisioner.values import Content, OutcomeState, Plan
 from tests.bench.mixed import OBJECTS, content_of, objects
 from tests.bench.rivals import rivals
 from tests.bench.service import Service
-from tests.controlplane.endpoint import Endpoint
-from tests.services.postgresql import Postgres
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.postgresql import Postgres
 
 ROUNDS = 5
 FEW = 10

@@ -27,7 +27,7 @@ from provisioner.review.checks.objects import crds as crd_check
 from provisioner.review.rights.permission_report import permission_report
 from provisioner.values import Content, Manifest
 from tests.bench.built import built
-from tests.bench.crds import CRDS, SIZES, crd, nodes, reworded, versions
+from tests.support.provisioner.large_crds import CRDS, SIZES, crd, nodes, reworded, versions
 
 ROUNDS, PEER_ROUNDS = 7, 5
 # At least this many times as fast, and at most this part of the memory that comparing adds: a Python interpreter and its
@@ -64,7 +64,7 @@ def test_figures_of_a_large_crd_beside_crdify(size: tuple[int, int, bool], tmp_p
     print(f"\na CRD of {count:,} nodes ({stored:.2f} MB as JSON), all words changed, 1 node in 40 narrowed or emptied:")
     ours, theirs = [], []
     for _ in range(PEER_ROUNDS):
-        ours.append(measured(sys.executable, "-m", "tests.bench.crds", *files, str(ROUNDS)))
+        ours.append(measured(sys.executable, "-m", "tests.support.provisioner.large_crds", *files, str(ROUNDS)))
         if peer is not None:
             theirs.append(measured(str(peer), *files, "1"))
     print(spoken("pratique", ours))

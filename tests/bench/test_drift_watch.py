@@ -26,9 +26,9 @@ from approvals.encryption.keys import new_key
 from provisioner.cluster.client.api import Cluster
 from provisioner.values import ObjectRef
 from tests.bench.fleet import DEPLOYMENTS
-from tests.controlplane.endpoint import Endpoint
+from tests.support.folders import ROOT
+from tests.support.kubernetes.endpoint import Endpoint
 
-ROOT = Path(__file__).resolve().parents[2]
 OBJECTS = 10_000
 EDITS = 20
 # In which every deployment is looked after twice at least.

@@ -20,7 +20,7 @@ from provisioner.expressions.evaluator import ask
 from provisioner.review.crds.stored import Fate, fates
 from provisioner.schema.cel import runtime as rules
 from provisioner.schema.definition.crd import Crd
-from tests.approvals.policy.test_rules import FACTS
+from tests.support.approvals.policies import FACTS
 
 EXPRESSION = 'worst_new in ["safe", "notable"] && actions["delete"] == 0'
 ROUNDS, WARM_UP = 500, 20

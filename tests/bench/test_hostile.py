@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from approvals.working import linux
-from tests.conftest import CORPUS
-from tests.controlplane.cluster import ControlPlane
-from tests.journeys import bundles
-from tests.journeys.machine import Machine, environment
-from tests.journeys.neighbours import neighbourhood
-from tests.journeys.pills import harmless, packed
+from tests.support.folders import CORPUS
+from tests.support.journeys import bundles
+from tests.support.journeys.machine import Machine, environment
+from tests.support.journeys.neighbours import neighbourhood
+from tests.support.journeys.pills import harmless, packed
+from tests.support.kubernetes.controlplane import ControlPlane
 
 ROUNDS = 7
 # Nobody's spec slows another's request beyond twice its usual time.

@@ -21,11 +21,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.bench.service import archive, environment, migrate, served
-from tests.controlplane.endpoint import Endpoint
-from tests.journeys import stuck
-from tests.journeys.machine import Machine
-from tests.services.postgresql import Postgres
+from tests.bench.service import environment, migrate
+from tests.support.journeys import stuck
+from tests.support.journeys.machine import Machine
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.downloads import archive, served
+from tests.support.servers.postgresql import Postgres
 
 APPLIES = 3
 KILLS = 3
@@ -103,7 +104,7 @@ def test_figures_of_taking_over(
     files = [archive(stuck.objects(name, namespace), name, tmp_path, tmp_path / "bundles") for name in names]
     with served(tmp_path / "bundles") as address:
         urls = [f"{address}/{file}" for file in files]
-        workers.run("-m", "tests.program", "tests.journeys.stuck", kubeconfig, namespace, *urls)
+        workers.run("-m", "tests.support.program", "tests.support.journeys.stuck", kubeconfig, namespace, *urls)
     workers.celery("beat", "--schedule", tmp_path / "beat")
     running = [started(workers) for _ in range(2)]
     taken: list[float] = []

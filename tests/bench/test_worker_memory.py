@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 
 from tests.bench.mixed import objects
-from tests.bench.service import ROOT, archive, environment, migrate, served
-from tests.controlplane.endpoint import Endpoint
+from tests.bench.service import environment, migrate
+from tests.support.folders import ROOT
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.downloads import archive, served
 
 SECONDS = 1800
 # By the objects: of the usual size, and of 50 kB each.
@@ -55,7 +57,15 @@ def test_figures_of_a_worker(bundle: Bundle, controlplane: Endpoint, tmp_path: P
     migrate(about)
     files = [archive(bundle(namespace, one), f"{namespace}-{one}", tmp_path, tmp_path / "served") for one in (1, 2)]
     with served(tmp_path / "served") as address:
-        command = [sys.executable, "-m", "tests.program", "tests.bench.workload", "go", str(kubeconfig), namespace]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.support.program",
+            "tests.bench.workload",
+            "go",
+            str(kubeconfig),
+            namespace,
+        ]
         done = subprocess.run(
             [*command, *(f"{address}/{file}" for file in files)],
             cwd=ROOT, env=about, capture_output=True, text=True, check=False, timeout=SECONDS,

@@ -1,8 +1,8 @@
 """Two versions of a bundle go through a whole Pratique, each step in a worker process of its own, which is measured.
 
-python -m tests.program tests.bench.workload go KUBECONFIG NAMESPACE URL-OF-VERSION-1 URL-OF-VERSION-2
-python -m tests.program tests.bench.workload step REQUEST
-python -m tests.program tests.bench.workload stand KUBECONFIG NAMESPACE
+python -m tests.support.program tests.bench.workload go KUBECONFIG NAMESPACE URL-OF-VERSION-1 URL-OF-VERSION-2
+python -m tests.support.program tests.bench.workload step REQUEST
+python -m tests.support.program tests.bench.workload stand KUBECONFIG NAMESPACE
 
 `go` and `step` print a JSON line for every step. `stand` is one worker that does what it reads, line by line: "wish URL",
 "prepare" or "apply", and says "done" after each; of an apply also after how many seconds the last object was written.
@@ -25,10 +25,10 @@ from approvals.models import AuditEntry, Request
 from approvals.project import celery
 from approvals.steps.advance import advance
 from provisioner.cluster.client.api import Cluster as Api
-from tests.controlplane.endpoint import Endpoint
+from tests.support.kubernetes.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from tests.journeys.station import Station
+    from tests.support.journeys.station import Station
 
 
 def go(kubeconfig: Path, namespace: str, *urls: str) -> None:
@@ -68,7 +68,7 @@ def _applied(request: Request) -> float:
 
 
 def _station(kubeconfig: Path, namespace: str) -> Station:
-    from tests.journeys import station as built
+    from tests.support.journeys import station as built
 
     endpoint = Endpoint.read(kubeconfig, Path("kubectl"))
     api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=60)
@@ -84,7 +84,7 @@ def _wished(station: Station, name: str, url: str) -> Request:
 
 
 def _step(request: Request, version: int, what: str, state: str) -> None:
-    command = [sys.executable, "-m", "tests.program", "tests.bench.workload", "step", str(request.pk)]
+    command = [sys.executable, "-m", "tests.support.program", "tests.bench.workload", "step", str(request.pk)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     request.refresh_from_db()
     assert request.state == state, (request.state, request.problem, done.stderr[-3000:])

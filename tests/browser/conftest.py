@@ -18,11 +18,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from approvals.oidc import Client, ClusterRules, Issuer, Issuers
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
-from tests.approvals.conftest import here
-from tests.approvals.web.conftest import afternoon
-from tests.services.issuer import CLIENT, RunningIssuer, start_issuer
-
-__all__ = ["afternoon", "here"]
+from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
 
 PASSWORD = "correct horse battery staple"
 append_only = importlib.import_module("approvals.migrations.0002_append_only")

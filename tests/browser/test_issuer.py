@@ -13,13 +13,10 @@ from pytest_django.live_server_helper import LiveServer
 from approvals.models import Review
 from tests.browser.conftest import an_issuer
 from tests.browser.tabs import open_anew, press
-from tests.journeys import bundles
-from tests.journeys.conftest import station
-from tests.journeys.station import Station
-from tests.services.issuer import RunningIssuer
-from tests.services.registry import Registry
-
-__all__ = ["station"]
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.issuer import RunningIssuer
+from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.controlplane
 

@@ -9,13 +9,10 @@ from approvals.models import Review
 from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import open_anew, press
-from tests.journeys import bundles
-from tests.journeys.conftest import station
-from tests.journeys.station import Station
-from tests.live import until_current
-from tests.services.registry import Registry
-
-__all__ = ["station"]
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_current
+from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.controlplane
 

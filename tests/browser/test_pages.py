@@ -6,18 +6,17 @@ from typing import Any
 
 import playwright.sync_api as pw
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
 from approvals.models import KubernetesIdentity, Outcome, Request, Review
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
+from tests.browser.tabs import press
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
-# The content of the closed parts is looked at as well.
-OPEN_ALL = "() => document.querySelectorAll('details').forEach((one) => { one.open = true })"
 CHECKED = [
     "inbox",
     "all-requests",
@@ -40,20 +39,6 @@ CHECKED = [
     "audit",
     "me",
 ]
-
-
-def complaints(page: pw.Page) -> list[str]:
-    """What axe finds, each with the element that it finds it in."""
-    found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {node['html'][:200]}" for one in found for node in one["nodes"]]
-
-
-def listen(page: pw.Page) -> list[str]:
-    """What the page will complain of: script errors, and what the content security policy stopped."""
-    heard: list[str] = []
-    page.on("console", lambda message: heard.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    return heard
 
 
 def test_somebody_signs_in_and_approves_by_clicking(
@@ -160,11 +145,11 @@ def test_forms_work_without_scripts(here: World, site: dict[str, str], browser: 
 def test_light_and_dark_are_chosen_and_kept(here: World, site: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     page.emulate_media(color_scheme="dark")
-    page.get_by_role("button", name="Light").click()
+    press(page, "Light")
     pw.expect(page.get_by_role("button", name="Dark")).to_be_visible()
     page.goto(site["audit"])
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(242, 242, 242)"
-    page.get_by_role("button", name="Dark").click()
+    press(page, "Dark")
     pw.expect(page.get_by_role("button", name="Light")).to_be_visible()
     assert page.url == site["audit"]
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(21, 21, 21)"
@@ -240,8 +225,8 @@ def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
         assert box["x"] + box["width"] <= width
         assert complaints(page) == []
     page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/me")
+    with page.expect_navigation(url="**/me"):
+        page.keyboard.press("Enter")
 
 
 def test_the_line_stays_in_sight_while_one_reads_on(here: World, site: dict[str, str], sign_in: SignIn) -> None:

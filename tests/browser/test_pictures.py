@@ -7,14 +7,14 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import Review
-from tests.approvals.conftest import World
-from tests.approvals.services.test_waivers import finding
-from tests.approvals.web.test_pictures import drawn, many
-from tests.approvals.web.test_waivers import with_findings
+from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
-from tests.browser.test_pages import OPEN_ALL, complaints, listen
-from tests.provisioner.review.crds.test_schema_tree import TEXT, crd
-from tests.provisioner.review.rights.test_account_graph import PODS, SECRETS, binding, role
+from tests.browser.tabs import press
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.reports import drawn, many, with_findings
+from tests.support.approvals.waivers import finding
+from tests.support.provisioner.robots import PODS, SECRETS, binding, role
+from tests.support.provisioner.ships import TEXT, crd
 
 LONG = "n" * 253
 WIDE = {"width": 1280, "height": 800}
@@ -125,7 +125,7 @@ def test_findings_of_two_pages_are_accepted_in_one_approval_without_scripts(
         row.locator("summary").first.click()
         row.locator("summary", has_text="Accept this finding").click()
         row.get_by_label("Why it is acceptable here").fill("ours")
-        page.get_by_role("button", name=button).click()
+        press(page, button)
     pw.expect(page.get_by_text("You have decided: Approve")).to_be_visible()
     assert [one["reason"] for one in Review.objects.get(request=request).waives] == ["ours", "ours"]
     context.close()

@@ -11,10 +11,11 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from provisioner.values import Identity
-from tests.approvals.conftest import World
+from tests.browser.complaints import OPEN_ALL, complaints
 from tests.browser.conftest import SignIn, an_issuer
-from tests.browser.test_pages import OPEN_ALL, complaints
-from tests.services.issuer import RunningIssuer
+from tests.browser.tabs import press
+from tests.support.approvals.fixtures import World
+from tests.support.servers.issuer import RunningIssuer
 
 PEOPLE: dict[str, Any] = {"olga": {"sub": "o-1", "groups": ["platform"]}}
 ROBOT = "system:serviceaccount:shop:robot"
@@ -73,7 +74,7 @@ def test_what_a_token_may_do_and_what_is_refused_can_be_read_by_everybody(
     page.goto(f"{live_server.url}/sign-in")
     page.get_by_role("textbox", name="Cluster").fill("prod")
     page.get_by_role("textbox", name="Token").fill("wrong")
-    page.get_by_role("button", name="Sign in with the token").click()
+    press(page, "Sign in with the token")
     check(page, "Sign in")
     page.get_by_role("textbox", name="Token").fill("robots")
     page.get_by_role("button", name="Sign in with the token").click()

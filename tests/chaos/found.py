@@ -12,7 +12,7 @@ from approvals.models import AuditEntry, BundleDeployment, OptionalObject, Reque
 from approvals.steps.records.inventory import ref_of
 from tests.chaos.draw import Scenario
 from tests.chaos.scenarios import PATIENCE_SECONDS, WIDGETS
-from tests.controlplane.endpoint import Endpoint, Refused
+from tests.support.kubernetes.endpoint import Endpoint, Refused
 
 VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "annotations", "selfLink")
 # Every kind that the bundles hold: an orphan is one of these.

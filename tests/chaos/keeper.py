@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Protocol
 
 from provisioner.sandbox import Sandbox, SandboxUser
-from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.endpoint import USERS
-from tests.services.process import die_with_parent, free_port
+from tests.support.kubernetes.controlplane import ControlPlane
+from tests.support.kubernetes.endpoint import USERS
+from tests.support.servers.process import die_with_parent, free_port
 
 AWAY_SECONDS = 0.3
 ANSWER_SECONDS = 180.0

@@ -1,4 +1,4 @@
-"""`python -m tests.program tests.chaos.runner`: approved requests carried out again and again, each time hurt elsewhere.
+"""`python -m tests.support.program tests.chaos.runner`: approved requests carried out again and again, each time hurt elsewhere.
 
 Prints a JSON line for every run. A process of its own, because its database, its cluster and its workers are real and
 are killed: nothing of that goes well inside a test run. Started by test_chaos.py.
@@ -37,12 +37,12 @@ from tests.chaos.harms import Claim, Hurting
 from tests.chaos.keeper import KUBECONFIG, SOCKET, Keeper
 from tests.chaos.rewind import Rewound
 from tests.chaos.scenarios import agree, ask, taking
-from tests.controlplane.endpoint import Endpoint
-from tests.journeys import station as built
-from tests.journeys.station import Station
-from tests.services.process import Options, Server
+from tests.support.folders import ROOT
+from tests.support.journeys import station as built
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.process import Options, Server
 
-ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240.0
 MAX_TURNS = 12
 # Of the sweep, once a worker that was stopped goes on beside what its successors have done.

@@ -25,11 +25,11 @@ from approvals.models import BundleDeployment
 from approvals.watch.optional import Appearances
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
 from tests.chaos.draw import Scenario
-from tests.controlplane.endpoint import Endpoint, Refused
-from tests.journeys.station import Station, prepare_namespace
-from tests.live import until_served
+from tests.support.approvals.world import acting
+from tests.support.journeys.station import Station, prepare_namespace
+from tests.support.kubernetes.endpoint import Endpoint, Refused
+from tests.support.kubernetes.live import until_served
 
 VERSIONS = ("1", "2", "crowded", "optional", "this", "that")
 # Two versions that share one object and have one each of their own (tests/chaos/together.py).

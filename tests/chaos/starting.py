@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from approvals.encryption.keys import new_key
-from tests.services.postgresql import Postgres
+from tests.support.folders import ROOT
+from tests.support.servers.postgresql import Postgres
 
-ROOT = Path(__file__).resolve().parents[2]
 SECONDS = int(os.environ.get("PRATIQUE_CHAOS_SECONDS", "2400"))
 
 
@@ -23,7 +23,7 @@ class Starter:
     tmp_path: Path
 
     def lines(self, module: str, name: str, *words: object) -> list[str]:
-        """What `python -m tests.program MODULE` prints, given a folder, the bundles and `words`."""
+        """What `python -m tests.support.program MODULE` prints, given a folder, the bundles and `words`."""
         folder = self.tmp_path / name
         folder.mkdir()
         environment = self._environment(folder)
@@ -33,7 +33,7 @@ class Starter:
         migrated = run([sys.executable, "manage.py", "migrate", "--verbosity", "0"])
         assert migrated.returncode == 0, migrated.stderr
         every = ["--folder", folder, "--bundles", self.bundles, *words]
-        done = run([sys.executable, "-m", "tests.program", module, *map(str, every)])
+        done = run([sys.executable, "-m", "tests.support.program", module, *map(str, every)])
         assert done.returncode == 0, done.stderr[-4000:]
         return done.stdout.splitlines()
 

@@ -23,7 +23,7 @@ import pytest
 from tests.chaos.draw import Harm, Kind, Scenario, unvisited
 from tests.chaos.found import differences
 from tests.chaos.starting import Starter
-from tests.services.postgresql import Postgres
+from tests.support.servers.postgresql import Postgres
 
 # So many at most. 0: everything, which is some thousand, as `make bench` does.
 RUNS = int(os.environ.get("PRATIQUE_CHAOS_RUNS", "60"))

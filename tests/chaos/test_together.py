@@ -18,7 +18,7 @@ from tests.chaos.draw import Scenario
 from tests.chaos.found import differences
 from tests.chaos.scenarios import SHARED
 from tests.chaos.starting import Starter
-from tests.services.postgresql import Postgres
+from tests.support.servers.postgresql import Postgres
 
 ROUNDS = int(os.environ.get("PRATIQUE_TOGETHER_ROUNDS", "6"))
 SEED = int(os.environ.get("PRATIQUE_SEED", "20261121"))

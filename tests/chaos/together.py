@@ -1,4 +1,4 @@
-"""`python -m tests.program tests.chaos.together`: workers that get the same messages, in any order, and start at once.
+"""`python -m tests.support.program tests.chaos.together`: workers that get the same messages, in any order, and start at once.
 
 Prints a JSON line for every round: what the workers wrote to the cluster, each write with its object, and what there is
 afterwards. Started by test_together.py. The workers are processes; a barrier lets them begin in the same moment, and
@@ -32,7 +32,7 @@ from tests.chaos.harms import is_own
 from tests.chaos.rewind import Rewound
 from tests.chaos.runner import MAX_TURNS, Case, Chaos, Message, act, forked, kept
 from tests.chaos.scenarios import ask, source, taking
-from tests.journeys.station import prepare_namespace
+from tests.support.journeys.station import prepare_namespace
 
 FORKS = get_context("fork")
 MEETING_SECONDS = 20.0

@@ -14,12 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from provisioner.cluster.client.api import Cluster
 from provisioner.values import AccessRequest, Identity
-from tests import live
 from tests.contract.objects import crd
-from tests.controlplane.endpoint import USERS, Endpoint
+from tests.support.folders import ROOT
+from tests.support.kubernetes import live
+from tests.support.kubernetes.endpoint import USERS, Endpoint
+
+CRD = ROOT / "deploy/crds/bundledeployments.yaml"
+PATH = "/apis/core.rukpak.io/v1alpha2/bundledeployments"
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -147,3 +152,20 @@ def server(request: pytest.FixtureRequest, kubectl: str, tmp_path: Path) -> Iter
     made.ctl("create", "namespace", made.namespace)
     yield made
     made.ctl("delete", "namespace", made.namespace, "--wait=false")
+
+
+@pytest.fixture
+def wishing(server: Server) -> Server:
+    """A server with our CRD."""
+    definition = yaml.safe_load(CRD.read_text())
+    server.ctl("apply", "--server-side", "--force-conflicts", "-f", "-", given=definition)
+    server.ctl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
+    return server
+
+
+def asked(server: Server, **options: Any) -> Reply:
+    """The answer to a dry-run of a BundleDeployment with these options."""
+    source = {"kind": "http", "http": {"url": "https://example.com/x.tar.gz"}}
+    spec = {"installNamespace": "a", "serviceAccountName": "b", "sources": [source], **options}
+    obj = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "x"}, "spec": spec}
+    return server.ask("POST", f"{PATH}?dryRun=All&fieldValidation=Strict", obj)

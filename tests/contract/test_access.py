@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.conftest import Reply, Request, Server
 from tests.contract.objects import binding, config, role
-from tests.live import wait_until
+from tests.support.kubernetes.live import wait_until
 
 AUTHENTICATION = "/apis/authentication.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-import pytest
-import yaml
 
 from provisioner.cluster.health.cel_checks import check_spec
 from provisioner.errors import BadHealthCheck
-from tests.contract.conftest import Reply, Server
+from tests.contract.conftest import Server, asked
 
-CRD = Path(__file__).resolve().parents[2] / "deploy/crds/bundledeployments.yaml"
-PATH = "/apis/core.rukpak.io/v1alpha2/bundledeployments"
 POD = {"apiVersion": "v1", "kind": "Pod"}
 READY = {"condition": {"type": "Ready"}}
 LONG = "x" * 4001
-
-
-@pytest.fixture
-def wishing(server: Server) -> Server:
-    """A server with our CRD."""
-    definition = yaml.safe_load(CRD.read_text())
-    server.ctl("apply", "--server-side", "--force-conflicts", "-f", "-", given=definition)
-    server.ctl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
-    return server
-
-
-def asked(server: Server, **options: Any) -> Reply:
-    """The answer to a dry-run of a BundleDeployment with these options."""
-    source = {"kind": "http", "http": {"url": "https://example.com/x.tar.gz"}}
-    spec = {"installNamespace": "a", "serviceAccountName": "b", "sources": [source], **options}
-    obj = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "x"}, "spec": spec}
-    return server.ask("POST", f"{PATH}?dryRun=All&fieldValidation=Strict", obj)
 
 
 def is_read(**options: Any) -> bool:

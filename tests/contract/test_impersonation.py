@@ -14,7 +14,7 @@ from provisioner.rbac import Ours, PolicyRule, powers
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.contract.conftest import Reply, Request, Server, admin
 from tests.contract.objects import binding, role
-from tests.live import wait_until
+from tests.support.kubernetes.live import wait_until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 IDENTITY = "authentication.k8s.io"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.conftest import Server
 from tests.contract.objects import binding, config, role, web
-from tests.live import wait_until
+from tests.support.kubernetes.live import wait_until
 
 
 def _manifest(*objects: object) -> str:

@@ -11,8 +11,8 @@ from provisioner.cluster.evidence import published_schemas
 from provisioner.schema import admit
 from tests.contract.conftest import Server, admin
 from tests.contract.objects import config, role, web
-from tests.controlplane.endpoint import Endpoint
-from tests.live import wait_until
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.live import wait_until
 
 # What CRDs may state is checked in code on both servers.
 UNTOLD = {"CustomResourceDefinition"}

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.conftest import Server
-from tests.contract.test_health_checks import asked, wishing
-
-__all__ = ["wishing"]
+from tests.contract.conftest import Server, asked
 
 NAMES = {
     "plain": ("crane", True),

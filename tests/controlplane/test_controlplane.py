@@ -13,9 +13,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.endpoint import USERS, Endpoint, Refused
-from tests.services.process import wait_until
+from tests.support.kubernetes.controlplane import ControlPlane
+from tests.support.kubernetes.endpoint import USERS, Endpoint, Refused
+from tests.support.servers.process import wait_until
 
 WAIT_SECONDS = 60
 

@@ -10,7 +10,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.folders import ROOT
+
 SECONDS = 120
 # What lies about in a checkout in use, and must not be packed.
 STRAY = (

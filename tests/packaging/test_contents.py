@@ -12,8 +12,9 @@ from django.core.management import get_commands
 from packaging.requirements import Requirement
 
 from provisioner.review.rules import rule_ids
-from tests.packaging.building import ROOT, STRAY, Built, hatch, packed
+from tests.packaging.building import STRAY, Built, hatch, packed
 from tests.packaging.installing import needed, requirements
+from tests.support.folders import ROOT
 
 # Where the wheel puts what lies at the top of a checkout.
 PUT_INTO = {

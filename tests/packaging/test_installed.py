@@ -17,9 +17,10 @@ import pytest
 import yaml
 
 from provisioner.review.rules import rule_ids
-from tests.packaging.building import ROOT, SECONDS
+from tests.packaging.building import SECONDS
 from tests.packaging.installing import Installed
-from tests.services.process import Server, answers_on, free_port, wait_until
+from tests.support.folders import ROOT
+from tests.support.servers.process import Server, answers_on, free_port, wait_until
 
 pytestmark = pytest.mark.thorough
 WHERE = "import approvals, provisioner; print(approvals.__file__, provisioner.__file__)"

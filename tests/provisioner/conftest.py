@@ -9,8 +9,8 @@ import pytest
 
 from provisioner.cluster.client.api import Cluster
 from provisioner.values import ObjectRef
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.review.rules import findings_made
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner import findings_made
 
 findings_made.watch()
 

@@ -18,7 +18,7 @@ from provisioner.health_checks import (
     unused,
 )
 from provisioner.values import HealthState, JsonObject, ObjectRef
-from tests.memory import resident_bytes
+from tests.support.memory import resident_bytes
 
 CURRENT, PROGRESS = HealthState.CURRENT, HealthState.IN_PROGRESS
 FAILED, UNKNOWN = HealthState.FAILED, HealthState.UNKNOWN

@@ -24,8 +24,8 @@ from provisioner import rbac, schema
 from provisioner.errors import InvalidManifest, TooManyRights
 from provisioner.rbac import AccessRequest, EffectiveRules, PolicyRule
 from provisioner.values import Identity
-from tests.conftest import CORPUS
-from tests.provisioner.schema.shapes import SPEC, WHOLE_CRD
+from tests.support.folders import CORPUS
+from tests.support.provisioner.shapes import SPEC, WHOLE_CRD
 
 SECONDS = 5.0
 FUZZED = settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))

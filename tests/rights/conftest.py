@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from approvals.rights import Form
-from tests.controlplane.cluster import ControlPlane
-from tests.journeys.machine import environment
 from tests.rights.household import Household, audited
+from tests.support.journeys.machine import environment
+from tests.support.kubernetes.controlplane import ControlPlane
 
 OFF = "--feature-gates=ConstrainedImpersonation=false"
 

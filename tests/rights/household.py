@@ -19,11 +19,12 @@ import yaml
 from approvals.management.demo.bundles import checksums, pack
 from approvals.rights import Process
 from provisioner.cluster.client.api import Cluster as Api
-from tests import live
-from tests.controlplane.cluster import ControlPlane
-from tests.journeys.machine import ROOT, Machine
-from tests.journeys.station import binding, group
-from tests.services.process import free_port
+from tests.support.folders import ROOT
+from tests.support.journeys.machine import Machine
+from tests.support.journeys.station import binding, group
+from tests.support.kubernetes import live
+from tests.support.kubernetes.controlplane import ControlPlane
+from tests.support.servers.process import free_port
 
 NAME = "here"
 NAMESPACE = "pratique"

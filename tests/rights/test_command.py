@@ -16,8 +16,8 @@ from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Requ
 from approvals.rights import Form, choose_form, registered
 from approvals.rights.form import _known
 from provisioner.render import load_all
-from tests.approvals import world
-from tests.controlplane.endpoint import Endpoint
+from tests.support.approvals import world
+from tests.support.kubernetes.endpoint import Endpoint
 
 SOURCES = [
     {"kind": "configMap", "configMap": {"name": "bundle"}},

@@ -15,9 +15,9 @@ import yaml
 from approvals.encryption.keys import new_key
 from approvals.rights import Process
 from provisioner.cluster.client.api import Cluster as Api
-from tests.journeys.machine import ROOT
 from tests.rights.conftest import Noted
 from tests.rights.household import NAMESPACE, prepare
+from tests.support.folders import ROOT
 
 DEPLOY = ROOT / "deploy/kubernetes"
 FILES = ("accounts.yaml", "network-policies.yaml", "pratique.yaml", "migrate.yaml")

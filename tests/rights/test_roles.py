@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ from approvals.rights.missing import own_rules
 from approvals.rights.needs import AUTHENTICATION
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessRequest, ObjectRef
+from tests.support.folders import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 ROBOT = "system:serviceaccount:ci:robot"
 KNOWN = Registered(
     people=frozenset({"rita", "alice", ROBOT, "system:admin"}),

@@ -14,10 +14,10 @@ from provisioner.cluster.client.access import ask_self
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Forbidden
 from provisioner.values import AccessRequest, Identity, ObjectRef
-from tests import live
-from tests.journeys.station import binding, group
 from tests.rights.conftest import Noted
 from tests.rights.household import INSTALLER, NAMESPACE, SHOP, basic_auth, prepare, token_of
+from tests.support.journeys.station import binding, group
+from tests.support.kubernetes import live
 
 CORE, RBAC = "core.rukpak.io", "rbac.authorization.k8s.io"
 ACCOUNTS = ("web", "worker", "watch", "beat", "migrate")

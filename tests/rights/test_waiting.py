@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from approvals.models import Request
 from provisioner.values import AccessRequest
-from tests import live
-from tests.journeys import bundles
-from tests.journeys.conftest import any_station
-from tests.journeys.station import SERVICE, Station
-from tests.services.registry import Registry
-
-# A fixture of another module: the name has to stand here.
-__all__ = ["any_station"]
+from tests.support.journeys import bundles
+from tests.support.journeys.station import SERVICE, Station
+from tests.support.kubernetes import live
+from tests.support.servers.registry import Registry
 
 RBAC = "rbac.authorization.k8s.io"
 

@@ -20,11 +20,9 @@ from approvals.oidc.issuers import Prefixed
 from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World, here
-from tests.approvals.web.conftest import Browse, afternoon, browse, text_of
-
-__all__ = ["afternoon", "browse", "here"]
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
 
 NOW = timezone.now()
 TOKEN = KubernetesIdentity.Authenticator.TOKEN_REVIEW

@@ -16,10 +16,8 @@ from approvals.selectors import lists
 from approvals.steps.prepare import MissingRight
 from approvals.web import tags
 from provisioner.cluster.client.exchanges import Exchange
-from tests.approvals.conftest import World, here
-from tests.approvals.web.conftest import Browse, afternoon, browse, text_of
-
-__all__ = ["afternoon", "browse", "here"]
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
 
 
 @pytest.fixture(autouse=True)

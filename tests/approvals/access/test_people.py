@@ -14,10 +14,9 @@ from approvals import access, services
 from approvals.access import Caller, Person
 from approvals.errors import AlreadyReviewed, NotAllowed, SelfApproval
 from approvals.models import KubernetesIdentity, Request, Review
-from tests.approvals import world
-from tests.approvals.conftest import World, here
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
-__all__ = ["here"]
 ISSUER, OTHER, PROXY = "https://sso.example.com", "https://other.example.com", "sso"
 
 

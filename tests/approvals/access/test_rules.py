@@ -6,9 +6,8 @@ import yaml
 
 from approvals import access
 from provisioner.values import AccessRequest, Identity
-from tests.approvals.conftest import World, here
+from tests.support.approvals.fixtures import World
 
-__all__ = ["here"]
 EVIL = "x}\nrules: []\n---\n{kind: ClusterRoleBinding, roleRef: {name: cluster-admin}"
 
 

@@ -15,19 +15,9 @@ from django.test import Client
 from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 
-from tests.approvals import world
-from tests.approvals.conftest import World, here
-from tests.approvals.web import scene
-
-__all__ = ["here"]
+from tests.support.approvals import world
 
 Call = Callable[..., HttpResponse]
-
-
-@pytest.fixture
-def afternoon(here: World) -> dict[str, Any]:
-    """Requests, a running deployment and a policy: the names are those of `scene.afternoon`."""
-    return scene.afternoon(here.cluster, here.ada, here.rita)
 
 
 @pytest.fixture

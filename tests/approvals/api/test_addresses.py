@@ -12,40 +12,14 @@ from django.test import Client
 
 from approvals.api.urls import router
 from approvals.models import ApiToken
+from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
-from tests.approvals.world import enter
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import enter
 
 METHODS = ["get", "post", "put", "patch", "delete"]
-# Every route of the router by name, with an address under it; lists are open to everybody and filtered.
-LISTS = {
-    "api-cluster-list": "clusters",
-    "api-deployment-list": "deployments",
-    "api-request-list": "requests",
-    "api-policy-list": "policies",
-    "api-audit-list": "audit",
-}
 # About the token that a call comes with: tests of their own.
 OWN = {"api-token-current", "api-token-prove"}
-CLOSED = {
-    "api-cluster-detail": "clusters/prod",
-    "api-deployment-detail": "deployments/{deployment}",
-    "api-deployment-pause": "deployments/{deployment}/pause",
-    "api-deployment-ask-again": "deployments/{deployment}/ask-again",
-    "api-deployment-rollback": "deployments/{deployment}/rollback",
-    "api-deployment-revoke": "deployments/{deployment}/revoke",
-    "api-deployment-reinstate": "deployments/{deployment}/reinstate",
-    "api-deployment-revisions": "deployments/{deployment}/revisions",
-    "api-deployment-drift": "deployments/{deployment}/drift",
-    "api-request-detail": "requests/{request}",
-    "api-request-report": "requests/{request}/report",
-    "api-request-planned": "requests/{request}/report/objects/0",
-    "api-request-outcomes": "requests/{request}/outcomes",
-    "api-request-reviews": "requests/{request}/reviews",
-    "api-request-withdraw": "requests/{request}/withdraw",
-    "api-policy-detail": "policies/routine",
-    "api-audit-detail": "audit/1",
-}
 # What a body of ours may hold, so that no refusal is only one of its shape.
 BODY = {
     "decision": "Approve",
@@ -58,11 +32,6 @@ BODY = {
     "is_paused": True,
     "revision": 1,
 }
-
-
-def path_of(name: str, afternoon: dict[str, Any]) -> str:
-    template = {**LISTS, **CLOSED}[name]
-    return template.format(deployment=afternoon["deployment"].uid, request=afternoon["serious"].uid)
 
 
 def rows() -> dict[str, list[Any]]:

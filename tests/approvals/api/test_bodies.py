@@ -10,8 +10,8 @@ from django.test import Client
 
 from approvals.models import BundleDeployment
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
-from tests.approvals.world import enter
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import enter
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,11 @@ import pytest
 
 from approvals import services
 from approvals.models import Request, Review
-from tests.approvals import world
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 WISH = {"cluster": "prod", "name": "barge", "spec": world.spec(), "labels": {"team": "a"}}
-
-
-@pytest.fixture
-def asked(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
 
 
 def reviewed(request: Request, **changes: Any) -> dict[str, Any]:
@@ -27,11 +21,11 @@ def reviewed(request: Request, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("decision", ["Approve", "Deny"])
-def test_a_decision_is_kept_with_its_channel(here: World, asked: Request, call: Call, decision: str) -> None:
-    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked, decision=decision))
+def test_a_decision_is_kept_with_its_channel(here: World, request_: Request, call: Call, decision: str) -> None:
+    response = call(here.ada, "post", f"requests/{request_.uid}/reviews", reviewed(request_, decision=decision))
     assert response.status_code == 201, response.content
     given = Review.objects.get()
-    assert (given.decision, given.channel, given.subject_digest) == (decision, "rest", asked.subject_digest)
+    assert (given.decision, given.channel, given.subject_digest) == (decision, "rest", request_.subject_digest)
 
 
 @pytest.mark.parametrize(
@@ -44,17 +38,19 @@ def test_a_decision_is_kept_with_its_channel(here: World, asked: Request, call: 
     ],
 )
 def test_what_is_no_decision_on_this_subject_changes_nothing(
-    here: World, asked: Request, call: Call, body: dict[str, Any], status: int, code: str
+    here: World, request_: Request, call: Call, body: dict[str, Any], status: int, code: str
 ) -> None:
-    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked, **body))
+    response = call(here.ada, "post", f"requests/{request_.uid}/reviews", reviewed(request_, **body))
     assert (response.status_code, problem_of(response)["code"]) == (status, code)
     assert not Review.objects.exists()
 
 
-def test_S03_a_moved_subject_is_named_beside_the_one_that_was_seen(here: World, asked: Request, call: Call) -> None:
-    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked, subject_digest="sha256:old"))
+def test_S03_a_moved_subject_is_named_beside_the_one_that_was_seen(here: World, request_: Request, call: Call) -> None:
+    response = call(
+        here.ada, "post", f"requests/{request_.uid}/reviews", reviewed(request_, subject_digest="sha256:old")
+    )
     found = problem_of(response)
-    assert (found["seen"], found["current"]) == ("sha256:old", asked.subject_digest)
+    assert (found["seen"], found["current"]) == ("sha256:old", request_.subject_digest)
 
 
 def test_S03_deletions_have_to_be_named(here: World, afternoon: dict[str, Any], call: Call) -> None:
@@ -66,20 +62,20 @@ def test_S03_deletions_have_to_be_named(here: World, afternoon: dict[str, Any], 
     assert call(here.ada, "post", f"requests/{deleting.uid}/reviews", body).status_code == 201
 
 
-def test_S20_what_is_somebody_elses_is_refused_with_the_remedy(here: World, asked: Request, call: Call) -> None:
-    report = asked.reports.get()
+def test_S20_what_is_somebody_elses_is_refused_with_the_remedy(here: World, request_: Request, call: Call) -> None:
+    report = request_.reports.get()
     met = {"action": "adopt", "ref": {}, "problem": "ConfigMap a exists already", "problemCode": "already-exists"}
     report.body["plan"]["actions"] = [met]
     report.save(update_fields=["body"])
-    found = problem_of(call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked)))
+    found = problem_of(call(here.ada, "post", f"requests/{request_.uid}/reviews", reviewed(request_)))
     assert (found["status"], found["code"], found["objects"]) == (409, "collides", 1)
     assert "IfNoController" in found["detail"]
     assert not Review.objects.exists()
 
 
-def test_the_problem_of_a_request_comes_with_its_remedy(here: World, asked: Request, call: Call) -> None:
+def test_the_problem_of_a_request_comes_with_its_remedy(here: World, request_: Request, call: Call) -> None:
     Request.objects.update(problem="it is paused", problem_code="paused", remedy="Somebody resumes it.")
-    shown = json.loads(call(here.ada, "get", f"requests/{asked.uid}").content)
+    shown = json.loads(call(here.ada, "get", f"requests/{request_.uid}").content)
     assert (shown["problem"], shown["remedy"]) == ("it is paused", "Somebody resumes it.")
 
 
@@ -95,29 +91,29 @@ def test_what_an_approval_has_to_name_comes_with_what_goes_with_it(
     assert json.loads(call(here.ada, "get", f"requests/{deleting.uid}").content)["to_acknowledge"] == []
 
 
-def test_S05_who_asked_does_not_approve(here: World, asked: Request, call: Call) -> None:
+def test_S05_who_asked_does_not_approve(here: World, request_: Request, call: Call) -> None:
     here.kubernetes.allow("rita", "approve")
     here.kubernetes.allow("rita", "get")
-    response = call(here.rita, "post", f"requests/{asked.uid}/reviews", reviewed(asked))
+    response = call(here.rita, "post", f"requests/{request_.uid}/reviews", reviewed(request_))
     assert (response.status_code, problem_of(response)["code"]) == (403, "self-approval")
     assert not Review.objects.exists()
 
 
 @pytest.mark.parametrize("state", ["denied", "applied", "superseded", "withdrawn", "expired", "preparing"])
-def test_what_is_not_in_review_takes_no_decision(here: World, asked: Request, call: Call, state: str) -> None:
+def test_what_is_not_in_review_takes_no_decision(here: World, request_: Request, call: Call, state: str) -> None:
     Request.objects.update(state=state)
-    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked))
+    response = call(here.ada, "post", f"requests/{request_.uid}/reviews", reviewed(request_))
     assert (response.status_code, problem_of(response)["code"]) == (409, "not-open")
 
 
-def test_until_the_verdict_a_review_may_be_given_again(here: World, asked: Request, call: Call) -> None:
-    path = f"requests/{asked.uid}"
-    assert call(here.ada, "post", f"{path}/reviews", reviewed(asked)).status_code == 201
-    assert call(here.ada, "post", f"{path}/reviews", reviewed(asked, decision="Deny")).status_code == 201
+def test_until_the_verdict_a_review_may_be_given_again(here: World, request_: Request, call: Call) -> None:
+    path = f"requests/{request_.uid}"
+    assert call(here.ada, "post", f"{path}/reviews", reviewed(request_)).status_code == 201
+    assert call(here.ada, "post", f"{path}/reviews", reviewed(request_, decision="Deny")).status_code == 201
     given = json.loads(call(here.ada, "get", path).content)["reviews"]
     assert [(one["decision"], one["is_replaced"]) for one in given] == [("Approve", True), ("Deny", False)]
-    Request.objects.filter(pk=asked.pk).update(state="denied")
-    late = call(here.ada, "post", f"{path}/reviews", reviewed(asked))
+    Request.objects.filter(pk=request_.pk).update(state="denied")
+    late = call(here.ada, "post", f"{path}/reviews", reviewed(request_))
     assert (late.status_code, problem_of(late)["code"]) == (409, "not-open")
 
 
@@ -141,29 +137,31 @@ def test_a_deployment_from_its_making_to_its_end(here: World, call: Call) -> Non
     assert call(here.rita, "delete", path).status_code == 202
 
 
-def test_withdrawing_is_for_who_asked(here: World, asked: Request, call: Call) -> None:
+def test_withdrawing_is_for_who_asked(here: World, request_: Request, call: Call) -> None:
     here.kubernetes.allow("rita", "get")
-    assert call(here.ada, "post", f"requests/{asked.uid}/withdraw", {"reason": ""}).status_code == 403
-    assert call(here.rita, "post", f"requests/{asked.uid}/withdraw", {"reason": "changed my mind"}).status_code == 200
-    asked.refresh_from_db()
-    assert asked.state == "withdrawn"
+    assert call(here.ada, "post", f"requests/{request_.uid}/withdraw", {"reason": ""}).status_code == 403
+    assert (
+        call(here.rita, "post", f"requests/{request_.uid}/withdraw", {"reason": "changed my mind"}).status_code == 200
+    )
+    request_.refresh_from_db()
+    assert request_.state == "withdrawn"
 
 
 @pytest.mark.parametrize("decision", ["Approve", "Deny"])
 def test_S02_who_may_read_but_not_approve_decides_nothing(
-    here: World, asked: Request, call: Call, decision: str
+    here: World, request_: Request, call: Call, decision: str
 ) -> None:
     here.kubernetes.allow("bert", "get")
-    response = call(here.bert, "post", f"requests/{asked.uid}/reviews", reviewed(asked, decision=decision))
+    response = call(here.bert, "post", f"requests/{request_.uid}/reviews", reviewed(request_, decision=decision))
     found = problem_of(response)
     assert (response.status_code, found["code"]) == (403, "not-allowed")
     assert "approve" in found["rule"]
     assert not Review.objects.exists()
 
 
-def test_promise_4_a_cluster_that_does_not_answer_takes_no_decision(here: World, asked: Request, call: Call) -> None:
+def test_promise_4_a_cluster_that_does_not_answer_takes_no_decision(here: World, request_: Request, call: Call) -> None:
     here.kubernetes.is_down = True
-    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", reviewed(asked))
+    response = call(here.ada, "post", f"requests/{request_.uid}/reviews", reviewed(request_))
     assert (response.status_code, problem_of(response)["code"]) == (503, "could-not-ask")
     assert not Review.objects.exists()
 
@@ -182,8 +180,8 @@ def test_what_changed_since_it_was_read_is_not_overwritten(here: World, call: Ca
     assert call(here.rita, method, path, body, **{"if-match": f'"other", {etag}'}).status_code in (200, 202)
 
 
-def test_a_condition_that_nothing_can_meet_is_not_passed_over(here: World, asked: Request, call: Call) -> None:
-    path = f"requests/{asked.uid}/reviews"
-    response = call(here.ada, "post", path, reviewed(asked), **{"if-match": '"x"'})
+def test_a_condition_that_nothing_can_meet_is_not_passed_over(here: World, request_: Request, call: Call) -> None:
+    path = f"requests/{request_.uid}/reviews"
+    response = call(here.ada, "post", path, reviewed(request_), **{"if-match": '"x"'})
     assert (response.status_code, problem_of(response)["code"]) == (412, "precondition-failed")
     assert not Review.objects.exists()

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from tests.approvals.api.conftest import Call
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
+from tests.support.approvals import scene
+from tests.support.approvals.fixtures import World
 
 
 def drift(call: Call, here: World, afternoon: dict[str, Any]) -> list[dict[str, Any]]:

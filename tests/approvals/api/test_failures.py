@@ -7,8 +7,8 @@ from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 
 from tests.approvals.api.conftest import check_described, problem_of
-from tests.approvals.conftest import World
-from tests.approvals.world import api_token
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import api_token
 
 
 @pytest.mark.parametrize(

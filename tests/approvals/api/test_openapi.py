@@ -10,8 +10,8 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 
 from approvals.api.urls import router
-from tests.approvals.conftest import World
-from tests.approvals.world import enter
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import enter
 
 
 def test_the_description_is_valid_and_complete() -> None:

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from approvals.models import KubernetesIdentity, Request
-from tests.approvals import world
+from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.api.test_addresses import CLOSED, LISTS, path_of
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
 
 
 def page_of(call: Call, here: World, path: str) -> dict[str, Any]:

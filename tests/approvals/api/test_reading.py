@@ -10,10 +10,9 @@ from django.core.cache import cache
 from pytest_django import DjangoAssertNumQueries
 
 from approvals.models import Request
-from tests.approvals import world
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
 
 
 def results(call: Call, here: World, path: str) -> list[dict[str, Any]]:

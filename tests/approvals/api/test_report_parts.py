@@ -9,8 +9,8 @@ import pytest
 
 from approvals.api.report_parts import MAX_BYTES, part_of
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
+from tests.support.approvals import scene
+from tests.support.approvals.fixtures import World
 
 
 def record(findings: int, actions: int, *, evidence: int = 10, body: int = 0) -> dict[str, Any]:

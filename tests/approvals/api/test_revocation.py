@@ -9,10 +9,7 @@ import pytest
 
 from approvals.models import BundleDeployment, Revision
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
-from tests.approvals.services.test_rollback import twice
-
-__all__ = ["twice"]
+from tests.support.approvals.fixtures import World
 
 
 def test_a_revocation_is_taken_shown_and_taken_back(here: World, twice: BundleDeployment, call: Call) -> None:

@@ -12,8 +12,8 @@ from django.utils import timezone
 from approvals import services
 from approvals.models import ApiToken, Review
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
-from tests.approvals.world import acting, api_token, enter
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting, api_token, enter
 
 
 @pytest.mark.parametrize(

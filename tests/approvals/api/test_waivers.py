@@ -9,10 +9,10 @@ import pytest
 
 from approvals.models import Report, Request, Review
 from approvals.services.waivers import MAX_WAIVERS
-from tests.approvals import world
 from tests.approvals.api.conftest import Call, problem_of
-from tests.approvals.conftest import World
-from tests.approvals.services.test_waivers import finding, report
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.waivers import finding, report
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from approvals.chat import inbox
 from approvals.models import ChatAccount, ChatDelivery
-from tests.approvals.chat.senders import SLACK_URL, post_slack
+from tests.support.approvals.senders import SLACK_URL, post_slack
 
 NOT_VERIFIED = {"error": "not verified"}
 Linker = Callable[[User, str], ChatAccount]

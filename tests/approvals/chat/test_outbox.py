@@ -13,8 +13,8 @@ from approvals.chat import outbox
 from approvals.chat.slack import SALT, Slack
 from approvals.models import Report, Request
 from provisioner.errors import Unreachable
-from tests.approvals.chat.conftest import Listener
-from tests.approvals.conftest import World
+from tests.support.approvals.chat import Listener
+from tests.support.approvals.fixtures import World
 
 pytestmark = pytest.mark.django_db
 PAGE = "https://pratique.example/requests/"

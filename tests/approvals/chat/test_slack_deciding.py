@@ -12,13 +12,13 @@ from approvals import services
 from approvals.chat import inbox
 from approvals.chat.slack import button_value
 from approvals.models import ChatDelivery, KubernetesIdentity, LinkCode, Report, Request, Review
-from tests.approvals import world
 from tests.approvals.chat.callbacks import Linker, act
-from tests.approvals.chat.conftest import Listener
-from tests.approvals.chat.senders import click, form, post_slack, press, slack_headers
-from tests.approvals.conftest import World
-from tests.approvals.policy.test_policies import look, save
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.chat import Listener
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import look, save
+from tests.support.approvals.senders import click, form, post_slack, press, slack_headers
+from tests.support.approvals.world import acting
 
 pytestmark = pytest.mark.django_db
 

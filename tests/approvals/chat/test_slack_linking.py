@@ -11,10 +11,10 @@ from pytest_django import Settings
 from approvals import services
 from approvals.models import LinkCode, Request, Review
 from tests.approvals.chat.callbacks import act, refused
-from tests.approvals.chat.conftest import Listener
-from tests.approvals.chat.senders import COMMAND_URL, TEAM, post_slack, press, slack_headers
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals.chat import Listener
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.senders import COMMAND_URL, TEAM, post_slack, press, slack_headers
+from tests.support.approvals.world import acting
 
 pytestmark = pytest.mark.django_db
 

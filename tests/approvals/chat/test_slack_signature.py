@@ -14,8 +14,8 @@ from pytest_django import Settings
 from approvals.chat.slack import SALT, button_value
 from approvals.models import ChatDelivery, Request
 from tests.approvals.chat.callbacks import NOT_VERIFIED, refused
-from tests.approvals.chat.senders import COMMAND_URL, SLACK_URL, click, form, post_slack, slack_headers
-from tests.approvals.conftest import World
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.senders import COMMAND_URL, SLACK_URL, click, form, post_slack, slack_headers
 
 pytestmark = pytest.mark.django_db
 

@@ -13,19 +13,12 @@ from pytest_django import Settings
 
 from approvals.chat import inbox
 from approvals.models import ChatDelivery, KubernetesIdentity, Report, Request, Review
-from tests.approvals import world
-from tests.approvals.chat.senders import WEBHOOK_KEY, decision_body, post_webhook, webhook_headers
-from tests.approvals.conftest import World
+from tests.approvals.chat.callbacks import act
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.senders import WEBHOOK_KEY, decision_body, post_webhook, webhook_headers
 
 pytestmark = pytest.mark.django_db
-
-
-def act() -> ChatDelivery:
-    """What the worker does with the one delivery."""
-    row = ChatDelivery.objects.get()
-    inbox.act(row.pk)
-    row.refresh_from_db()
-    return row
 
 
 def send(body: bytes, **signing: Any) -> int:

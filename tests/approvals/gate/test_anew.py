@@ -14,13 +14,12 @@ from approvals.errors import Collides
 from approvals.models import Finding, KubernetesIdentity, Request, Review, Verdict
 from approvals.steps import evaluate
 from approvals.steps.mirroring.conditions import of_request
-from tests.approvals import world
-from tests.approvals.conftest import World, here
-from tests.approvals.policy.test_policies import allow, look, save, words_of
-from tests.approvals.services.test_waivers import approve, report
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save, words_of
+from tests.support.approvals.waivers import approve, report
+from tests.support.approvals.world import acting
 
-__all__ = ["here"]
 ADOPTION = {
     "action": "adopt",
     "ref": {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "harbour", "name": "old"},

@@ -23,7 +23,7 @@ from approvals.gate.facts import (
 from approvals.gate.judge import FRESH, MAX_ROUNDS, are_requesters_proved, judge
 from approvals.gate.remedies import Kind
 from provisioner.errors import DigestMismatch
-from tests.approvals.gate.drawn import (
+from tests.support.approvals.gate_facts import (
     ABOUT,
     ACCOUNT,
     NO,

@@ -36,18 +36,9 @@ from provisioner.errors import (
     Unreachable,
 )
 from provisioner.values import Action, CollisionProtection, ObjectRef, PlannedAction
-from tests.approvals import world
-from tests.approvals.conftest import World, here
 
-__all__ = ["here"]
 ENDS = Reason(Next.END, "digest-mismatch", "it is another account", "Somebody asks anew.")
 REF = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
-
-
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
 
 
 def in_state(state: str) -> Request:

@@ -15,7 +15,7 @@ from approvals.gate.answers import Answer, Next, Question
 from approvals.gate.facts import NOT_READ, GateFacts, Known, Unknown
 from approvals.gate.judge import FRESH, are_requesters_proved, judge
 from approvals.gate.remedies import Kind
-from tests.approvals.gate.drawn import (
+from tests.support.approvals.gate_facts import (
     ABOUT,
     NOW,
     PLAN,

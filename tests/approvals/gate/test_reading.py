@@ -16,12 +16,10 @@ from approvals.models import Request
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Forbidden, Unreachable
 from provisioner.values import Content, ObjectRef, Plan
-from tests.approvals import world
-from tests.approvals.asked_gate import Live
-from tests.approvals.conftest import World, here
-from tests.approvals.services.test_waivers import approve
-
-__all__ = ["here"]
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import Live
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.waivers import approve
 
 
 @pytest.fixture

@@ -24,10 +24,10 @@ from provisioner.render import content_digest
 from provisioner.render.limits import Limits
 from provisioner.render.objects import Found, admit
 from provisioner.values import CollisionProtection, Content, HealthState, Manifest
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.steps.test_observing import BLUE, Quay, healthy_condition
-from tests.controlplane.endpoint import Endpoint
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.quay import BLUE, Quay, healthy_condition
+from tests.support.kubernetes.endpoint import Endpoint
 
 OVERDUE = (False, "ProgressDeadlineExceeded")
 PREVENT, IF_NO_CONTROLLER = CollisionProtection.PREVENT, CollisionProtection.IF_NO_CONTROLLER

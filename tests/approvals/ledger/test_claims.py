@@ -12,8 +12,8 @@ from approvals import tasks, wake
 from approvals.ledger import claims
 from approvals.models import Request
 from approvals.steps import advance
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.approvals.project.test_databases import ROOT, database_url, environment, manage
+from tests.support.approvals.databases import environment, manage
+from tests.support.folders import ROOT
 
 pytestmark = pytest.mark.thorough
 
-__all__ = ["database_url"]
 
 SETTING = """
 import time

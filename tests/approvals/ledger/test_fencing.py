@@ -13,14 +13,7 @@ from approvals.ledger.claims import LostClaim
 from approvals.models import Request
 from approvals.steps import approved, evaluate, prepare
 from approvals.steps.mirroring import mirror
-from tests.approvals import world
-from tests.approvals.conftest import World
-
-
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
+from tests.support.approvals.fixtures import World
 
 
 def stands_still(request: Request) -> Request:

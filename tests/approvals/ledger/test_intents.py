@@ -15,8 +15,8 @@ from approvals.steps.records.inventory import DatabaseInventory
 from provisioner.cluster.inventory import MemoryInventory
 from provisioner.values import InventoryItem as InventoryRecord
 from provisioner.values import ObjectRef
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 NAMES = ["a", "b", "100%s", 'it\'s "d"']
 CONFIG = ObjectRef("", "v1", "ConfigMap", "harbour", "settings")

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 import approvals
-from tests.approvals.project.test_databases import database_url, manage
+from tests.support.approvals.databases import manage
 
 pytestmark = pytest.mark.thorough
 
-__all__ = ["database_url"]
 
 SETTING = """
 import threading, time

@@ -11,9 +11,9 @@ from approvals.errors import Changed, TooMany
 from approvals.ledger import pivots
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request
 from approvals.selectors import lists
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 
 def open_requests(here: World) -> list[Request]:

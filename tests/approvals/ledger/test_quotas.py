@@ -15,12 +15,10 @@ from approvals.ledger import pivots, quotas
 from approvals.lifecycle import OPEN
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request
 from approvals.steps.mirroring import conditions
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.project.test_databases import database_url, manage
-from tests.approvals.world import acting
-
-__all__ = ["database_url"]
+from tests.support.approvals import world
+from tests.support.approvals.databases import manage
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 pytestmark = pytest.mark.django_db
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import redis as redis_client
 
-from tests.controlplane.endpoint import Endpoint
-from tests.services.process import Options, Server, answers_on, free_port, wait_until
+from tests.support.folders import ROOT
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.process import Options, Server, answers_on, free_port, wait_until
 
-ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 120.0
 CANARY = "canary-0123456789-0123456789-0123456789"
 SECRETS = {

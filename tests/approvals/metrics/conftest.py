@@ -10,10 +10,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from approvals.metrics import exposition
 from approvals.metrics.exposition import SOURCES
-from tests.approvals.conftest import World, here
-from tests.approvals.web.conftest import afternoon
-
-__all__ = ["World", "afternoon", "here"]
 
 TOKEN = "t0ken-of-the-metrics-0123456789abcdef"
 Labels = frozenset[tuple[str, str]]

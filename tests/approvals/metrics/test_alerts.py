@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from tests.approvals.metrics.catalogue import Known, known
+from tests.support.folders import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "deploy/prometheus/alerts.yaml"
 DOCS = ROOT / "docs/metrics.md"
 ALERTS: list[dict[str, Any]] = [

@@ -22,10 +22,10 @@ from approvals.watch import hearing
 from provisioner.cluster.client.answers import WatchEvent, WatchType
 from provisioner.cluster.client.exchanges import Exchange
 from provisioner.errors import BadSource, Unreachable
-from tests.approvals import world
-from tests.approvals.conftest import World
 from tests.approvals.metrics.conftest import Scrape, key
-from tests.controlplane.endpoint import Endpoint
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.kubernetes.endpoint import Endpoint
 
 OF_ANOTHER = """[["steps", ["prepare", "done"], [2]], ["unsent_wakes", [], [1]],
     ["step_seconds", ["prepare"], [3.25, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]]]"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +9,9 @@ import yaml
 
 from approvals.project import configuration
 from tests.approvals.metrics.conftest import TOKEN
+from tests.support.folders import ROOT
 
-DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
+DEPLOY = ROOT / "deploy"
 SERVICES = {"web", "worker", "beat", "watch"}
 WORKLOADS: list[dict[str, Any]] = [
     one

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.services.postgresql import Postgres
+from tests.support.folders import ROOT
+from tests.support.servers.postgresql import Postgres
 
-ROOT = Path(__file__).resolve().parents[3]
 # In a process of its own: the database of the test run itself may be SQLite.
 PROGRAM = """
 import time, uuid

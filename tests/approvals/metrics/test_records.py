@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from approvals.models import BundleDeployment, ChatDelivery, Cluster, Request
-from tests.approvals import world
-from tests.approvals.conftest import World
 from tests.approvals.metrics.conftest import Scrape, key
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 QUERIES = 6
 

@@ -25,22 +25,11 @@ from approvals.project.throttling import STRANGER
 from approvals.services import issuers
 from approvals.tasks import forget_ended
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World, here
-from tests.approvals.oidc.test_sign_in import (
-    PEOPLE,
-    come_back,
-    issuer,
-    leave,
-    logout_token,
-    new_token,
-    rest,
-    running,
-    signed_in,
-)
-from tests.services.issuer import RunningIssuer
+from tests.approvals.oidc.visits import PEOPLE, come_back, leave, logout_token, new_token, rest, signed_in
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.servers.issuer import RunningIssuer
 
-__all__ = ["here", "issuer", "running"]
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 

@@ -25,7 +25,7 @@ from approvals.oidc import (
     revoke,
     sign_out_address,
 )
-from tests.services.issuer import CLIENT, RunningIssuer, code_for, start_issuer
+from tests.support.servers.issuer import CLIENT, RunningIssuer, code_for, start_issuer
 
 pytestmark = pytest.mark.services
 

@@ -2,72 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterator
-from html import unescape
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
-import jwt
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from jwcrypto.jwk import JWK
 
 from approvals.models import ApiToken, IssuerGrant, KubernetesIdentity, SignIn
-from approvals.oidc import Client as OidcClient
-from approvals.oidc import ClusterRules, Issuer, Issuers
-from approvals.oidc.issuers import Prefixed
-from tests.approvals.conftest import World, here
-from tests.services.issuer import CLIENT, RunningIssuer, code_for, start_issuer
+from approvals.oidc import Issuer, Issuers
+from tests.approvals.oidc.visits import PEOPLE, come_back, leave, logout_token, new_token, rest, signed_in
+from tests.support.approvals.fixtures import World
+from tests.support.servers.issuer import CLIENT, RunningIssuer, code_for
 
-__all__ = ["here"]
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
-
-SITE = "http://127.0.0.1:9"
-PEOPLE: dict[str, dict[str, Any]] = {
-    "ada": {"sub": "u-ada", "groups": ["platform"], "email": "ada@example.com"},
-    "bert": {"sub": "u-bert", "groups": ["developers"], "email": "ada@example.com"},
-}
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIssuer]:
-    issuer = start_issuer(tmp_path_factory.mktemp("issuer"), SITE, PEOPLE)
-    yield issuer
-    issuer.stop()
-
-
-@pytest.fixture
-def issuer(running: RunningIssuer, here: World, settings: Any) -> Iterator[RunningIssuer]:
-    """It counts on cluster `prod` of the world; there, readers of the fake Kubernetes may read."""
-    rules = ClusterRules(here.cluster.name, Prefixed("sub", "oidc:"), Prefixed("groups", "oidc:"))
-    known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT), (CLIENT,))
-    changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": SITE, "RENEW_MINUTES": 0}
-    settings.PRATIQUE = {**settings.PRATIQUE, **changed}
-    here.kubernetes.allow("oidc:u-ada", "get")
-    yield running
-    running.set_people(PEOPLE)
-
-
-def leave(client: Client, **form: str) -> dict[str, str]:
-    """What our page sends the browser to the issuer with."""
-    page = client.post("/oidc/example", form).content.decode()
-    found = re.search(r'<a href="([^"]+)"[^>]*>continue to Example', page)
-    assert found, page
-    return {name: texts[0] for name, texts in parse_qs(urlsplit(unescape(found[1])).query).items()}
-
-
-def come_back(client: Client, issuer: RunningIssuer, person: str = "ada", **form: str) -> Any:
-    back = code_for(issuer, person, leave(client, **form))
-    return client.get(f"/oidc/example/callback?{urlencode(back)}")
-
-
-def signed_in(issuer: RunningIssuer, person: str = "ada") -> Client:
-    client = Client()
-    assert come_back(client, issuer, person).status_code == 302
-    return client
 
 
 def test_the_way_there_carries_pkce_state_and_nonce(issuer: RunningIssuer) -> None:
@@ -245,17 +193,6 @@ def test_signing_out_here_offers_to_sign_out_there(issuer: RunningIssuer) -> Non
     assert not IssuerGrant.objects.exists()
 
 
-def logout_token(issuer: RunningIssuer, **more: Any) -> str:
-    """As the issuer signs it: with its own key."""
-    key = (issuer.folder / "key.pem").read_text()
-    now = int(time.time())
-    known = {"iss": issuer.url, "aud": CLIENT, "iat": now, "exp": now + 60, "jti": "j-1", "sub": "u-ada"}
-    events = {"http://schemas.openid.net/event/backchannel-logout": {}}
-    claims = {**known, "events": events, **more}
-    kid = JWK.from_pem(key.encode()).thumbprint()
-    return jwt.encode(claims, key, "RS256", headers={"kid": kid, "typ": "logout+jwt"})
-
-
 def test_who_signs_out_there_is_signed_out_here_everywhere(issuer: RunningIssuer) -> None:
     clients = [signed_in(issuer), signed_in(issuer), signed_in(issuer, "bert")]
     answer = Client().post("/oidc/example/back-channel", {"logout_token": logout_token(issuer)})
@@ -294,18 +231,6 @@ def test_a_browser_told_by_the_issuer_signs_out_in_a_frame(issuer: RunningIssuer
     assert f"frame-ancestors {issuer.url}" in answer["Content-Security-Policy"]
     assert "X-Frame-Options" not in answer
     assert client.get("/me").status_code == 302
-
-
-def new_token(client: Client, here: World) -> str:
-    form = {"name": "ci", "days": 5, "scopes": ["read"], "clusters": [here.cluster.pk]}
-    page = client.post("/me/tokens", form).content.decode()
-    found = re.search(r"prq_[\w-]+", page)
-    assert found, page
-    return found[0]
-
-
-def rest(text: str) -> Any:
-    return Client().get("/api/v1/requests", headers={"Authorization": f"Bearer {text}"})
 
 
 def test_a_script_comes_with_an_id_token(issuer: RunningIssuer, here: World) -> None:

@@ -244,7 +244,7 @@ def test_S29_a_silent_issuer_is_not_asked_for_each_token_that_says_it_is_of_it(
 def test_S29_one_thread_waits_for_an_issuer_that_was_silent(discovery: Discovery, clock: Clock) -> None:
     """Else as many tokens as there are threads, which anybody can write, would stop all pages."""
     with socket.create_server(("127.0.0.1", 0)) as mute, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("approvals.oidc.discovery.TIMEOUT", urllib3.Timeout(connect=1, read=1.5))
+        patch.setattr("approvals.oidc.discovery.TIMEOUT", urllib3.Timeout(connect=1, read=4))
         away = Signer(url=f"http://127.0.0.1:{mute.getsockname()[1]}")
         text = away.token()
 
@@ -254,12 +254,12 @@ def test_S29_one_thread_waits_for_an_issuer_that_was_silent(discovery: Discovery
                 verify(away, discovery, text)
             return time.monotonic() - began
 
-        assert seconds() > 1
+        assert seconds() > 3
         clock.now += ASK_AGAIN_SECONDS
         with ThreadPoolExecutor(6) as pool:
             took = sorted(pool.map(lambda _: seconds(), range(6)))
-    assert took[-1] > 1
-    assert took[-2] < 0.7
+    assert took[-1] > 3
+    assert took[-2] < 2
 
 
 def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
@@ -269,8 +269,8 @@ def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
         def drip() -> None:
             with slow.accept()[0] as client, contextlib.suppress(OSError):
                 client.recv(4096)
-                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
-                for _ in range(100):
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+                for _ in range(600):
                     client.sendall(b" ")
                     time.sleep(0.1)
 
@@ -279,7 +279,7 @@ def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
         began = time.monotonic()
         with pytest.raises(IssuerSilent, match="takes more than"):
             verify(away, discovery, away.token())
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(

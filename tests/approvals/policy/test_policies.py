@@ -2,61 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
 
 from approvals import access, gate, services
 from approvals.errors import InvalidInput, NotAllowed
-from approvals.models import Finding, Policy, PolicyEvaluation, Request, Review, Verdict
+from approvals.models import Finding, Policy, Request, Review, Verdict
 from approvals.steps import evaluate
-from tests.approvals import world
-from tests.approvals.asked_gate import ask_again
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
-from tests.memory import resident_bytes
-
-HARMLESS = 'worst == "safe"'
-
-
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
-
-
-def save(here: World, **changes: Any) -> Policy:
-    wish = {
-        "by": acting(here.ada),
-        "name": "routine",
-        "kind": "grant",
-        "mode": "enforce",
-        "cluster": here.cluster,
-        "names": [],
-        "labels": {},
-        "expression": HARMLESS,
-        "message": "",
-        "is_active": True,
-        "via": "browser",
-        **changes,
-    }
-    return services.save_policy(**wish)
-
-
-def allow(here: World, policy: Policy) -> None:
-    here.kubernetes.allow(f"pratique:policy:{policy.pk}", "approve")
-
-
-def look(request: Request) -> Request:
-    evaluate.run(Request.objects.select_related("deployment__cluster").get(pk=request.pk), "test")
-    request.refresh_from_db()
-    return request
-
-
-def words_of(policy: Policy) -> tuple[str, str]:
-    found = PolicyEvaluation.objects.get(policy=policy)
-    return found.result, found.words
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import ask_again
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import HARMLESS, allow, look, save, words_of
+from tests.support.approvals.world import acting
+from tests.support.memory import resident_bytes
 
 
 def add_finding(request: Request, severity: str, rule: str = "X-1") -> None:

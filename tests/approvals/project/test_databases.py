@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
-
 import pytest
 
+from tests.support.approvals.databases import manage
+
 pytestmark = pytest.mark.thorough
-ROOT = Path(__file__).resolve().parents[3]
 # With a number that is a whole one past 64 bits to PostgreSQL.
 BODY = "BODY = {'depth': [1.5, 'zwölf', 2.0**64]}"
 # Which PostgreSQL's JSON cannot hold, and what must not be taken for it.
@@ -75,27 +70,6 @@ try:
 except DatabaseError as error:
     print("append-only" in str(error))
 """
-
-
-def environment(url: str) -> dict[str, str]:
-    return {**os.environ, "PRATIQUE_DATABASE_URL": url, "PRATIQUE_SECRET_KEY": "x" * 50}
-
-
-def manage(url: str, *words: str) -> str:
-    command = [sys.executable, "manage.py", *words]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment(url), capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.services)])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/pratique.sqlite3"
-    service: Any = request.getfixturevalue("postgres")
-    return str(service.fresh_database())
 
 
 def test_migrations_run_forwards_and_back_and_the_guarantees_hold(database_url: str) -> None:

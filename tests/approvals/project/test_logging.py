@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.folders import ROOT
+
 CRASHING = """
 import logging
 def look_at_it():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.folders import ROOT
+
 START = "import sys; sys.argv = sys.argv[1:]; from django.conf import settings; print(bool(settings.PRATIQUE['ENCRYPTION_KEYS']))"
 
 

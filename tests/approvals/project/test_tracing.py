@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.services.process import Options, Server, answers_on, free_port, wait_until
+from tests.support.folders import ROOT
+from tests.support.servers.process import Options, Server, answers_on, free_port, wait_until
 
-ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 90.0
 
 

@@ -16,7 +16,7 @@ import yaml
 from approvals.project import configuration
 from approvals.proxies import parse_identity_proxies
 from approvals.proxies.declared import CLEARED, Headers
-from tests.services.site import ROOT
+from tests.support.folders import ROOT
 
 CLUSTER = {"name": "production", "username": {"prefix": "sso:"}, "groups": {"prefix": "sso:"}}
 EXAMPLE: dict[str, Any] = {"name": "sso", "networks": ["10.20.0.4/32", "unix"], "clusters": [CLUSTER]}

@@ -25,11 +25,10 @@ from approvals.proxies import ClusterNames, Headers, IdentityProxies, IdentityPr
 from approvals.services import Browser
 from approvals.services.signing_in import Proved
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World, here
-from tests.approvals.policy.test_policies import allow, look, save, words_of
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save, words_of
 
-__all__ = ["here"]
 URL, SUB = "https://sso.example.com", "s-1"
 OIDC = KubernetesIdentity.Authenticator.OIDC
 BROWSER = Browser("192.0.2.1")

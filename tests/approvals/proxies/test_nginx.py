@@ -18,9 +18,10 @@ import pytest
 import yaml
 
 from approvals.encryption.keys import new_key
-from tests.services.nginx import Nginx
-from tests.services.site import ROOT, Site
-from tests.services.web import Asked, Listening, Reply
+from tests.support.folders import ROOT
+from tests.support.servers.http import Asked, Listening, Reply
+from tests.support.servers.nginx import Nginx
+from tests.support.servers.site import Site
 
 pytestmark = pytest.mark.thorough
 

@@ -20,10 +20,9 @@ from approvals.networks import Proxies
 from approvals.project.forwarding import Forwarding
 from approvals.proxies import ClusterNames, IdentityProxies, IdentityProxy
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World, here
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
-__all__ = ["here"]
 pytestmark = pytest.mark.django_db
 
 PEER, STRANGER = "10.0.0.5", "198.51.100.9"

@@ -16,8 +16,8 @@ from provisioner.errors import DigestMismatch
 from provisioner.review.base.record import to_record
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
 from provisioner.values import Report as Reported
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 MINE, THEIRS = "worker-1", "worker-2"
 

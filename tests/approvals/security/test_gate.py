@@ -9,11 +9,11 @@ from django.core.cache import cache
 
 from approvals import gate
 from approvals.models import BundleDeployment, Policy, PolicyEvaluation, Request
-from tests.approvals import world
-from tests.approvals.asked_gate import ask_again
-from tests.approvals.conftest import World
-from tests.approvals.policy.test_policies import allow, look, save
-from tests.approvals.services.test_waivers import CALM, approve, finding, report
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import ask_again
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save
+from tests.support.approvals.waivers import CALM, approve, finding, report
 
 
 @pytest.fixture

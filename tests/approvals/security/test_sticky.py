@@ -6,19 +6,13 @@ import pytest
 
 from approvals import gate
 from approvals.models import Finding, Report, Request, Review, Verdict
-from tests.approvals import world
-from tests.approvals.asked_gate import ask_again
-from tests.approvals.conftest import World
-from tests.approvals.policy.test_policies import allow, look, save
-from tests.approvals.services.test_waivers import approve
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import ask_again
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save
+from tests.support.approvals.waivers import approve
 
 PEOPLES = [one for one in Review.Channel if one is not Review.Channel.POLICY]
-
-
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
 
 
 def next_round(request: Request, subject_digest: str = f"sha256:{'2' * 64}") -> Request:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from approvals.encryption.keys import new_key
-from tests.services.postgresql import find_programs
+from tests.support.folders import ROOT
+from tests.support.servers.postgresql import find_programs
 
-ROOT = Path(__file__).resolve().parents[3]
 PASSWORD, TOKEN, LIVE, REPLY = "c4nary-password", "c4nary-token", "c4nary-live-value", "c4nary-reply-address"
 ENCODED = base64.b64encode(PASSWORD.encode()).decode()
 CANARIES = [word.encode() for word in (PASSWORD, TOKEN, LIVE, REPLY, ENCODED)]

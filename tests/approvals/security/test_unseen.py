@@ -14,12 +14,9 @@ from approvals.chat import inbox
 from approvals.errors import TooSerious
 from approvals.models import ChatDelivery, Report, Request, Review
 from approvals.project import configuration
-from tests.approvals.chat.conftest import asked, configured, listener, robot
-from tests.approvals.chat.senders import decision_body, post_webhook, webhook_headers
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
-
-__all__ = ["asked", "configured", "listener", "robot"]
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.senders import decision_body, post_webhook, webhook_headers
+from tests.support.approvals.world import acting
 
 UNSEEN = [channel for channel in Review.Channel if not channel.shows_report]
 SEEN = [Review.Channel.BROWSER, Review.Channel.REST]

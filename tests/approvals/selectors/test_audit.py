@@ -22,12 +22,10 @@ from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
 from approvals.web.audit import CHANNELS
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World, here
-from tests.approvals.policy.test_policies import save
-from tests.approvals.web.conftest import Browse, browse, text_of
-
-__all__ = ["browse", "here"]
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
+from tests.support.approvals.policies import save
 
 Facts = dict[str, Any]
 

@@ -12,9 +12,8 @@ from approvals.models import Request
 from approvals.services import Acknowledgement
 from provisioner.review.base.facts import said
 from provisioner.values import ObjectRef
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 NAMESPACE = ObjectRef("", "v1", "Namespace", "", "shop")
 CLAIM = ObjectRef("", "v1", "PersistentVolumeClaim", "shop", "data")
@@ -34,12 +33,6 @@ def action(ref: ObjectRef, name: str = "delete") -> dict[str, Any]:
 
 def finding(ref: ObjectRef, rest: str, rule: str = "DEL-01") -> dict[str, Any]:
     return {"rule": rule, "ref": record(ref), "message": f"Deletes {said(ref)}{rest}"}
-
-
-@pytest.fixture
-def asked(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
 
 
 def reported(request: Request, actions: list[dict[str, Any]], *findings: dict[str, Any]) -> list[Acknowledgement]:
@@ -85,44 +78,46 @@ def reported(request: Request, actions: list[dict[str, Any]], *findings: dict[st
     ],
 )
 def test_what_goes_with_an_object_stands_beside_its_name(
-    asked: Request, ref: ObjectRef, rest: str, name: str, words: str
+    request_: Request, ref: ObjectRef, rest: str, name: str, words: str
 ) -> None:
-    assert reported(asked, [action(ref)], finding(ref, rest)) == [Acknowledgement(name, words)]
+    assert reported(request_, [action(ref)], finding(ref, rest)) == [Acknowledgement(name, words)]
 
 
-def test_a_crd_is_told_by_one_of_its_two_findings(asked: Request) -> None:
+def test_a_crd_is_told_by_one_of_its_two_findings(request_: Request) -> None:
     both = (
         finding(CRD, ", and with it every Boat in the cluster: 7 Boat objects at present", "CRD-08"),
         finding(CRD, ": every object of its kind goes with it: 7 Boat objects at present"),
     )
-    (found,) = reported(asked, [action(CRD)], *both)
+    (found,) = reported(request_, [action(CRD)], *both)
     assert found.words == "every object of its kind goes with it: 7 Boat objects at present"
 
 
-def test_a_replacement_says_why_and_what_it_costs(asked: Request) -> None:
+def test_a_replacement_says_why_and_what_it_costs(request_: Request) -> None:
     words = " and creates it again, because spec.storageClassName cannot be changed: its data is lost"
-    (found,) = reported(asked, [action(CLAIM, "replace")], finding(CLAIM, words, "IMM-01"))
+    (found,) = reported(request_, [action(CLAIM, "replace")], finding(CLAIM, words, "IMM-01"))
     assert str(found) == f"replace PersistentVolumeClaim shop/data ({words.strip()})"
 
 
-def test_what_changes_or_comes_is_not_to_be_named(asked: Request) -> None:
-    assert reported(asked, [action(CLAIM, "update"), action(NAMESPACE, "create"), action(CRD, "none")]) == []
+def test_what_changes_or_comes_is_not_to_be_named(request_: Request) -> None:
+    assert reported(request_, [action(CLAIM, "update"), action(NAMESPACE, "create"), action(CRD, "none")]) == []
 
 
-def test_S03_a_refusal_names_what_is_missing_with_what_goes_with_it(here: World, asked: Request) -> None:
+def test_S03_a_refusal_names_what_is_missing_with_what_goes_with_it(here: World, request_: Request) -> None:
     rest = ": everything in it goes with it: 3 Pods at present"
-    reported(asked, [action(NAMESPACE), action(CONFIG)], finding(NAMESPACE, rest))
-    given = {"by": acting(here.ada), "request_id": asked.pk, "decision": "Approve", "reason": "", "channel": "rest"}
+    reported(request_, [action(NAMESPACE), action(CONFIG)], finding(NAMESPACE, rest))
+    given = {"by": acting(here.ada), "request_id": request_.pk, "decision": "Approve", "reason": "", "channel": "rest"}
     with pytest.raises(Unacknowledged) as refused:
-        services.review(**given, subject_digest=asked.subject_digest, acknowledges=["delete ConfigMap shop/settings"])
+        services.review(
+            **given, subject_digest=request_.subject_digest, acknowledges=["delete ConfigMap shop/settings"]
+        )
     assert refused.value.facts["missing"] == ["delete Namespace shop"]
     assert "delete Namespace shop (everything in it goes with it: 3 Pods at present)" in str(refused.value)
 
 
-def test_a_refusal_over_very_many_objects_says_how_many_more(here: World, asked: Request) -> None:
+def test_a_refusal_over_very_many_objects_says_how_many_more(here: World, request_: Request) -> None:
     many = [action(ObjectRef("", "v1", "ConfigMap", "shop", f"one-{number:03}")) for number in range(100)]
-    reported(asked, many)
-    given = {"by": acting(here.ada), "request_id": asked.pk, "decision": "Approve", "reason": "", "channel": "rest"}
+    reported(request_, many)
+    given = {"by": acting(here.ada), "request_id": request_.pk, "decision": "Approve", "reason": "", "channel": "rest"}
     with pytest.raises(Unacknowledged, match="and 80 more") as refused:
-        services.review(**given, subject_digest=asked.subject_digest)
+        services.review(**given, subject_digest=request_.subject_digest)
     assert len(refused.value.facts["missing"]) == 100

@@ -16,9 +16,9 @@ from approvals.ledger import authors, pivots
 from approvals.models import AuditEntry, BundleDeployment, OwnWrite, Request
 from approvals.watch import loop
 from provisioner.errors import Forbidden
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 
 @dataclass

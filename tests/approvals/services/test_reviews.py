@@ -23,21 +23,15 @@ from approvals.models import AuditEntry, KubernetesIdentity, Request, Review
 from approvals.selectors import pages
 from approvals.services.reviews import MAX_REVIEWS
 from approvals.steps import evaluate
-from tests.approvals import world
-from tests.approvals.asked_gate import ask_again
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import ask_again
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 DELETION = {
     "action": "delete",
     "ref": {"group": "", "version": "v1", "kind": "Secret", "namespace": "harbour", "name": "old"},
 }
-
-
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
 
 
 def approve(request: Request, by: User, **changes: object) -> Review:

@@ -12,12 +12,11 @@ from approvals import services
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, Revoked
 from approvals.models import AuditEntry, BundleDeployment, Request, Revision
 from approvals.services.revisions import MAX_REASON
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.services.test_rollback import back, twice
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.revisions import back
+from tests.support.approvals.world import acting
 
-__all__ = ["twice"]
 WHY = "it leaks the keys of the harbour"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import yaml
 from django.core.cache import cache
 from django.db import DatabaseError, transaction
 
-from approvals import access, services
+from approvals import access
 from approvals.errors import (
     CouldNotAsk,
     DigestMoved,
@@ -21,50 +20,17 @@ from approvals.errors import (
     SelfApproval,
     UnknownFinding,
 )
-from approvals.models import AuditEntry, Finding, KubernetesIdentity, PolicyEvaluation, Report, Request, Review
+from approvals.models import AuditEntry, KubernetesIdentity, PolicyEvaluation, Report, Request, Review
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS, Waiver
 from approvals.steps.mirroring import mirror
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.policy.test_policies import allow, look, save
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save
+from tests.support.approvals.waivers import CALM, approve, finding, report
+from tests.support.folders import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
-CALM = 'worst in ["safe", "notable"]'
 BIDI = "fine \u202egnp.exe\u202c \u200b as ever"
-
-
-def finding(number: int, severity: str = "dangerous", rule: str = "RB-01", **more: Any) -> dict[str, Any]:
-    """A finding of a report's record, whose fingerprint is `f<number>`."""
-    return {
-        "rule": rule,
-        "section": "permissions",
-        "severity": severity,
-        "message": f"finding {number}",
-        "ref": None,
-        "path": [],
-        "evidence": {},
-        "verdicts": {},
-        "isNew": True,
-        "fingerprint": f"f{number}",
-        "serverWords": "",
-        "sources": [],
-        **more,
-    }
-
-
-def report(request: Request, *found: dict[str, Any], severities: dict[str, int] | None = None) -> Request:
-    """Bring a request to review with these findings."""
-    world.in_review(request)
-    row = Report.objects.get(request=request, round=request.round)
-    row.body = {**row.body, "findings": list(found)}
-    row.severities = severities or {}
-    row.save()
-    for position, one in enumerate(found):
-        columns = {name: one[name] for name in ("rule", "section", "severity", "message", "fingerprint")}
-        Finding.objects.create(report=row, position=position, **columns)
-    return request
 
 
 @pytest.fixture
@@ -73,20 +39,6 @@ def request_(here: World) -> Request:
     here.kubernetes.allow("ada", "override", "strimzi")
     world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
     return report(Request.objects.get(), finding(1), finding(2, rule="POD-23"))
-
-
-def approve(request: Request, by: Any, *fingerprints: str, **changes: Any) -> Review:
-    wish = {
-        "by": acting(by),
-        "request_id": request.pk,
-        "decision": "Approve",
-        "subject_digest": request.subject_digest,
-        "reason": "read it",
-        "channel": "browser",
-        "waives": [Waiver(one, "known since May") for one in fingerprints],
-        **changes,
-    }
-    return services.review(**wish)
 
 
 def test_a_waiver_is_kept_in_the_review_and_in_the_audit(here: World, request_: Request) -> None:

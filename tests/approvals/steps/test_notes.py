@@ -16,8 +16,8 @@ from approvals.steps.records.notes import Notes
 from provisioner.errors import TryLater
 from provisioner.values import Action, ObjectRef, OutcomeState
 from provisioner.values import Outcome as Done
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 WORKER = "at-work"
 

@@ -13,9 +13,9 @@ from approvals.errors import Awaiting, Awaits
 from approvals.ledger import waiting
 from approvals.models import Request
 from provisioner.errors import Unreachable
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 
 class Missing(Awaiting):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from approvals.encryption.keys import new_key
-from tests.approvals.project.test_databases import ROOT, database_url
-from tests.approvals.steps.test_old_words import AT, MODELS
-
-# A fixture of another module: the name has to stand here.
-__all__ = ["database_url"]
+from tests.support.approvals.databases import AT, MODELS
+from tests.support.folders import ROOT
 
 SECONDS = 120
 CANARY = "c4nary-written-by-an-old-process"
@@ -63,15 +61,15 @@ model("ChatDelivery").create(tool="slack", key="k", wish={{"a": text}}, received
 storages["content"].save("sha256/aa/" + "a" * 64, ContentFile(text.encode()))
 print("written")
 """
-# Holds its transaction open until the migration waits for it.
+# Holds its transaction open until it is told to end it.
 SLOW = f"""
-import sys, time
+import sys
 from django.db import transaction
 with transaction.atomic():
     model("Cluster").create(name="slow", uid="w", created_at=now, kubeconfig="{CANARY}-slow")
     model("Cluster").filter(name="known").update(kubeconfig="{CANARY}-slow")
     print("holding", flush=True)
-    time.sleep(6)
+    sys.stdin.readline()
 print("let go", flush=True)
 """
 READ = """
@@ -156,15 +154,26 @@ def test_S30_what_an_old_process_wrote_between_two_migrations_is_encrypted_and_k
 def test_S30_a_write_that_is_not_ended_when_the_migration_begins_is_waited_for(place: Place) -> None:
     place.manage(*place.old(SINCE))
     command = [sys.executable, "manage.py", *place.old(SLOW)]
-    with subprocess.Popen(command, cwd=ROOT, env=place.environment, stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        try:
-            assert writer.stdout.readline() == "holding\n"
-            began = time.monotonic()
-            place.migrate()
-            assert time.monotonic() - began > 1
-            assert (writer.stdout.readline(), writer.wait(timeout=30)) == ("let go\n", 0)
-        finally:
-            writer.kill()
+    pipes: dict[str, Any] = {"cwd": ROOT, "env": place.environment, "stdin": subprocess.PIPE, "text": True}
+    with contextlib.ExitStack() as stack:
+        writer = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, **pipes))
+        stack.callback(writer.kill)
+        assert writer.stdout
+        assert writer.stdout.readline() == "holding\n"
+        migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "1"]
+        migration = stack.enter_context(subprocess.Popen(migrate, stdout=subprocess.PIPE, **pipes))
+        stack.callback(migration.kill)
+        assert migration.stdout
+        # Written before the first migration begins, and flushed.
+        said = ""
+        while "Applying" not in said:
+            sign = migration.stdout.read(1)
+            assert sign, said
+            said += sign
+        with pytest.raises(subprocess.TimeoutExpired):
+            migration.wait(timeout=2)
+        assert writer.communicate("go on\n", timeout=SECONDS)[0] == "let go\n"
+        migration.communicate(timeout=SECONDS)
+        assert (writer.returncode, migration.returncode) == (0, 0)
     clusters = place.read(content=True)["clusters"]
     assert clusters == {"known": f"{CANARY}-slow", "new": CANARY, "slow": f"{CANARY}-slow"}

@@ -6,11 +6,7 @@ import json
 
 import pytest
 
-from tests.approvals.project.test_databases import database_url, manage
-from tests.approvals.steps.test_old_words import ran
-
-# A fixture of another module: the name has to stand here.
-__all__ = ["database_url"]
+from tests.support.approvals.databases import manage, ran
 
 BEFORE, AFTER = "0038", "0040"
 # ada wrote the policy, bert and gone (whose account is deleted since) edited it, carol did last. ada has been unlinked

@@ -13,8 +13,8 @@ from approvals.ledger import claims
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import loop
 from provisioner.errors import Expired
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_holding_on_keeps_the_watch_and_a_finished_thread_is_started_again(
     assert len(running) == 1
     thread, stop = watches.threads[here.cluster.pk]
     stop.set()
-    thread.join(5)
+    thread.join(60)
     watches.look()
     assert len(running) == 2
     assert not claims.hold_watch(here.cluster.pk, "two")

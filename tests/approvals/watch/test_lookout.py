@@ -20,10 +20,9 @@ from approvals.watch.informers import Informers
 from approvals.watch.lookout import Lookout
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import Expired, Forbidden, TryLater
-from tests.approvals.conftest import World, here
-from tests.live import PATIENCE_SECONDS, wait_until
+from tests.support.approvals.fixtures import World
+from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
 
-__all__ = ["here"]
 UNFORESEEN = "uncaught exception: a watch broke off, and goes on"
 
 
@@ -142,8 +141,11 @@ def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.Mon
     try:
         for now in range(0, 10, 2):
             made.look(float(now))
-            wait_until(lambda: bool(looks), "the thread begins")
-            time.sleep(0.05)
+            expected = min(now // 2 + 1, 3)
+            wait_until(lambda: len(looks) == expected, "the thread looks")  # noqa: B023 - called in this round alone
+            (one,) = made.running.values()
+            if expected < 3:
+                wait_until(lambda: not one.is_alive, "it is dead")  # noqa: B023 - likewise
         assert len(looks) == 3
         assert [one.is_alive for one in made.running.values()] == [True]
     finally:

@@ -9,10 +9,9 @@ import pytest
 from django.utils import timezone
 
 from approvals.models import KubernetesIdentity, Review
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, decide, text_of
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, decide, text_of
 
 DELETED = [
     "delete ConfigMap shop/b",

@@ -10,9 +10,9 @@ from django.conf import settings
 from approvals.models import BundleDeployment
 from provisioner.errors import Forbidden
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.web.conftest import Browse, text_of
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
 
 DEPLOYMENT = {
     "cluster": "prod",

@@ -10,23 +10,15 @@ from typing import Any
 import pytest
 from django import forms
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from approvals import access
 from approvals.models import BundleDeployment, Policy, Request, Review
 from approvals.web.fields import YamlField
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.services.test_rollback import twice
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, text_of
-from tests.approvals.world import acting
-
-__all__ = ["twice"]
-# Words that only those may see who may read the cluster `prod`.
-SECRETS = ("harbour", "lighthouse", "tugboat", "buoy", "orders.shop.example.com", "routine")
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import SECRETS, Browse, queries, told_in
+from tests.support.approvals.world import acting
 
 OPEN_PAGES = [
     "/",
@@ -64,11 +56,6 @@ ALL_GETS = [*OPEN_PAGES, *PAGES_OF_A_CLUSTER, *POLICY_PAGES]
 
 def at(path: str, afternoon: dict[str, Any]) -> str:
     return path.format(serious=afternoon["serious"].uid)
-
-
-def told_in(response: Any) -> str:
-    """The page without the address that it was asked for by, which the form for light and dark comes back to."""
-    return text_of(response).replace(response.wsgi_request.get_full_path(), "")
 
 
 @pytest.mark.parametrize("path", ALL_GETS)
@@ -175,14 +162,6 @@ def test_no_page_needs_inline_code(path: str, here: World, afternoon: dict[str, 
     assert "script-src 'self'" in response["Content-Security-Policy"]
     assert [mark for mark in ("<style", " style=", " onclick=", "javascript:") if mark in text] == []
     assert not re.search(r"<script(?![^>]* src=)", text)
-
-
-def queries(client: Client, path: str) -> int:
-    with CaptureQueriesContext(
-        connection,
-    ) as caught:
-        assert client.get(path).status_code == 200
-    return len(caught)
 
 
 def test_the_inbox_costs_the_same_for_more_rows(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

@@ -14,16 +14,15 @@ from django.utils import timezone
 from approvals.models import BundleDeployment
 from approvals.selectors import drift as selectors
 from approvals.steps.mirroring import conditions
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
+from tests.support.approvals import scene
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, opened
 
 PAGE = "/deployments/prod/lighthouse"
 
 
-def page(browse: Any, person: User) -> str:
-    answer = browse(person).get(PAGE)
-    assert answer.status_code == 200
-    return str(answer.content.decode())
+def page(browse: Browse, person: User) -> str:
+    return opened(browse(person), PAGE)
 
 
 def test_without_drift_the_page_says_nothing_of_it(here: World, afternoon: dict[str, Any], browse: Any) -> None:

@@ -10,8 +10,8 @@ from django.db import OperationalError, connection, transaction
 from django.test import Client
 
 from approvals.probes import checks
-from tests.approvals.conftest import World
-from tests.approvals.web.conftest import Browse, text_of
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
 
 
 @pytest.mark.django_db

@@ -15,11 +15,10 @@ from approvals import services
 from approvals.models import ApiToken, AuditEntry, ChatAccount, Policy
 from approvals.services.tokens import digest
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, text_of
-from tests.approvals.world import enter
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
+from tests.support.approvals.world import enter
 
 POLICY = {
     "name": "calm",

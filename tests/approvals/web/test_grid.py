@@ -8,7 +8,7 @@ import pytest
 
 from approvals.web.requests.grid import MAX_GRIDS, Cell, grids
 from approvals.web.requests.rules import explanation
-from tests.approvals.web.scene import report_of
+from tests.support.approvals.scene import report_of
 
 
 def finding(subject: str, table: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from approvals.models import InventoryItem, Revision
 from approvals.web import tags
-from tests.approvals.conftest import World
+from tests.support.approvals.fixtures import World
 
 PAGE = "/deployments/prod/lighthouse"
 HOSTILE = "pod lamp: FailedMount: <script>alert(1)</script>"

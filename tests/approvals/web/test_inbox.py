@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.approvals.conftest import World
-from tests.approvals.web.conftest import Browse, text_of
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
 
 WHY_NOT = ("you have decided", "you asked for it", "you may not approve it")
 

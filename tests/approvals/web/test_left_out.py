@@ -9,8 +9,10 @@ import pytest
 from approvals.ledger import optionals
 from approvals.models import OptionalObject
 from provisioner.values import ObjectRef
-from tests.approvals.conftest import World
-from tests.approvals.web.test_drifts import page
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, opened
+
+PAGE = "/deployments/prod/lighthouse"
 
 
 @pytest.mark.parametrize(
@@ -24,16 +26,16 @@ from tests.approvals.web.test_drifts import page
     ],
 )
 def test_the_page_lists_what_was_left_out(
-    here: World, afternoon: dict[str, Any], browse: Any, state: str, problem: str, shown: str
+    here: World, afternoon: dict[str, Any], browse: Browse, state: str, problem: str, shown: str
 ) -> None:
     revision = afternoon["deployment"].active_revision
     optionals.keep(revision, [ObjectRef("harbour.example.com", "v1", "Lamp", "quay", "pier")])
     OptionalObject.objects.update(state=state, problem=problem)
-    found = page(browse, here.ada)
+    found = opened(browse(here.ada), PAGE)
     assert "harbour.example.com/v1" in found
     assert shown in found
     assert "<script>alert" not in found
 
 
-def test_without_any_the_page_says_nothing_of_it(here: World, afternoon: dict[str, Any], browse: Any) -> None:
-    assert 'id="left-out"' not in page(browse, here.ada)
+def test_without_any_the_page_says_nothing_of_it(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    assert 'id="left-out"' not in opened(browse(here.ada), PAGE)

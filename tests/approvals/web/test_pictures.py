@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,18 +10,14 @@ from urllib.parse import quote
 import pytest
 from django.core.cache import cache
 
-from approvals.models import Request
 from approvals.web.requests.findings import FINDINGS_PER_PAGE
 from approvals.web.requests.sight import MAX_OPENED
-from provisioner.pipeline import look_offline
-from provisioner.review.base.record import to_record
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, text_of
-from tests.approvals.web.test_doors import queries
-from tests.provisioner.review.bundles import content_with
-from tests.provisioner.review.crds.test_schema_tree import TEXT, crd
-from tests.provisioner.review.rights.test_account_graph import PODS, SECRETS, binding, role
+from tests.support.approvals import scene
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, queries, text_of
+from tests.support.approvals.reports import ORDER, drawn, many
+from tests.support.provisioner.robots import PODS, SECRETS, binding, role
+from tests.support.provisioner.ships import TEXT, crd
 
 MAX_PAGE_BYTES = 1_000_000
 # Queries of a page, with one more for each live object that Kubernetes is asked about, at most thirty.
@@ -34,30 +29,6 @@ PINNED = {
     "/schemas": 7,
     "/objects?page=3": 7,
 }
-ORDER = ["critical", "breaking", "unknown", "dangerous", "notable", "safe"]
-
-
-def drawn(here: World, old: list[dict[str, Any]], new: list[dict[str, Any]], name: str = "armada") -> Request:
-    report = look_offline(content_with(*new), content_with(*old))
-    return scene.reported(scene.asked(here.cluster, name, here.rita), json.loads(json.dumps(to_record(report))))
-
-
-def many(here: World, findings: int = 2_000, objects: int = 5_000, name: str = "armada") -> Request:
-    """The report of a bundle that nobody should have made: every section, every severity that the cases have."""
-    cases = ("crd-version-dropped", "account-reads-every-secret", "pods-own-the-node", "webhook-locks-the-cluster")
-    body = scene.report_of(*cases, "text-that-hides", "service-for-everybody", "image-latest")
-    some, actions = body["findings"], body["plan"]["actions"]
-    told = [{**some[at % len(some)], "fingerprint": f"f{at}"} for at in range(findings)]
-    body["findings"] = sorted(told, key=lambda it: ORDER.index(it["severity"]))
-    body["plan"]["actions"] = actions + [
-        {
-            **actions[at % len(actions)],
-            "ref": {**actions[at % len(actions)]["ref"], "name": f"n{at}"},
-            "action": "update",
-        }
-        for at in range(objects - len(actions))
-    ]
-    return scene.reported(scene.asked(here.cluster, name, here.rita), body)
 
 
 def test_the_graph_of_an_account_is_drawn_worst_first_and_others_are_chosen(here: World, browse: Browse) -> None:

@@ -13,11 +13,10 @@ from approvals import services
 from approvals.models import Cluster, Outcome, Report, Request, VoidedRound
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessAnswer, AccessRequest, Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, decide, text_of
-from tests.approvals.world import acting
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, decide, text_of
+from tests.support.approvals.world import acting
 
 
 class NarrowKubernetes(world.FakeKubernetes):

@@ -8,10 +8,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from approvals.models import BundleDeployment, Revision
-from tests.approvals.conftest import World
-from tests.approvals.services.test_rollback import twice
+from tests.support.approvals.fixtures import World
 
-__all__ = ["twice"]
 PAGE = "/deployments/prod/strimzi"
 REVOKE = f'action="{PAGE}/revoke"'
 REINSTATE = f'action="{PAGE}/reinstate"'

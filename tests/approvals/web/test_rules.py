@@ -5,11 +5,9 @@ from __future__ import annotations
 from approvals.web.requests.rules import explanation
 from provisioner.review.rules import rule_text
 from provisioner.review.rules.shown import in_one_paragraph
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, browse, text_of
-
-__all__ = ["browse"]
+from tests.support.approvals import scene
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
 
 
 def test_a_page_explains_the_variant_where_a_finding_is_one() -> None:

@@ -13,14 +13,13 @@ from approvals.policy import OWN_RULES_PREFIX
 from approvals.services.waivers import MAX_WAIVERS, Waiver
 from approvals.web.requests.sight import MAX_OPENED
 from approvals.web.requests.waivers import FIELD
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.services.test_waivers import finding
-from tests.approvals.web import scene
-from tests.approvals.web.conftest import Browse, afternoon, browse, decide, text_of
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, decide, text_of
+from tests.support.approvals.reports import with_findings
+from tests.support.approvals.waivers import finding
+from tests.support.approvals.world import acting
 
-__all__ = ["afternoon", "browse"]
 NAMED = {"typed": "harbour", "reason": "we talked"}
 
 
@@ -44,12 +43,6 @@ def fingerprints(request: Request) -> list[str]:
 
 def page_of(client: Client, request: Request) -> str:
     return text_of(client.get(f"/requests/{request.uid}"))
-
-
-def with_findings(here: World, *found: dict[str, Any]) -> Request:
-    here.kubernetes.allow("ada", "override")
-    body = {**scene.report_of("image-known-before"), "findings": list(found), "worst": "notable"}
-    return scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
 
 
 def test_who_may_override_finds_a_field_at_each_finding(here: World, serious: Request, browse: Browse) -> None:

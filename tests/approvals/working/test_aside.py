@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
 from approvals.steps import advance
 from approvals.working import Pledge, aside, go_on, pledged, rest, run_aside
+from tests.support.kubernetes.live import wait_until
 
-SECONDS = 10.0
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+SECONDS = 60.0
 
 
 def test_what_does_not_rest_is_waited_for_and_raises_here() -> None:
@@ -47,14 +40,15 @@ def test_who_gave_the_order_is_free_as_soon_as_the_work_rests() -> None:
     assert not done.is_set()
     ready.set()
     assert done.wait(SECONDS)
-    wait_until(lambda: not aside._resting)
+    wait_until(lambda: not aside._resting, "nothing rests")
 
 
-def test_threads_are_used_again() -> None:
-    seen: set[int] = set()
+def test_threads_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, seen = aside.Threads(), set[int]()
+    monkeypatch.setattr(aside, "_THREADS", threads)
     for _ in range(5):
         run_aside(lambda: seen.add(threading.get_ident()))
-        time.sleep(0.02)
+        wait_until(lambda: len(threads._idle) == 1, "the thread is idle")
     assert len(seen) == 1
 
 
@@ -140,4 +134,4 @@ def test_an_apply_that_rests_takes_none_of_the_room_and_waits_for_it_to_go_on(
     assert not went_on.wait(0.2), "another one is at work"
     advance._leave_room(2)
     assert went_on.wait(SECONDS)
-    wait_until(lambda: not advance._applying)
+    wait_until(lambda: not advance._applying, "nothing is applied")

@@ -2,87 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
-import time
-from collections.abc import Callable, Iterator
-from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import pytest
-from django.db import OperationalError
-from django.db.models import QuerySet
 from django.utils import timezone
 
-from approvals import jobs, lifecycle, tasks
+from approvals import lifecycle
 from approvals.ledger import claims
-from approvals.ledger.held import HELD
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import WORKABLE, Event, State
-from approvals.models import AuditEntry, BundleDeployment, ChatDelivery, Cluster, Request, Revision, TaskClaim
+from approvals.models import AuditEntry, BundleDeployment, Request, Revision
 from approvals.steps import advance
 from approvals.steps.records.notes import Notes
-from approvals.steps.running.correct import Correct
-from approvals.watch import loop, skipping
-from approvals.working import Heartbeat, apart, child, work
+from approvals.working import apart, child, work
 from approvals.working.apart import End
 from provisioner.errors import Unreachable
 from provisioner.values import Action, ObjectRef, Outcome, OutcomeState
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.approvals.working.deaths import KILLED, LONG_AGO, Alone, deaths, lapse, revision
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
-LONG_AGO = timedelta(days=1)
-KILLED = End(death="was killed by signal 9 (SIGKILL), as Linux does where memory runs out")
 DONE = End(is_done=True)
-
-
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return Request.objects.get()
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    yield
-    HELD.is_stopping = False
-    HELD.let_go(lambda _: None)
-
-
-class Alone:
-    """Stands where a process would be started: what it came to is the test's to say."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch):
-        self.ends: list[End | Callable[[work.Work, str], End | None]] = []
-        self.looked: list[tuple[str, int]] = []
-        self.suspects: list[bool] = []
-        monkeypatch.setattr(work, "run_apart", self.run)
-
-    def run(self, one: work.Work, worker: str, step: work.Step, *, is_suspect: bool) -> End | None:
-        self.looked.append((one.task, one.key))
-        self.suspects.append(is_suspect)
-        end = self.ends.pop(0)
-        return end if isinstance(end, End) else end(one, worker)
-
-
-@pytest.fixture
-def processes(monkeypatch: pytest.MonkeyPatch) -> Alone:
-    return Alone(monkeypatch)
 
 
 def die(request: Request, worker: str = "dead") -> None:
     assert claims.claim(request.pk, worker)
     lapse()
-
-
-def lapse() -> None:
-    for model in (Request, BundleDeployment, TaskClaim):
-        model.objects.exclude(claimed_until=None).update(claimed_until=timezone.now() - LONG_AGO)
-
-
-def deaths(request: Request) -> int:
-    return claims.deaths_of(Request.objects.filter(pk=request.pk))
 
 
 def test_S26_a_claim_that_lapsed_counts_as_its_workers_death_for_whoever_takes_it_over(request_: Request) -> None:
@@ -232,19 +178,6 @@ def test_S26_what_kills_in_the_midst_of_an_apply_leaves_the_previous_revision_kn
     assert "while applying it" in second.problem
 
 
-def revision(request: Request, number: int, state: str) -> Revision:
-    request.refresh_from_db()
-    assert request.content
-    return Revision.objects.create(
-        deployment=request.deployment,
-        number=number,
-        request=request,
-        content=request.content,
-        state=state,
-        started_at=timezone.now(),
-    )
-
-
 def test_S26_what_was_asked_for_again_starts_from_nothing(here: World, request_: Request, processes: Alone) -> None:
     die(request_)
     processes.ends = [KILLED]
@@ -342,148 +275,3 @@ def test_S26_a_step_that_runs_out_of_memory_here_is_worked_on_alone(
 )
 def test_S26_how_a_process_ended_is_said_in_words(code: int, words: str) -> None:
     assert apart._words(code) == words
-
-
-def test_S26_the_heartbeat_holds_on_to_a_step_that_takes_long_and_not_to_one_that_stands_still(
-    request_: Request, settings: Any
-) -> None:
-    claims.claim(request_.pk, "slow")
-    still: list[str] = []
-    heart, now = Heartbeat(on_still=still.extend), time.monotonic()
-    Request.objects.update(claimed_until=timezone.now())
-    heart.beat(now + 30)
-    assert claims.is_held(Request.objects.all(), "slow")
-    Request.objects.update(claimed_until=timezone.now() - LONG_AGO)
-    heart.beat(now + settings.PRATIQUE["STEP_MINUTES"] * 60 + 1)
-    assert still == ["slow"]
-    assert not claims.is_held(Request.objects.all(), "slow")
-
-
-def test_S26_who_is_told_to_stop_gives_its_claims_back_and_takes_no_more(request_: Request) -> None:
-    claims.claim(request_.pk, "stopping")
-    heart, now = Heartbeat(on_still=lambda _: None), time.monotonic()
-    HELD.is_stopping = True
-    heart.beat(now)
-    assert claims.is_held(Request.objects.all(), "stopping"), "a step that ends at once ends as ever"
-    assert not claims.claim(request_.pk, "the same process")
-    heart.beat(now + 5)
-    HELD.is_stopping = False
-    assert not claims.renew(request_.pk, "stopping")
-    assert claims.claim(request_.pk, "another worker")
-    assert deaths(request_) == 0
-
-
-def test_S26_a_claim_that_the_database_did_not_take_back_is_given_back_later(
-    request_: Request, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def is_away(*_: object, **__: object) -> int:
-        raise OperationalError("the database is away")
-
-    claims.claim(request_.pk, "one")
-    with monkeypatch.context() as away:
-        away.setattr(QuerySet, "update", is_away)
-        with pytest.raises(OperationalError):
-            claims.release(request_.pk, "one")
-    assert claims.is_held(Request.objects.all(), "one")
-    Heartbeat(on_still=lambda _: None).beat(time.monotonic())
-    assert claims.claim(request_.pk, "two")
-    assert deaths(request_) == 0
-
-
-def test_S26_what_kills_those_who_look_for_drift_rests_and_says_so(request_: Request, processes: Alone) -> None:
-    deployment = request_.deployment
-    assert claims.claim_deployment(deployment.pk, "dead")
-    lapse()
-    processes.ends = [KILLED, End()]
-    tasks.correct_deployment(deployment.pk)
-    deployment.refresh_from_db()
-    assert "its worker died 2 times while comparing what runs" in deployment.drift_problem
-    assert "It is tried again in an hour" in deployment.drift_problem
-    tasks.correct_deployment(deployment.pk)
-    assert len(processes.looked) == 1, "it rests"
-    BundleDeployment.objects.update(rests_until=timezone.now() - LONG_AGO)
-    tasks.correct_deployment(deployment.pk)
-    assert len(processes.looked) == 2, "and then it is tried alone"
-    claims.pardon(deployment.pk)
-    deployment.refresh_from_db()
-    assert (deployment.worker_deaths, deployment.rests_until) == (0, None)
-
-
-def test_S26_what_kills_those_who_look_after_a_deployment_rests_and_its_health_is_unknown(
-    request_: Request, processes: Alone
-) -> None:
-    world.in_review(request_)
-    deployment = request_.deployment
-    BundleDeployment.objects.update(active_revision=revision(request_, 1, "active"))
-    assert claims.take(claims.rows_of_task("look_after", deployment.pk), "dead")
-    lapse()
-    processes.ends = [KILLED]
-    tasks.look_after_deployment(deployment.pk)
-    tasks.look_after_deployment(deployment.pk)
-    deployment.refresh_from_db()
-    assert processes.looked == [("look_after", deployment.pk)]
-    assert deployment.health == "Unknown"
-    assert "its worker died 2 times while looking after it" in deployment.health_message
-
-
-def test_S26_a_delivery_that_kills_is_answered_in_words_and_not_acted_on_again(here: World, processes: Alone) -> None:
-    row = ChatDelivery.objects.create(tool="slack", key="k", wish={}, received_at=timezone.now())
-    assert claims.take(claims.rows_of_task("act_on_delivery", row.pk), "dead")
-    lapse()
-    processes.ends = [KILLED]
-    tasks.act_on_delivery(row.pk)
-    row.refresh_from_db()
-    assert row.done_at
-    assert "its worker died 2 times while acting on a decision from a chat" in row.words
-    assert not TaskClaim.objects.filter(claimed_by="dead").exists()
-
-
-def test_S26_every_kind_of_work_is_found_again_by_its_name(request_: Request) -> None:
-    for name, job in jobs.JOBS.items():
-        assert job(request_.pk).task == name
-
-
-def test_S26_whoever_starts_an_apply_counts_the_lapsed_claim_of_a_corrector(request_: Request) -> None:
-    deployment = request_.deployment
-    claims.claim_deployment(deployment.pk, "dead")
-    lapse()
-    claims.hold_off_drift(deployment.pk)
-    assert claims.deaths_of(Correct(deployment.pk).rows) == 1
-
-
-def test_S26_an_object_that_kills_two_watchers_is_left_aside_and_the_others_are_seen(here: World) -> None:
-    class Killed(BaseException):
-        """kill -9."""
-
-    def watcher(name: str) -> None:
-        assert claims.hold_watch(here.cluster.pk, name)
-        cluster = Cluster.objects.get()
-        skipping.skip_what_killed(cluster)
-        for obj in objects:
-            if obj["metadata"]["name"] == "hostile" and not skipping.is_skipped(cluster, obj):
-                with contextlib.suppress(Killed), skipping.noted(cluster, obj):
-                    raise Killed
-                Cluster.objects.update(watched_until=timezone.now() - LONG_AGO)
-                return
-            loop._see(cluster, obj)
-        skipping.note_all_seen(cluster)
-
-    objects = [world.seen("hostile", world.spec()), world.seen("strimzi", world.spec())]
-    watcher("one")
-    watcher("two")
-    assert not BundleDeployment.objects.exists()
-    watcher("three")
-    assert [one.name for one in BundleDeployment.objects.all()] == ["strimzi"]
-    cluster = Cluster.objects.get()
-    assert (cluster.watch_deaths, cluster.watch_at) == (0, "")
-    assert cluster.problem.startswith("BundleDeployment hostile is left aside: two watchers died")
-    changed = {**objects[0], "metadata": {**objects[0]["metadata"], "generation": 2}}
-    loop._see(cluster, changed)
-    assert BundleDeployment.objects.filter(name="hostile").exists(), "its spec has changed"
-
-
-def test_S26_a_watcher_that_is_told_to_stop_counts_as_no_death(here: World) -> None:
-    assert claims.hold_watch(here.cluster.pk, "one")
-    claims.let_go_of_watches("one")
-    assert claims.hold_watch(here.cluster.pk, "two")
-    assert Cluster.objects.get().watch_deaths == 0

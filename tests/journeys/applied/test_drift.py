@@ -22,12 +22,12 @@ from approvals.store import place_of
 from provisioner.cluster.drift import backoff
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.moments import after_the_first
-from tests.journeys.running import EDITOR, Running
-from tests.journeys.station import Station, look_alone
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.moments import after_the_first
+from tests.support.journeys.running import EDITOR, Running
+from tests.support.journeys.station import Station, look_alone
+from tests.support.servers.registry import Registry
 
 
 def test_nothing_happened_nothing_is_said(any_station: Station, registry: Registry) -> None:

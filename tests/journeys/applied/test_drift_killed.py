@@ -7,8 +7,8 @@ import random
 import time
 from typing import Any
 
-from tests.controlplane.endpoint import Endpoint
-from tests.journeys.machine import SEED_SECONDS, Machine
+from tests.support.journeys.machine import SEED_SECONDS, Machine
+from tests.support.kubernetes.endpoint import Endpoint
 
 SETTLE_SECONDS = 90
 NAMESPACE = "harbour-system"

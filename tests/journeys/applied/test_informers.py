@@ -18,10 +18,10 @@ from approvals.watch.informers import Informer, Informers
 from approvals.watch.lookout import Name
 from approvals.watch.scopes import Scope, scopes_of
 from provisioner.errors import Expired, Forbidden
-from tests.journeys.running import Running
-from tests.journeys.station import Station
-from tests.live import PATIENCE_SECONDS, until_current, wait_until
-from tests.services.registry import Registry
+from tests.support.journeys.running import Running
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import PATIENCE_SECONDS, until_current, wait_until
+from tests.support.servers.registry import Registry
 
 CONFIG_MAPS = Scope("", "ConfigMap")
 

@@ -14,12 +14,12 @@ from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Policy
 from approvals.steps import restore
 from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.moments import after_the_first
-from tests.journeys.running import RESTORE
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.moments import after_the_first
+from tests.support.journeys.running import RESTORE
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
 
 
 def version_of(station: Station, name: str) -> str:

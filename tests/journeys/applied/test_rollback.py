@@ -9,10 +9,10 @@ import yaml
 from approvals import services
 from approvals.models import Revision
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
 
 
 def settings_of(station: Station, name: str) -> dict[str, str]:

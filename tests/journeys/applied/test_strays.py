@@ -18,11 +18,11 @@ from provisioner.cluster.tracking import Tracking
 from provisioner.errors import Unreachable
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.live import until_served
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_served
+from tests.support.servers.registry import Registry
 
 NONCE = "0123456789abcdef0123456789abcdef"
 

@@ -14,11 +14,11 @@ from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem,
 from approvals.steps import restore
 from approvals.steps.running.correct import correct
 from provisioner.values import Identity, ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import Station, binding, group
-from tests.live import until_current
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station, binding, group
+from tests.support.kubernetes.live import until_current
+from tests.support.servers.registry import Registry
 
 RESTORE: dict[str, Any] = {"onFailure": "RestorePrevious"}
 # Of what comes last, so that it holds no later phase.

@@ -8,12 +8,12 @@ from django.utils import timezone
 from approvals import services
 from approvals.models import Policy, Request, Revision
 from provisioner.values import AccessRequest, Identity, ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.moments import after_the_first, in_the_first_write
-from tests.journeys.station import Station
-from tests.live import until_current, until_may
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.moments import after_the_first, in_the_first_write
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_current, until_may
+from tests.support.servers.registry import Registry
 
 
 def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_next(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.live import until_current
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_current
+from tests.support.servers.registry import Registry
 
 
 def test_an_approved_request_waits_for_another_deployment_and_goes_on_by_itself(

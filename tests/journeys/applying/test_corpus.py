@@ -13,11 +13,11 @@ from approvals import store
 from approvals.models import InventoryItem, Request
 from provisioner.review.base.record import from_record
 from provisioner.values import ObjectRef
-from tests.conftest import CORPUS
-from tests.journeys import bundles
-from tests.journeys.moments import look_until
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.folders import CORPUS
+from tests.support.journeys import bundles
+from tests.support.journeys.moments import look_until
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.corpus
 

@@ -13,11 +13,11 @@ from approvals.errors import Unacknowledged
 from approvals.models import Outcome, Request
 from approvals.steps import approved as step
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.live import until_served
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_served
+from tests.support.servers.registry import Registry
 
 OLD = {"size": {"type": "integer"}}
 NEW = {**OLD, "colour": {"type": "string", "enum": ["red", "green"]}}

@@ -16,9 +16,9 @@ from approvals.steps.records import notes
 from approvals.steps.records.notes import Notes
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.station import Station, look_alone
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station, look_alone
+from tests.support.servers.registry import Registry
 
 # What the Deployment is waited for by: somebody labels it.
 SETTLED = {"fieldValue": {"path": "metadata.labels.settled", "value": "yes"}}

@@ -17,12 +17,12 @@ from approvals import services
 from approvals.models import Revision
 from approvals.steps.records.notes import Notes
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.moments import look_until
-from tests.journeys.station import Station
-from tests.live import wait_until
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.moments import look_until
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import wait_until
+from tests.support.servers.registry import Registry
 
 
 def checks(*assertions: dict[str, Any]) -> list[dict[str, Any]]:

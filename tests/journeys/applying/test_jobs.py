@@ -11,10 +11,10 @@ from approvals import services
 from approvals.errors import Unacknowledged
 from approvals.models import Outcome, Request
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.live import wait_until
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import wait_until
+from tests.support.servers.registry import Registry
 
 NAME = "migrate"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import yaml
 
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.installer import grant, take_away
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.installer import grant, take_away
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
 
 
 def test_what_the_account_lacks_is_said_as_yaml_and_waited_for(station: Station, registry: Registry) -> None:

@@ -15,12 +15,12 @@ from approvals.models import AuditEntry, Finding, InventoryItem, Request, Review
 from approvals.steps import prepare
 from approvals.store import place_of
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.moments import in_the_first_write
-from tests.journeys.station import Station
-from tests.live import until_current
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.moments import in_the_first_write
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_current
+from tests.support.servers.registry import Registry
 
 
 def test_a_bundle_goes_from_wish_to_healthy_revision(station: Station, registry: Registry) -> None:

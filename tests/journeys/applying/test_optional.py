@@ -27,11 +27,11 @@ from approvals.steps.running.correct import Correct, correct
 from approvals.watch import optional as watch
 from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.left_out import LeftOut
-from tests.journeys.station import Station, look_alone
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.left_out import LeftOut
+from tests.support.journeys.station import Station, look_alone
+from tests.support.servers.registry import Registry
 
 
 @pytest.mark.parametrize("is_annotated", [True, False], ids=["by annotation", "by spec.optionalKinds"])

@@ -11,10 +11,10 @@ import yaml
 from approvals.models import BundleDeployment
 from provisioner.errors import InvalidObject
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.live import wait_until
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import wait_until
+from tests.support.servers.registry import Registry
 
 ADMISSION = "admissionregistration.k8s.io/v1"
 NEW = "registry.example.com/migrate:2"

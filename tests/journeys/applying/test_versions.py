@@ -14,12 +14,12 @@ from approvals.models import BundleDeployment, InventoryItem, Request
 from provisioner.errors import InvalidObject
 from provisioner.review.base.record import from_record
 from provisioner.values import Action, ObjectRef
-from tests.conftest import CORPUS
-from tests.journeys import bundles
-from tests.journeys.moments import look_until
-from tests.journeys.station import SEEDER, Station
-from tests.live import until_current, wait_until
-from tests.services.registry import Registry
+from tests.support.folders import CORPUS
+from tests.support.journeys import bundles
+from tests.support.journeys.moments import look_until
+from tests.support.journeys.station import SEEDER, Station
+from tests.support.kubernetes.live import until_current, wait_until
+from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.corpus
 

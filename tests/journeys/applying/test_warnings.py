@@ -5,9 +5,9 @@ from __future__ import annotations
 import yaml
 
 from approvals.models import Outcome
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
 
 SAID = "Lamps go away"
 

@@ -16,13 +16,13 @@ from approvals import services
 from approvals.models import Request
 from approvals.steps.records.notes import Notes
 from provisioner.values import ObjectRef, Outcome
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.live import PATIENCE_SECONDS, is_unreachable, wait_until
-from tests.services.process import free_port
-from tests.services.registry import Registry
-from tests.services.web import Asked, Authority, Listening, Reply
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import PATIENCE_SECONDS, is_unreachable, wait_until
+from tests.support.servers.http import Asked, Authority, Listening, Reply
+from tests.support.servers.process import free_port
+from tests.support.servers.registry import Registry
 
 HOOKS = "ValidatingWebhookConfiguration"
 GUARDED = {"guarded": "yes"}

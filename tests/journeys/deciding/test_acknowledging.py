@@ -7,9 +7,9 @@ import yaml
 from approvals import services
 from approvals.models import InventoryItem
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
 
 
 def test_a_namespace_a_crd_and_a_claim_are_named_with_what_goes_with_them(

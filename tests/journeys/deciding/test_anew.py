@@ -14,10 +14,10 @@ from approvals.ledger.pivots import see
 from approvals.models import BundleDeployment, Content, Policy, Request, Review
 from approvals.steps.mirroring.mirror import mirror_name
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
 
 GROUP = "core.rukpak.io"
 RBAC = "rbac.authorization.k8s.io"

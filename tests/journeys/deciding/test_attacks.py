@@ -15,14 +15,14 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Policy, Request, Revision
 from approvals.watch import optional as watch
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.left_out import LeftOut
-from tests.journeys.moments import after_the_first
-from tests.journeys.running import RESTORE
-from tests.journeys.station import Station
-from tests.live import until_served
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.left_out import LeftOut
+from tests.support.journeys.moments import after_the_first
+from tests.support.journeys.running import RESTORE
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_served
+from tests.support.servers.registry import Registry
 
 ATTACKER = "kubectl-mallory"
 REVIEW = "BundleDeploymentReview"

@@ -15,11 +15,11 @@ from approvals.models import Request
 from approvals.watch.awaited import Awaited, Changes
 from approvals.watch.lookout import Name
 from provisioner.values import AccessRequest, ObjectRef
-from tests.journeys import bundles
-from tests.journeys.installer import grant, take_away
-from tests.journeys.station import SEEDER, SERVICE, Station
-from tests.live import until_may, wait_until
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.installer import grant, take_away
+from tests.support.journeys.station import SEEDER, SERVICE, Station
+from tests.support.kubernetes.live import until_may, wait_until
+from tests.support.servers.registry import Registry
 
 
 @pytest.fixture

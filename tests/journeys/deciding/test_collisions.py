@@ -11,10 +11,10 @@ from approvals.gate import planning
 from approvals.models import InventoryItem, Request
 from provisioner.errors import BadSource
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.live import until_served
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_served
+from tests.support.servers.registry import Registry
 
 
 def planned(request: Request, kind: str) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from approvals.chat import inbox
 from approvals.models import BundleDeployment, ChatAccount, ChatDelivery, Policy, PolicyEvaluation, Request
-from tests.journeys import bundles
-from tests.journeys.station import SEEDER, Station, prepare_namespace
-from tests.provisioner.rbac.roles import API, rule
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import SEEDER, Station, prepare_namespace
+from tests.support.provisioner.roles import API, rule
+from tests.support.servers.registry import Registry
 
 OWN, IDENTITY = "core.rukpak.io", "authentication.k8s.io"
 ATTACKS = {

@@ -11,8 +11,8 @@ from approvals import services, tasks
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
-from tests.journeys.station import Station
+from tests.support.approvals.world import acting
+from tests.support.journeys.station import Station
 
 EDITOR = "kubectl-client-side-apply"
 

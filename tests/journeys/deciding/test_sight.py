@@ -17,11 +17,11 @@ from approvals.chat.slack import Slack
 from approvals.models import BundleDeployment, Request
 from approvals.steps import approved as step
 from provisioner.values import AccessRequest, Identity, ObjectRef
-from tests import live as living
-from tests.approvals.world import api_token, enter
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.approvals.world import api_token, enter
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes import live as living
+from tests.support.servers.registry import Registry
 
 JsonDict = dict[str, Any]
 # Carol may read requests and nothing else; Alice may view everything but Secrets.

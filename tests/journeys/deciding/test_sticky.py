@@ -8,9 +8,9 @@ import pytest
 
 from approvals.models import BundleDeployment, Request, Review
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
 
 EDITOR = "kubectl-edit"
 

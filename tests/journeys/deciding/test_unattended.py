@@ -15,11 +15,11 @@ from approvals.errors import NotAllowed
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, KubernetesIdentity, Policy, Request, Review
 from provisioner.values import Identity, ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import Station, approval_of, group, role
-from tests.live import until_may
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station, approval_of, group, role
+from tests.support.kubernetes.live import until_may
+from tests.support.servers.registry import Registry
 
 
 def known_by_token(station: Station, name: str) -> User:

@@ -12,10 +12,10 @@ from approvals.gate.deletions import WORDS
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Review, Verdict
 from approvals.steps import applying
 from provisioner.values import ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
 
 
 class Leaving:

@@ -11,10 +11,10 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Policy, Request
 from approvals.services.waivers import why_not
 from provisioner.values import Identity, ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import SEEDER, Station, binding, group
-from tests.services.registry import Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import SEEDER, Station, binding, group
+from tests.support.servers.registry import Registry
 
 
 def guarded(here: Station, registry: Registry, name: str, expression: str = "rules.size() == 0") -> BundleDeployment:

@@ -18,11 +18,11 @@ from approvals import services
 from approvals.audit import Actor
 from approvals.models import Cluster, KubernetesIdentity, Proof, Request, Review, SignIn
 from provisioner.cluster.client.api import Cluster as Api
-from tests.controlplane.endpoint import Endpoint
-from tests.journeys import bundles
-from tests.journeys import station as built
-from tests.journeys.station import Station
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys import station as built
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.registry import Registry
 
 OPERATOR = Actor("test", "shell")
 

@@ -12,10 +12,10 @@ import pytest
 
 from approvals.models import BundleDeployment
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.services.registry import Registry
-from tests.services.web import GitServer
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.http import GitServer
+from tests.support.servers.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)

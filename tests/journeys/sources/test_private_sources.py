@@ -18,10 +18,10 @@ from approvals.rights import registered
 from approvals.steps import prepare
 from provisioner.errors import Forbidden
 from provisioner.values import Identity, ObjectRef
-from tests.approvals.world import acting
-from tests.journeys import bundles
-from tests.journeys.station import SERVICE, Station, group
-from tests.services.registry import CREDENTIALS, Registry
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import SERVICE, Station, group
+from tests.support.servers.registry import CREDENTIALS, Registry
 
 USER, PASSWORD = CREDENTIALS
 PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()

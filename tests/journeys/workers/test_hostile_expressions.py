@@ -7,11 +7,11 @@ import pytest
 from approvals.models import BundleDeployment
 from provisioner.expressions import evaluator
 from provisioner.values import ObjectRef
-from tests.journeys import bundles
-from tests.journeys.station import Station
-from tests.live import until_current
-from tests.memory import resident_bytes
-from tests.services.registry import Registry
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_current
+from tests.support.memory import resident_bytes
+from tests.support.servers.registry import Registry
 
 SHARED = "[kubernetes_version]" + ".map(a, [a, a])" * 26
 MEMORY = "could not be evaluated: it needs more memory than 256 MiB"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.controlplane.endpoint import Endpoint
-from tests.journeys.machine import Machine
-from tests.journeys.neighbours import Neighbourhood, neighbourhood
+from tests.support.journeys.machine import Machine
+from tests.support.journeys.neighbours import Neighbourhood, neighbourhood
+from tests.support.kubernetes.endpoint import Endpoint
 
 PATIENCE_SECONDS = 240
 # Of a limit of 2 GiB, which is what deploy/kubernetes ships.

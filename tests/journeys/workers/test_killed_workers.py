@@ -6,8 +6,8 @@ import json
 import random
 import time
 
-from tests.controlplane.endpoint import Endpoint
-from tests.journeys.machine import SEED_SECONDS, Machine
+from tests.support.journeys.machine import SEED_SECONDS, Machine
+from tests.support.kubernetes.endpoint import Endpoint
 
 KILLS = 8
 

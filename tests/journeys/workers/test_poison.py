@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.endpoint import Endpoint
-from tests.journeys import poison
-from tests.journeys.machine import POOL, Machine
-from tests.journeys.poison import Kernel, Source
+from tests.journeys.workers import poison
+from tests.journeys.workers.poison import Kernel, Source
+from tests.support.journeys.machine import POOL, Machine
+from tests.support.kubernetes.endpoint import Endpoint
 
 pytestmark = pytest.mark.thorough
 # Of the container, and of a process that tries once more. A worker that does nothing has 210 with what it forks from.

@@ -11,8 +11,8 @@ import pytest
 from provisioner.cluster.client.api import Cluster
 from provisioner.errors import PratiqueError
 from provisioner.values import ObjectRef
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.cluster.scene import Scene
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.cluster_scene import Scene
 
 
 @pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])

@@ -6,7 +6,7 @@ from typing import Any
 
 from provisioner.cluster.dependents import dependents
 from provisioner.values import Identity, ObjectRef
-from tests.provisioner.cluster.scene import Scene
+from tests.support.provisioner.cluster_scene import Scene
 
 
 def made(scene: Scene, obj: dict[str, Any]) -> tuple[ObjectRef, str]:

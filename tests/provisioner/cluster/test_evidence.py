@@ -13,7 +13,7 @@ from provisioner.cluster.client.discovery import Resource
 from provisioner.cluster.evidence import Bounds, Query, existing, published_schemas, samples
 from provisioner.schema import admit
 from provisioner.values import Identity, ObjectRef
-from tests.live import wait_until
+from tests.support.kubernetes.live import wait_until
 
 LEASES = 7
 LEASE = "coordination.k8s.io/v1"

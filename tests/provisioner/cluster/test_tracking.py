@@ -10,7 +10,7 @@ import pytest
 from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER, OWNER_KIND, OWNER_NAME, Owner, Tracking, label_value
 from provisioner.values import Action, ObjectRef, OutcomeState
-from tests.provisioner.cluster.scene import Scene, action_of, failures, states
+from tests.support.provisioner.cluster_scene import Scene, action_of, failures, states
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 

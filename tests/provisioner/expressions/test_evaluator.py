@@ -22,9 +22,9 @@ from provisioner.expressions.child import Child, Lost
 from provisioner.expressions.evaluator import ask, ask_all, limited
 from provisioner.expressions.limits import MAX_CHILDREN, MAX_LOST, MAX_WORDS, MEMORY_BYTES
 from provisioner.expressions.messages import Message
-from tests.memory import resident_bytes
+from tests.support.folders import ROOT
+from tests.support.memory import resident_bytes
 
-ROOT = Path(__file__).resolve().parents[3]
 PLAIN = Language.of({"version": "string", "names": "list<string>", "any": "dyn"})
 RULES = Language.of({"self": "dyn"}, Library.RULES)
 DATA = {"version": "v1.36.3", "names": ["a", "b"], "any": {"list": [1, 2, 3]}}
@@ -271,8 +271,9 @@ ask(Language.of({{"version": "string"}}), ["true"], {{"version": ""}})
 shared = '["a"]' + ".map(a, [a, a])" * 28
 slow = lambda: ask(Language.of({{"version": "string"}}), [shared + " == " + shared], {{"version": ""}})
 threading.Thread(target=slow, daemon=True).start()
-time.sleep(0.3)
-ask(Language.of({{"version": "string"}}), ["true"], {{"version": ""}})
+end = time.monotonic() + 30
+while len(children()) < 2 and time.monotonic() < end:  # until the first one is busy
+    ask(Language.of({{"version": "string"}}), ["true"], {{"version": ""}})
 print(*children(), flush=True)
 time.sleep(30)
 """
@@ -286,7 +287,7 @@ def test_S26_children_end_when_their_parent_is_killed() -> None:
         assert len(pids) == 2
         assert all(map(is_alive, pids))
         parent.send_signal(signal.SIGKILL)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while any(map(is_alive, pids)) and time.monotonic() < until:
         time.sleep(0.05)
     assert not any(map(is_alive, pids))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.values import AccessRequest, Identity
-from tests.provisioner.rbac.roles import API, account, group, user
+from tests.support.provisioner.roles import API, account, group, user
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "escalate", "bind")
 GROUPS = ("", "apps", "batch", API, "shop.example.com")

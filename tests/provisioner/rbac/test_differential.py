@@ -20,9 +20,9 @@ from provisioner.cluster.client.api import Cluster
 from provisioner.errors import ClusterError, PratiqueError
 from provisioner.rbac import RbacObjects, allows, allows_in, effective_rules, may_write_binding, may_write_role
 from provisioner.values import AccessRequest, Identity, ObjectRef
-from tests.live import until_may, wait_until
 from tests.provisioner.rbac.random_roles import AGGREGATED, World, question, rules, world
-from tests.provisioner.rbac.roles import API, bound, cluster_role, role, rule, user
+from tests.support.kubernetes.live import until_may, wait_until
+from tests.support.provisioner.roles import API, bound, cluster_role, role, rule, user
 
 pytestmark = pytest.mark.controlplane
 

@@ -7,7 +7,7 @@ import pytest
 
 from provisioner.rbac import PolicyRule, allows_in, diff, effective_rules, grants, subjects
 from provisioner.values import AccessRequest, Identity
-from tests.provisioner.rbac.roles import account, bound, cluster_role, group, role, rule, user
+from tests.support.provisioner.roles import account, bound, cluster_role, group, role, rule, user
 
 ROBOT = Identity.of_service_account("app", "robot")
 READ_PODS = AccessRequest("get", resource="pods", namespace="app")

@@ -7,7 +7,7 @@ import pytest
 from provisioner.rbac import effective_rules, is_escalation, may_write_binding, may_write_role
 from provisioner.rbac.effective import EffectiveRules
 from provisioner.values import Identity
-from tests.provisioner.rbac.roles import API, account, bound, cluster_role, role, rule, user
+from tests.support.provisioner.roles import API, account, bound, cluster_role, role, rule, user
 
 ANN = Identity("ann")
 SECRETS = rule("get", "secrets")

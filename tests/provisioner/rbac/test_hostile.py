@@ -19,8 +19,8 @@ from provisioner.review.preflight.answer import preflight
 from provisioner.review.preflight.needs import PreflightFacts
 from provisioner.values import AccessRequest, Content, Severity
 from tests.provisioner.rbac.random_roles import world
-from tests.provisioner.rbac.roles import account, bound, cluster_role, rule, rules
-from tests.provisioner.review.bundles import an_object, content_with
+from tests.support.provisioner.contents import an_object, content_with
+from tests.support.provisioner.roles import account, bound, cluster_role, rule, rules
 
 pytestmark = pytest.mark.thorough
 

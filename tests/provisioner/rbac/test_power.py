@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.rbac import Means, Ours, PolicyRule, powers
-from tests.provisioner.rbac.roles import API, cluster_role, rule
+from tests.support.provisioner.roles import API, cluster_role, rule
 
 OURS = Ours("pratique", frozenset({("shop", "installer")}))
 OWN, IDENTITY, ADMISSION = "core.rukpak.io", "authentication.k8s.io", "admissionregistration.k8s.io"

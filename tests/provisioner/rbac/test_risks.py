@@ -7,7 +7,7 @@ import pytest
 from provisioner.rbac import effective_rules, risks
 from provisioner.rbac.catalogue import PATTERNS
 from provisioner.values import Identity, Severity
-from tests.provisioner.rbac.roles import API, account, bound, cluster_role, group, rule, user
+from tests.support.provisioner.roles import API, account, bound, cluster_role, group, rule, user
 
 ROBOT = Identity.of_service_account("app", "robot")
 CRITICAL, HIGH, MEDIUM, LOW = Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE

@@ -7,7 +7,7 @@ import pytest
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import FULL_AUTHORITY, PolicyRule, allows, compact, covers
 from provisioner.values import AccessRequest
-from tests.provisioner.rbac.roles import rule, rules
+from tests.support.provisioner.roles import rule, rules
 
 EIGHT = "get list watch create update patch delete deletecollection"
 

@@ -7,7 +7,7 @@ import pytest
 
 from provisioner.rbac import PolicyRule, allows, covers
 from provisioner.values import AccessRequest
-from tests.conftest import VECTORS
+from tests.support.folders import VECTORS
 
 FILE = VECTORS / "rbac-cases.json"
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text()) if FILE.is_file() else []

@@ -9,7 +9,6 @@ import random
 import subprocess
 import sys
 from datetime import date
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -21,8 +20,8 @@ from provisioner.errors import BundleTooLarge, InvalidManifest
 from provisioner.render.canonical import canonical, canonical_json, content_digest, parse, serialise, stored_digest
 from provisioner.render.yaml import load_all
 from provisioner.values import Manifest
+from tests.support.folders import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 from provisioner.errors import InvalidManifest
 from provisioner.render.canonical import canonical
 from provisioner.render.yaml import load_all
+from tests.provisioner.render.kubectl import ask, read_by_kubectl
 
 HEAD = "apiVersion: example.com/v1\nkind: Case\nmetadata: {name: case}\n"
 
@@ -144,27 +143,6 @@ REFUSED = {
     "surrogate escape": HEAD + 'spec: "\\ud83d"\n',
     "json number past all floats": '{"apiVersion":"example.com/v1","kind":"Case","metadata":{"name":"a"},"a":1e400}',
 }  # fmt: skip
-
-
-def ask(kubectl: Path, text: str) -> tuple[int, str]:
-    """Its exit code and what it printed; it reads nothing but its input."""
-    command = [str(kubectl), "label", "--local", "-f", "-", "x=y", "-o", "json"]
-    answer = subprocess.run(
-        command, input=text.encode(), capture_output=True, check=False, env={"KUBECONFIG": "/dev/null", "HOME": "/"}
-    )
-    return answer.returncode, (answer.stdout or answer.stderr).decode()
-
-
-def read_by_kubectl(kubectl: Path, text: str) -> list[Any]:
-    code, printed = ask(kubectl, text)
-    assert code == 0, printed
-    objects, end = [], 0
-    while end < len(printed.rstrip()):
-        found, end = json.JSONDecoder().raw_decode(printed, end)
-        end += 1
-        del found["metadata"]["labels"]
-        objects.append(found)
-    return [canonical(found) for found in objects]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
@@ -22,11 +21,12 @@ from provisioner.render.plain import render
 from provisioner.render.scopes import BUILT_IN
 from provisioner.render.yaml import load_all
 from provisioner.values import GroupKind, Manifest, Pin, SourceKind, Tree
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.render.test_kubectl_agrees import read_by_kubectl
+from tests.provisioner.render.kubectl import read_by_kubectl
+from tests.support.folders import CORPUS
+from tests.support.kubernetes.endpoint import Endpoint
 
-CORPUS = Path(os.environ.get("PRATIQUE_CORPUS", Path(__file__).resolve().parents[4] / "shared" / "corpus")) / "plain"
-FOLDERS = sorted({file.parent for file in CORPUS.rglob("*.yaml")})
+PLAIN = CORPUS / "plain"
+FOLDERS = sorted({file.parent for file in PLAIN.rglob("*.yaml")})
 
 
 def config_map(name: str) -> bytes:
@@ -175,7 +175,7 @@ def test_a_plugin_is_found_by_its_entry_point_and_obeys_the_same_rules(monkeypat
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(CORPUS)) for folder in FOLDERS])
+@pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(PLAIN)) for folder in FOLDERS])
 def test_a_real_bundle_renders(folder: Path) -> None:
     # operator-controller ships two editions side by side, of which one is to be taken.
     files = (file for file in folder.iterdir() if file.is_file() and file.name != "experimental.yaml")
@@ -187,7 +187,7 @@ def test_a_real_bundle_renders(folder: Path) -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(CORPUS)) for folder in FOLDERS])
+@pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(PLAIN)) for folder in FOLDERS])
 def test_a_real_bundle_is_read_as_kubectl_reads_it(folder: Path, kubectl: Path) -> None:
     for file in sorted(folder.glob("*.yaml")):
         text = file.read_text()

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from provisioner.render import load_all, write, write_quoted
-from tests.provisioner.render.test_kubectl_agrees import read_by_kubectl
+from tests.provisioner.render.kubectl import read_by_kubectl
 
 # Each is something else to one reader or another, if it stands there without quotes.
 AMBIGUOUS = [

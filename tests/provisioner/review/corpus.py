@@ -20,7 +20,7 @@ import yaml
 
 from provisioner.render import BUILT_IN, Rendering, render_content
 from provisioner.values import Content, GroupKind, Tree
-from tests.conftest import CORPUS
+from tests.support.folders import CORPUS
 
 # Of these a version has several files or folders of which somebody installs one.
 IN_VARIANTS = frozenset({"ingress-nginx", "operator-controller"})

@@ -9,9 +9,8 @@ import pytest
 
 from provisioner.pipeline import look_offline
 from provisioner.values import Finding
-from tests.provisioner.review.bundles import content_of
-
-CASES = sorted((Path(__file__).parent / "cases").iterdir())
+from tests.support.provisioner.cases import CASES, report_of
+from tests.support.provisioner.contents import content_of
 
 
 def record(finding: Finding) -> dict[str, object]:
@@ -22,9 +21,7 @@ def record(finding: Finding) -> dict[str, object]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_bundle_has_exactly_the_findings_that_its_case_names(case: Path) -> None:
-    content = content_of(case / "new")
-    assert content is not None
-    report = look_offline(content, content_of(case / "old"))
+    report = report_of(case)
     expected = json.loads((case / "findings.json").read_text())
     assert sorted(map(record, report.findings), key=str) == sorted(expected, key=str)
 

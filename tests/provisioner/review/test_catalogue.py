@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from provisioner.schema import compare
-from tests.provisioner.review.rules.in_code import rules_in_code
-from tests.provisioner.schema.shapes import TEXT, JsonDict, crd_of, listed, mapped, obj
+from tests.support.folders import ROOT
+from tests.support.provisioner.rules_in_code import rules_in_code
+from tests.support.provisioner.shapes import TEXT, JsonDict, crd_of, listed, mapped, obj
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+README = ROOT / "README.md"
 # The ids of the catalogue: the last number of each family, the numbers that it leaves out, and those with letters.
 FAMILIES: dict[str, tuple[int, set[int], set[str]]] = {
     "CRD": (35, set(), {"CRD-13b"}),

@@ -18,8 +18,8 @@ from provisioner.review.output import permission_text
 from provisioner.review.preflight import text
 from provisioner.review.rights.permission_words import files_of
 from provisioner.values import Content, Severity
-from tests.conftest import CORPUS
 from tests.provisioner.review.corpus import Bundle, content_of, named, pairs
+from tests.support.folders import CORPUS
 
 pytestmark = pytest.mark.corpus
 PAIRS = pairs()

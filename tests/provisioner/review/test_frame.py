@@ -7,7 +7,7 @@ import pytest
 from provisioner.review.base.facts import Check, Facts, Gap, Rule, State
 from provisioner.review.frame import CHECKS, report, wanted
 from provisioner.values import Action, Content, Finding, ObjectRef, Plan, Section, Severity
-from tests.provisioner.review.bundles import an_object, config_map, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
 
 NOTED = Rule("NOTED-01", Section.OBJECTS, Severity.NOTABLE)
 BAD = Rule("BAD-01", Section.PODS, Severity.CRITICAL)

@@ -13,7 +13,7 @@ from provisioner.review.base.facts import Facts, Listed, Listing, Rule, Surround
 from provisioner.review.checks.objects import objects
 from provisioner.review.withholding import is_private, looked, without_private
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
-from tests.provisioner.review.bundles import config_map, content_with, facts, planned
+from tests.support.provisioner.contents import config_map, content_with, facts, planned
 
 PROBE = Rule("TST-01", Section.OBJECTS, Severity.DANGEROUS)
 LIVE = {**config_map(sidecar="hunter2"), "metadata": {"name": "settings", "namespace": "shop", "uid": "u-1"}}

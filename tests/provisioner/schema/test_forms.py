@@ -13,9 +13,8 @@ import pytest
 from provisioner.cli import main
 from provisioner.schema import accepts_update, compare, validate_crd
 from provisioner.values import Severity
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, Server
-from tests.provisioner.schema.shapes import WHOLE_CRD, JsonDict
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.provisioner.shapes import WHOLE_CRD, JsonDict
 
 ODD: list[Any] = [None, True, -1, "x", [], {}, [{}], [None], {"a": 1}, "\ud800"]
 Place = tuple[str | int, ...]
@@ -77,13 +76,6 @@ def test_a_value_of_the_wrong_type_is_refused_and_named(place: Place, odd: Any) 
     assert str(place[-1]) in found[0].message
     assert validate_crd(made)
     assert {one.severity for one in compare(made, WHOLE_CRD)} == {Severity.UNKNOWN}
-
-
-@pytest.fixture(scope="module")
-def server(controlplane: Endpoint) -> Iterator[Server]:
-    made = Server(controlplane)
-    yield made
-    made.close()
 
 
 @pytest.mark.controlplane

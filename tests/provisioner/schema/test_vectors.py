@@ -7,7 +7,7 @@ import pytest
 from provisioner.review.crd_diff import differences
 from provisioner.schema import accepts_update, admit, compare
 from provisioner.values import Finding, Severity
-from tests.provisioner.schema.vectors import RESOURCES, UPGRADES
+from tests.support.provisioner.vectors import RESOURCES, UPGRADES
 
 # Upgrade cases that are not judged right yet, with the reason. This table may only shrink.
 NOT_YET: dict[str, str] = {}

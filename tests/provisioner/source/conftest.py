@@ -1,4 +1,4 @@
-"""Servers for the sources beside those of tests/services: hostile ones."""
+"""Servers for the sources beside those of tests/support/servers: hostile ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.services.web import FileServer
-
-from .hostile import Speaker
+from tests.provisioner.source.hostile import Speaker
+from tests.support.servers.http import FileServer
 
 
 @pytest.fixture

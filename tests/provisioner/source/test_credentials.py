@@ -12,10 +12,9 @@ import pytest
 from provisioner.errors import BadSource, ForbiddenAddress, Unreachable
 from provisioner.source import Credentials, EgressPolicy, Fetched, GitSource, ImageSource, fetch
 from provisioner.unpack import unpack
-from tests.services.registry import CREDENTIALS, Registry
-from tests.services.web import Asked, GitServer, Listening, Reply
-
-from .places import MIB, OPEN
+from tests.provisioner.source.places import MIB, OPEN
+from tests.support.servers.http import Asked, GitServer, Listening, Reply
+from tests.support.servers.registry import CREDENTIALS, Registry
 
 USER, PASSWORD = CREDENTIALS
 FILES = {"a.yaml": "kind: A\n"}

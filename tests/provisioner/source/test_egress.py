@@ -9,8 +9,7 @@ import pytest
 
 from provisioner.errors import BadSource, ForbiddenAddress, Unreachable
 from provisioner.source.egress import EgressPolicy, Place, check_address, check_place, place_of, resolve, shown
-
-from .places import LOOPBACK, OPEN, STRICT
+from tests.provisioner.source.places import LOOPBACK, OPEN, STRICT
 
 SECONDS = 5.0
 INSIDE = {

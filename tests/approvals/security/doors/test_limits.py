@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import time_machine
 from django.contrib.auth.models import User
 from django.http import HttpResponse
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.utils import timezone
-from pytest_django import Settings
 
 from approvals import services
 from approvals.errors import InvalidInput, TooManyAttempts
-from approvals.limits import client_address, counters
-from approvals.limits.addresses import counted_as
-from approvals.limits.counters import Limit, take
+from approvals.limits import counters
 from approvals.models import ApiToken, Cluster
-from approvals.project import configuration
 from approvals.project.throttling import STRANGER
 from approvals.services import signing_in
 from provisioner.errors import Unreachable
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.chat.conftest import asked, configured, listener, robot
-from tests.approvals.chat.senders import decision_body, post_webhook, webhook_headers
-from tests.approvals.conftest import World
-from tests.approvals.world import acting, enter
-
-__all__ = ["asked", "configured", "listener", "robot"]
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.senders import decision_body, post_webhook, webhook_headers
+from tests.support.approvals.world import acting, enter
 
 PHRASE = "a long enough phrase"
 HOME, CAFE = "192.0.2.7", "198.51.100.9"
@@ -70,9 +61,6 @@ def is_in(response: HttpResponse) -> bool:
 
 def api_token(user: User) -> str:
     return world.api_token(user)[1]
-
-
-# Passwords.
 
 
 def test_S29_forty_wrong_passwords_in_a_row_end_at_the_fifth_and_say_when_to_try_again(local: User) -> None:
@@ -169,9 +157,6 @@ def test_S29_retry_after_tells_the_time_that_is_left(local: User) -> None:
         assert is_in(by_password("local", PHRASE))
 
 
-# Tokens of clusters.
-
-
 def test_S29_strangers_do_not_make_the_service_ask_a_cluster_without_end(here: World) -> None:
     asked_about: list[str] = []
     here.kubernetes.review_token = lambda cluster, token: asked_about.append(token)
@@ -243,9 +228,6 @@ def test_a_browser_remembers_the_name_of_the_cluster_where_it_signed_in(here: Wo
     assert 'value="prod"' not in Client().get("/sign-in").content.decode()
 
 
-# API tokens, signatures, codes.
-
-
 def test_S29_guessing_api_tokens_ends_in_429_as_a_problem(here: World) -> None:
     answers = [by_bearer(f"prq_{number}") for number in range(40)]
     assert [answer.status_code for answer in answers] == [401] * 30 + [429] * 10
@@ -288,9 +270,6 @@ def test_S29_guessing_the_code_of_a_chat_account_ends(here: World) -> None:
     with pytest.raises(TooManyAttempts):
         services.link_chat_account(by=acting(here.bert), code=code)
     assert services.link_chat_account(by=acting(here.ada), code=code).user == here.ada
-
-
-# How often.
 
 
 @pytest.mark.parametrize(
@@ -341,44 +320,6 @@ def test_S29_rest_limits_reports_and_writes_more_tightly(here: World, asked: Any
     assert client.get("/api/v1/clusters").status_code == 200
 
 
-# Whose address it is.
-
-
-@pytest.mark.parametrize(
-    ("trusted", "peer", "forwarded", "expected"),
-    [
-        ("", "192.0.2.1", "10.0.0.1", "192.0.2.1"),
-        ("10.0.0.0/8", "192.0.2.1", "10.0.0.1", "192.0.2.1"),
-        ("10.0.0.0/8", "10.0.0.5", "192.0.2.1", "192.0.2.1"),
-        ("10.0.0.0/8", "10.0.0.5", "203.0.113.9, 192.0.2.1", "192.0.2.1"),
-        ("10.0.0.0/8", "10.0.0.5", "203.0.113.9, 192.0.2.1, 10.0.0.6", "192.0.2.1"),
-        ("10.0.0.0/8", "10.0.0.5", "", "10.0.0.5"),
-        ("10.0.0.0/8", "10.0.0.5", "203.0.113.9, nonsense", "10.0.0.5"),
-        ("10.0.0.0/8", "::ffff:10.0.0.5", "192.0.2.1", "192.0.2.1"),
-        ("10.0.0.0/8", "10.0.0.5", "10.0.0.7, " * 500 + "10.0.0.8", "10.0.0.7"),
-        ("fd00::/8", "fd00::1", "2001:db8::1", "2001:db8::1"),
-        ("", "", "192.0.2.1", "unknown"),
-        ("10.0.0.0/8", "", "192.0.2.1", "unknown"),
-        ("unix", "", "192.0.2.1", "192.0.2.1"),
-        ("unix", "", "203.0.113.9, 192.0.2.1", "192.0.2.1"),
-        ("unix", "", "", "unknown"),
-        ("unix", "", "nonsense", "unknown"),
-        ("unix", "127.0.0.1", "192.0.2.1", "127.0.0.1"),
-        ("unix, 10.0.0.0/8", "", "192.0.2.1, 10.0.0.5", "192.0.2.1"),
-        ("fe80::/10", "fe80::1%eth0", "192.0.2.1", "192.0.2.1"),
-        ("10.0.0.0/8", "10.0.0.5", "192.0.2.1:4711", "10.0.0.5"),
-        ("10.0.0.0/8", "10.0.0.5", "::ffff:10.0.0.9, ::ffff:10.0.0.7", "10.0.0.9"),
-    ],
-)
-def test_S29_a_forwarded_address_is_believed_from_trusted_proxies_only(
-    settings: Settings, trusted: str, peer: str, forwarded: str, expected: str
-) -> None:
-    networks = configuration.read({"PRATIQUE_TRUSTED_PROXIES": trusted})["TRUSTED_PROXIES"]
-    settings.PRATIQUE = {**settings.PRATIQUE, "TRUSTED_PROXIES": networks}
-    http = RequestFactory().get("/", headers={"X-Forwarded-For": forwarded}, REMOTE_ADDR=peer)
-    assert client_address(http) == expected
-
-
 def test_S29_a_made_up_address_does_not_begin_the_count_anew(local: User) -> None:
     spoofed = {"X-Forwarded-For": "203.0.113.1", "X-Real-IP": "203.0.113.1", "Forwarded": "for=203.0.113.1"}
     answers = [
@@ -395,67 +336,6 @@ def test_S29_the_log_names_no_address_that_a_client_made_up(here: World, caplog:
     assert "203.0.113.66" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("unknown", "unknown"),
-        ("", "unknown"),
-        ("x" * 1000, "unknown"),
-    ],
-)
-def test_S29_what_is_counted_as_one_client(address: str, expected: str) -> None:
-    assert counted_as(address) == expected
-
-
-# The counters themselves.
-
-FEW = Limit("few", 3, 60)
-
-
-@pytest.fixture(params=["redis", "memory"])
-def store(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:
-    if request.param == "redis":
-        settings.PRATIQUE = {**settings.PRATIQUE, "REDIS_URL": request.getfixturevalue("redis")}
-    yield
-    counters.forget(FEW, "a")
-
-
-@pytest.mark.usefixtures("store")
-def test_a_limit_counts_and_says_when_it_ends() -> None:
-    for _ in range(3):
-        take(FEW, "a")
-    with pytest.raises(TooManyAttempts, match="try again in 60 s") as refused:
-        take(FEW, "a")
-    assert refused.value.facts["retryAfter"] in (59, 60)
-    take(FEW, "b")
-    counters.forget(FEW, "a")
-    take(FEW, "a")
-
-
-@pytest.mark.usefixtures("store")
-def test_S29_many_at_once_do_not_slip_through() -> None:
-    def attempt(_: int) -> bool:
-        try:
-            take(FEW, "a")
-        except TooManyAttempts:
-            return False
-        return True
-
-    with ThreadPoolExecutor(16) as pool:
-        assert sum(pool.map(attempt, range(64))) == 3
-
-
-def test_S29_processes_count_together_in_redis(redis: str, settings: Settings) -> None:
-    settings.PRATIQUE = {**settings.PRATIQUE, "REDIS_URL": redis}
-    take(FEW, "shared")
-    assert counters.Shared(redis, counters.Memory()).add(counters._name(FEW, ("shared",)), 1, 60).total == 2
-
-
 def test_S29_without_redis_the_doors_stay_open_and_limited(local: User) -> None:
     assert counters._store()._is_away() or by_password("local", "guess").status_code == 403
     assert is_in(by_password("local", PHRASE))
@@ -463,14 +343,6 @@ def test_S29_without_redis_the_doors_stay_open_and_limited(local: User) -> None:
     answers = [by_token("moon", "guess").status_code for _ in range(12)]
     assert answers == [403] * 10 + [429] * 2
     assert time.monotonic() - begin < 5
-
-
-def test_what_one_process_keeps_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counters, "MAX_KEPT", 100)
-    memory = counters.Memory()
-    for number in range(1000):
-        memory.add(str(number), 1, 60)
-    assert len(memory._kept) <= 100
 
 
 @pytest.mark.parametrize("name", ["x" * 150, "a\nb", "\u202e", "%s"])

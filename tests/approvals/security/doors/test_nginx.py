@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.approvals.security.doors.test_slow_clients import HALVES, HEAD, holding
-from tests.services.nginx import Nginx
-from tests.services.site import Site, status_of
+from tests.approvals.security.doors.connections import HALVES, HEAD, PROMPT, holding
+from tests.support.servers.nginx import Nginx
+from tests.support.servers.process import wait_until
+from tests.support.servers.site import Site, status_of
 
 pytestmark = pytest.mark.thorough
 
@@ -48,7 +49,7 @@ def test_S29_slow_clients_of_nginx_stop_nobody(nginx: Nginx, site: Site, said: b
         begin = time.monotonic()
         assert get(nginx.port, "/sign-in", source="127.0.0.2") == 200
         assert (site.page(), site.probe("/healthz")) == (200, 200)
-        assert time.monotonic() - begin < 8
+        assert time.monotonic() - begin < PROMPT
 
 
 def test_S29_a_drip_that_never_ends_does_not_reach_the_service(nginx: Nginx, site: Site) -> None:
@@ -78,10 +79,8 @@ def test_S29_a_flood_of_sign_ins_is_stopped_before_the_service(nginx: Nginx) -> 
 def test_S29_an_address_that_the_client_made_up_is_overwritten(nginx: Nginx, site: Site) -> None:
     made_up = {"X_Forwarded_For": "203.0.113.66", "X_Real_IP": "203.0.113.67", "Forwarded": "for=203.0.113.68"}
     assert get(nginx.port, "/sign-in?mark=proxy", source="127.0.0.9", **made_up) == 200
-    time.sleep(0.5)
-    log = site.server.log.read_text()
-    assert "203.0.113" not in log
-    assert '"client": "127.0.0.9"' in log
+    wait_until(lambda: '"client": "127.0.0.9"' in site.server.log.read_text(), "the request in the log", LOG_SECONDS)
+    assert "203.0.113" not in site.server.log.read_text()
 
 
 @pytest.fixture
@@ -93,11 +92,15 @@ def behind(site: Site) -> Iterator[Nginx]:
 
 
 INGRESS = "127.0.0.7"
+LOG_SECONDS = 30.0
 
 
 def logged(site: Site, mark: str) -> str:
-    time.sleep(0.5)
-    (line,) = [line for line in site.server.log.read_text().splitlines() if f'"path": "/{mark}"' in line]
+    def lines() -> list[str]:
+        return [line for line in site.server.log.read_text().splitlines() if f'"path": "/{mark}"' in line]
+
+    wait_until(lambda: bool(lines()), "the request in the log", LOG_SECONDS)
+    (line,) = lines()
     return str(json.loads(line)["client"])
 
 
@@ -170,7 +173,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Nginx]
     ids=["head", "line", "body"],
 )
 def test_S29_what_is_too_long_is_refused_by_nginx(nginx: Nginx, head: bytes, status: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", nginx.port), timeout=5) as sock:
+    with socket.create_connection(("127.0.0.1", nginx.port), timeout=20) as sock:
         sock.sendall(head)
         assert sock.recv(100).startswith(b"HTTP/1.1 " + status)
 

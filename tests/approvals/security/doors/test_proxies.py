@@ -17,10 +17,10 @@ from approvals.limits import crowding
 from approvals.networks import Proxies
 from approvals.probes.checks import PROBES
 from approvals.project.forwarding import Forwarding
-from tests.approvals.conftest import World
-from tests.services.process import free_port
-from tests.services.site import Site, refusal_of
-from tests.services.web import Listening, Reply
+from tests.support.approvals.fixtures import World
+from tests.support.servers.http import Listening, Reply
+from tests.support.servers.process import free_port
+from tests.support.servers.site import Site, refusal_of
 
 PROXY, CLIENT = "10.0.0.5", "198.51.100.9"
 PUBLIC = "https://pratique.example"
@@ -171,7 +171,7 @@ def test_nothing_is_told_where_the_site_is_for_this_machine_alone(here: World) -
 
 class OverSocket(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=5)
+        super().__init__("localhost", timeout=20)
         self._path = str(path)
 
     def connect(self) -> None:

@@ -15,8 +15,8 @@ import pytest
 from approvals.networks import Proxies
 from approvals.project.serving import worker
 from approvals.project.serving.shares import CONNECTIONS_OF_ONE_CLIENT, MAX_GATHERED, Shares
-from tests.approvals.security.doors.test_slow_clients import HEAD, PROMPT
-from tests.services.site import Site
+from tests.approvals.security.doors.connections import HEAD, PROMPT
+from tests.support.servers.site import Site
 
 thorough = pytest.mark.thorough
 DESCRIPTORS = 120
@@ -71,7 +71,7 @@ def test_S29_without_file_descriptors_no_worker_ends_or_spins(poor: Site, said: 
         for number in range(2, 9):
             source = (f"127.0.0.{number}", 0)
             for _ in range(60):
-                sock = stack.enter_context(socket.create_connection(("127.0.0.1", poor.port), 5, source))
+                sock = stack.enter_context(socket.create_connection(("127.0.0.1", poor.port), 20, source))
                 with contextlib.suppress(OSError):
                     sock.sendall(said)
         time.sleep(1)
@@ -103,7 +103,7 @@ def test_S29_accepting_that_fails_ends_no_worker_and_is_tried_again(
             for number in range(2, 22):
                 for _ in range(15):
                     source = (f"127.0.0.{number}", 0)
-                    stack.enter_context(socket.create_connection(("127.0.0.1", site.port), 5, source))
+                    stack.enter_context(socket.create_connection(("127.0.0.1", site.port), 20, source))
             time.sleep(1)
             begin = sum(ticks_of(pid) for pid in before)
             time.sleep(2)
@@ -125,7 +125,7 @@ def test_S29_who_comes_when_all_places_are_taken_gets_one(poor: Site) -> None:
         for number in range(2, 12):
             for _ in range(40):
                 source = (f"127.0.0.{number}", 0)
-                stack.enter_context(socket.create_connection(("127.0.0.1", poor.port), 5, source))
+                stack.enter_context(socket.create_connection(("127.0.0.1", poor.port), 20, source))
         begin = time.monotonic()
         assert status_from(poor.port, "127.0.0.99") == 200
         assert time.monotonic() - begin < PROMPT
@@ -160,7 +160,7 @@ def test_S29_answered_connections_that_do_not_close_still_count(tmp_path: Path, 
         before = sum(descriptors_of(pid) for pid in workers_of(site))
         with contextlib.ExitStack() as stack:
             for _ in range(600):
-                sock = stack.enter_context(socket.create_connection(("127.0.0.1", site.port), timeout=5))
+                sock = stack.enter_context(socket.create_connection(("127.0.0.1", site.port), timeout=20))
                 with contextlib.suppress(OSError):
                     sock.sendall(REFUSED)
             held = sum(descriptors_of(pid) for pid in workers_of(site)) - before

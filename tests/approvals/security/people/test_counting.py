@@ -16,16 +16,10 @@ from approvals.policy import FACTS
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PreconditionFailed
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.security.people.test_requesters import approve, look
-from tests.approvals.world import enter
-
-
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
+from tests.approvals.security.people.decisions import approve, look
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import enter
 
 
 @pytest.mark.parametrize("channel", ["rest", "chat", "webhook", "browser"])

@@ -28,9 +28,9 @@ from approvals.models import (
 )
 from approvals.services import Browser
 from provisioner.values import AccessAnswer, AccessRequest, Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.security.people.test_requesters import approve
+from tests.approvals.security.people.decisions import approve
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 
 OPERATOR = Actor("operator", "shell")
 BROWSER = Browser("192.0.2.1", "curl/8")

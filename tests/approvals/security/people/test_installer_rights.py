@@ -8,18 +8,11 @@ from approvals import access
 from approvals.access.questions import REQUEST_VERBS
 from approvals.models import Request
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World
+from tests.support.approvals.fixtures import World
 
 CARL = Identity("carl", ("developers",))
 BEING = "impersonate:serviceaccount"
 ON = tuple(f"impersonate-on:serviceaccount:{verb}" for verb in REQUEST_VERBS)
-
-
-@pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    return world.in_review(Request.objects.get())
 
 
 def allow(here: World, *verbs: str) -> None:

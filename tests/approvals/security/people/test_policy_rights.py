@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 
 from approvals.errors import NotAllowed
 from approvals.models import BundleDeployment, KubernetesIdentity, Policy, Request
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.policy.test_policies import allow, look, save, words_of
-from tests.approvals.world import acting
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save, words_of
+from tests.support.approvals.world import acting
 
 ALWAYS = "true"
 

@@ -23,11 +23,10 @@ from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
 from approvals.services.signing_in import Proved
 from provisioner.values import Identity
-from tests.approvals import world
-from tests.approvals.conftest import World, here
-from tests.approvals.policy.test_policies import allow, look, save, words_of
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save, words_of
 
-__all__ = ["here"]
 ISSUER = "https://sso.example.com"
 OIDC = KubernetesIdentity.Authenticator.OIDC
 DEPLOYMENT = "strimzi"

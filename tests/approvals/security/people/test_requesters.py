@@ -8,11 +8,11 @@ import pytest
 
 from approvals import services
 from approvals.errors import NotOpen, SelfApproval
-from approvals.models import BundleDeployment, Request, Review
-from approvals.steps import evaluate
-from tests.approvals import world
-from tests.approvals.conftest import World
-from tests.approvals.world import acting
+from approvals.models import BundleDeployment, Request
+from tests.approvals.security.people.decisions import approve, look
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
 
 
 def written_with_kubectl(here: World, **meta: Any) -> BundleDeployment:
@@ -22,27 +22,8 @@ def written_with_kubectl(here: World, **meta: Any) -> BundleDeployment:
     return world.wish(here.cluster, obj)
 
 
-def approve(here: World, request: Request, **changes: Any) -> Review:
-    wish = {
-        "by": acting(here.ada),
-        "request_id": request.pk,
-        "decision": "Approve",
-        "subject_digest": request.subject_digest,
-        "reason": "",
-        "channel": "browser",
-        **changes,
-    }
-    return services.review(**wish)
-
-
 def names(request: Request) -> list[str]:
     return [person["username"] for person in request.requesters]
-
-
-def look(request: Request) -> str:
-    evaluate.run(Request.objects.select_related("deployment__cluster").get(pk=request.pk), "test")
-    request.refresh_from_db()
-    return request.state
 
 
 def test_S05_a_write_that_changes_nothing_does_not_take_over_somebody_elses(here: World) -> None:

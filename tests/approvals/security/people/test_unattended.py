@@ -8,65 +8,23 @@ from typing import Any, cast
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from approvals import gate, policy, services
+from approvals import gate, services
 from approvals.gate.planning import plan_options
-from approvals.gate.remedies import HELD_BACK
 from approvals.gate.rights import askers_of
 from approvals.ledger import pivots
 from approvals.ledger.pivots import Writer
-from approvals.models import AuditEntry, BundleDeployment, KubernetesIdentity, Request, Review
-from approvals.policy import Ballot
-from approvals.project import configuration
+from approvals.models import AuditEntry, Request
 from approvals.rights.registered import registered
 from approvals.steps import prepare
 from provisioner.values import AccessAnswer, Identity, ObjectRef
-from tests.approvals import world
-from tests.approvals.asked_gate import check_requesters, check_vouched
-from tests.approvals.conftest import World, here
-from tests.approvals.policy.test_policies import allow, look, save
-from tests.approvals.world import acting, enter
-
-__all__ = ["here"]
-TOKEN_REVIEW = KubernetesIdentity.Authenticator.TOKEN_REVIEW
-NAME = "strimzi"
-PULL = {"kind": "image", "image": {"ref": "registry.example/x:1", "auth": {"secret": {"name": "pull"}}}}
-
-
-def by_token(person: User, *, hours: float = 0, **changes: Any) -> None:
-    """The person is known by tokens of the cluster, and last showed one so many hours ago."""
-    seen = timezone.now() - timedelta(hours=hours)
-    facts = {"authenticator": TOKEN_REVIEW, "uid": f"u-{person.username}", "groups_seen_at": seen, **changes}
-    person.kubernetes_identities.update(**facts)
-
-
-def ask(here: World, by: User, **spec: Any) -> Request:
-    """A request of this person, as they are known now."""
-    known = BundleDeployment.objects.filter(name=NAME).first()
-    if known:
-        wish = {"by": acting(by), "deployment": known, "spec": world.spec(**spec), "generation": known.generation}
-        services.change_deployment(**wish, via="browser")
-    else:
-        wish = {"by": acting(by), "cluster": here.cluster, "name": NAME, "spec": world.spec(**spec), "labels": {}}
-        services.create_deployment(**wish, via="browser")
-    return Request.objects.select_related("deployment__cluster").latest("number")
-
-
-def applied(request: Request) -> Request:
-    if request.state == "preparing":
-        world.in_review(request)
-    Request.objects.filter(pk=request.pk).update(state="applied")
-    request.refresh_from_db()
-    return request
-
-
-def unattended(of: Request) -> Request:
-    made = pivots.ask_once_more(of=of)
-    assert made is not None
-    return Request.objects.select_related("deployment__cluster").get(pk=made.pk)
+from tests.approvals.security.people.asking import NAME, PULL, applied, approve, ask, by_token, unattended
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import check_requesters
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting, enter
 
 
 def groups_asked(here: World) -> list[tuple[str, ...]]:
@@ -80,9 +38,6 @@ def groups_asked(here: World) -> list[tuple[str, ...]]:
 
     here.kubernetes.ask = ask_and_note  # type: ignore[method-assign] # to see the groups
     return found
-
-
-# Whom a request names, as they are known now.
 
 
 @pytest.mark.parametrize(
@@ -163,9 +118,6 @@ def test_S09_nothing_of_others_is_tried_for_who_is_known_by_what_is_too_old(here
     assert not plan_options(request).may_try_foreign
 
 
-# In whose name sources are read: whoever wrote the spec as it stands has named what is read.
-
-
 class Recorded:
     """Stands in for the API of a cluster: as whom it was asked for an object."""
 
@@ -219,9 +171,6 @@ def test_S31_the_worker_gets_a_right_of_its_own_where_the_last_writer_is_an_acco
         assert bool(found.for_accounts) is is_read_for_account
 
 
-# Whose request it is that nobody asked for just now.
-
-
 def names(people: Iterable[dict[str, Any]]) -> list[str]:
     return [one["username"] for one in people]
 
@@ -266,247 +215,3 @@ def test_the_page_and_rest_say_that_nobody_asked_just_now(here: World) -> None:
     answer = client.get(f"/api/v1/requests/{request.uid}").json()
     assert answer["is_unattended"] is True
     assert answer["requesters"][0]["groups_at"] == request.requesters[0]["groups_at"] != ""
-
-
-# Who vouches where nobody who asked can be asked.
-
-
-def approve(request: Request, by: User) -> Review:
-    return services.review(
-        by=acting(by),
-        request_id=request.pk,
-        decision="Approve",
-        subject_digest=request.subject_digest,
-        reason="",
-        channel="browser",
-    )
-
-
-@pytest.fixture
-def aged(here: World) -> Request:
-    """In review, and nobody asked; what is known of rita, who wrote it, is too old."""
-    by_token(here.rita)
-    request = world.in_review(unattended(applied(ask(here, here.rita))))
-    by_token(here.rita, hours=13)
-    return request
-
-
-def test_S07_a_reviewer_who_may_not_use_the_account_is_not_enough(here: World, aged: Request) -> None:
-    approve(aged, here.ada)
-    found = look(aged)
-    assert (found.state, found.problem_code) == ("in_review", HELD_BACK)
-    assert (
-        "what is known of rita, who asked, is too old to count: rita has to sign in again, or one approver must be"
-        in found.problem
-    )
-    by_token(here.rita)
-    found = look(aged)
-    assert (found.state, found.problem) == ("approved", "")
-
-
-def test_S07_a_reviewer_who_may_use_the_account_vouches(here: World, aged: Request) -> None:
-    here.kubernetes.allow("ada", "impersonate")
-    approve(aged, here.ada)
-    found = look(aged)
-    assert found.state == "approved"
-    check_vouched(found)
-
-
-@pytest.mark.parametrize("may_use_account", [True, False])
-def test_S07_a_policy_vouches_by_its_own_identity_only(here: World, aged: Request, may_use_account: bool) -> None:
-    """Its author, who may use the account, does not count for it."""
-    here.kubernetes.allow("ada", "impersonate")
-    each = save(here, expression="true")
-    allow(here, each)
-    if may_use_account:
-        here.kubernetes.allow(f"pratique:policy:{each.pk}", "impersonate")
-    found = look(aged)
-    assert (found.state, Review.objects.get().may_use_account) == (
-        ("approved", True) if may_use_account else ("in_review", False)
-    )
-
-
-def test_S07_it_is_asked_again_at_the_gate(here: World, aged: Request) -> None:
-    each = save(here, expression="true")
-    allow(here, each)
-    here.kubernetes.allow(f"pratique:policy:{each.pk}", "impersonate")
-    found = look(aged)
-    check_vouched(found)
-    here.kubernetes.allowed.discard((f"pratique:policy:{each.pk}", "impersonate", "*"))
-    with pytest.raises(gate.Waiting, match="asked again before applying: what is known of rita"):
-        check_vouched(found)
-    by_token(here.rita)
-    check_vouched(found)
-
-
-def test_S07_groups_that_grow_old_after_the_approval_make_it_wait_at_the_gate(here: World) -> None:
-    by_token(here.rita)
-    request = world.in_review(ask(here, here.rita))
-    approve(request, here.ada)
-    found = look(request)
-    assert found.state == "approved"
-    by_token(here.rita, hours=13)
-    with pytest.raises(gate.Waiting, match="rita has to sign in again"):
-        check_vouched(found)
-
-
-@pytest.mark.parametrize(
-    ("ballots", "decision"),
-    [
-        pytest.param([Ballot("Approve", False, True, True)], "approved", id="who may use it"),
-        pytest.param([Ballot("Approve", True, True, True)], "approved", id="a policy that may use it"),
-        pytest.param([Ballot("Approve", False, True, False)], "undecided", id="who may not"),
-        pytest.param(
-            [Ballot("Approve", False, True, False), Ballot("Approve", True, False, True)],
-            "undecided",
-            id="who may, and does not count",
-        ),
-        pytest.param(
-            [Ballot("Approve", False, True, False), Ballot("Approve", False, True, True)], "approved", id="one of two"
-        ),
-    ],
-)
-def test_S07_one_counted_approval_must_vouch_for_whom_nobody_can_ask_about(
-    ballots: list[Ballot], decision: str
-) -> None:
-    found = policy.decide(ballots, needed=1, held_by=(), is_requester_known=True, too_old=["rita"])
-    assert found.decision == decision
-
-
-# What sources name in the cluster.
-
-
-def private(here: World) -> Request:
-    here.kubernetes.allow("rita", "get", "pull")
-    by_token(here.rita)
-    return ask(here, here.rita, sources=[PULL])
-
-
-def test_S08_secrets_are_read_for_nobody_who_is_known_by_what_is_too_old(here: World) -> None:
-    request = private(here)
-    check_requesters(request)
-    by_token(here.rita, hours=13)
-    words = r"Secret harbour/pull, .*rita.* more than 12 hours ago: nothing of it is read. rita has to sign in again"
-    with pytest.raises(gate.GroupsTooOld, match=words):
-        check_requesters(request)
-
-
-def test_S08_the_operators_word_is_not_for_what_people_ask_for(here: World, settings: Any) -> None:
-    settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"prod/{NAME}"]}
-    request = private(here)
-    by_token(here.rita, hours=13)
-    with pytest.raises(gate.GroupsTooOld):
-        check_requesters(request)
-
-
-@pytest.mark.parametrize(
-    ("listed", "is_read"),
-    [([f"prod/{NAME}"], True), ([], False), (["prod/other"], False), ([f"second/{NAME}"], False)],
-    ids=["listed", "none", "another deployment", "another cluster"],
-)
-def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployment(
-    here: World, settings: Any, listed: list[str], is_read: bool
-) -> None:
-    request = unattended(applied(private(here)))
-    check_requesters(request)
-    by_token(here.rita, hours=13)
-    settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": listed}
-    if is_read:
-        check_requesters(request)
-        here.kubernetes.allowed.discard(("rita", "get", "pull"))
-        with pytest.raises(gate.Waiting, match="does not let rita get"):
-            check_requesters(request)
-    else:
-        words = f"nobody asked for this just now; .* an operator lists prod/{NAME} in PRATIQUE_UNATTENDED_READS"
-        with pytest.raises(gate.GroupsTooOld, match=words):
-            check_requesters(request)
-
-
-def test_S08_at_the_gate_the_operators_word_counts_as_it_stands_now(here: World, settings: Any) -> None:
-    request = world.in_review(unattended(applied(private(here))))
-    by_token(here.rita, hours=13)
-    with pytest.raises(gate.GroupsTooOld):
-        check_requesters(request)
-
-
-def test_S08_what_was_read_while_the_groups_counted_is_not_read_again(here: World) -> None:
-    """The gate then asks a reviewer to vouch for the account; the Secret itself is not needed any more."""
-    request = world.in_review(private(here))
-    by_token(here.rita, hours=13)
-    check_requesters(request)
-
-
-@pytest.mark.parametrize("text", [NAME, "prod/", "/x", "prod/*", "prod/x/y", "prod/X", "prod x/y"])
-def test_unattended_reads_are_listed_by_name_not_by_pattern(text: str) -> None:
-    with pytest.raises(ValueError, match="PRATIQUE_UNATTENDED_READS: .* expected CLUSTER/NAME"):
-        configuration.read({"PRATIQUE_UNATTENDED_READS": text})
-
-
-def test_unattended_reads_are_read() -> None:
-    found = configuration.read({"PRATIQUE_UNATTENDED_READS": "prod/a, second/b-c.d"})
-    assert found["UNATTENDED_READS"] == ["prod/a", "second/b-c.d"]
-    assert configuration.read({})["UNATTENDED_READS"] == []
-
-
-# The policy's page.
-
-
-def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(here: World) -> None:
-    each = save(here)
-    client = Client()
-    enter(client, here.ada)
-    page = client.get("/policies/of/routine").content.decode()
-    assert f"pratique:policy:{each.pk}" in page
-    assert f"does not let pratique:policy:{each.pk} approve" in page.replace("Does not", "does not")
-    assert "So it approves nothing" in page
-    here.kubernetes.allow("bert", "approve")
-    save(here, by=acting(here.bert))
-    save(here)
-    page = " ".join(client.get("/policies/of/routine").content.decode().split())
-    assert "ada, bert <p>It approves nothing that one of them asks for.</p>" in page
-    allow(here, each)
-    cache.clear()
-    page = client.get("/policies/of/routine").content.decode()
-    assert "So it approves nothing" not in page
-    assert "The policy stays in force" not in page
-    assert client.get("/api/v1/policies/routine").json()["approves_as"] == f"pratique:policy:{each.pk}"
-
-
-@pytest.mark.parametrize("leaves", ["loses the right", "is nobody there"])
-def test_the_page_says_that_its_last_editor_could_not_save_it_today(here: World, leaves: str) -> None:
-    save(here, names=["strimzi"], by=acting(here.ada))
-    if leaves == "loses the right":
-        here.kubernetes.allowed.discard(("ada", "approve", "*"))
-        words = "ada may no longer approve BundleDeployment strimzi on cluster prod"
-    else:
-        here.ada.kubernetes_identities.all().delete()
-        words = "ada is nobody on cluster prod any more"
-    cache.clear()
-    here.kubernetes.allow("bert", "get")
-    client = Client()
-    enter(client, here.bert)
-    page = client.get("/policies/of/routine").content.decode().casefold()
-    assert words.casefold() in page
-    assert "the policy stays in force" in page
-
-
-def test_the_form_says_what_its_writer_lacks(here: World) -> None:
-    here.kubernetes.allow("bert", "get")
-    here.kubernetes.allow("bert", "approve", "his")
-    client = Client()
-    enter(client, here.bert)
-    form = {
-        "name": "routine",
-        "cluster": "prod",
-        "kind": "grant",
-        "mode": "enforce",
-        "names": "his\nstrimzi",
-        "expression": "true",
-        "is_active": "on",
-    }
-    answer = client.post("/policies/new", form)
-    page = answer.content.decode()
-    assert answer.status_code == 403
-    assert "a policy may approve only what its author may" in page.casefold()
-    assert "BundleDeployment strimzi of cluster prod" in page
-    assert "pratique-approve-strimzi" in page, "the rule that would allow it"

@@ -17,7 +17,7 @@ from provisioner.cluster.inventory import MemoryInventory
 from provisioner.cluster.tracking import NONCE, OWNER, Owner
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef, OutcomeState
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, failures, states
 
 DONE, FAILED, UNCHANGED = OutcomeState.DONE, OutcomeState.FAILED, OutcomeState.UNCHANGED
 PREVENT, IF_NO_CONTROLLER = CollisionProtection.PREVENT, CollisionProtection.IF_NO_CONTROLLER

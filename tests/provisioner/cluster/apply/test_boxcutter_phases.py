@@ -20,7 +20,7 @@ from provisioner.errors import AlreadyExists, InvalidObject, PlanChanged, Precon
 from provisioner.health_checks import health_checks
 from provisioner.render import content_digest
 from provisioner.values import Action, CollisionProtection, Manifest, ObjectRef, OutcomeState, Plan, PlannedAction
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures, states
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, content, failures, states
 
 DONE, FAILED, SKIPPED = OutcomeState.DONE, OutcomeState.FAILED, OutcomeState.SKIPPED
 GATE = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gate", "fieldValue": {"path": "data.open", "value": "yes"}}

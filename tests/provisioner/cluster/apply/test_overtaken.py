@@ -8,7 +8,7 @@ from typing import Any
 from provisioner.cluster.plan.pruning import KEEP, PRUNE
 from provisioner.cluster.tracking import OWNER, Owner
 from provisioner.values import Action, Outcome, OutcomeState, Plan
-from tests.provisioner.cluster.scene import Scene, action_of, failures
+from tests.support.provisioner.cluster_scene import Scene, action_of, failures
 
 FIRST, SECOND, THIRD = (Owner("harbour", number) for number in (1, 2, 3))
 WORDS = "was written for revision 3 since this apply began"

@@ -11,7 +11,7 @@ from provisioner.cluster.apply.run import Terms, apply
 from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.errors import PreconditionFailed
 from provisioner.values import Outcome, OutcomeState
-from tests.provisioner.cluster.scene import MANAGER, Scene
+from tests.support.provisioner.cluster_scene import MANAGER, Scene
 
 # For a question that is asked too early, while a write is held back to see whether one is.
 EARLY_SECONDS = 0.3

@@ -13,8 +13,8 @@ from provisioner.cluster.compare import cleaned, uid_of
 from provisioner.cluster.inventory import MemoryInventory
 from provisioner.cluster.tracking import nonce_of
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectIdentity, ObjectRef
-from tests.provisioner.cluster.mortal import KILLED, FileInventory, Work, run_and_die
-from tests.provisioner.cluster.scene import MANAGER, Scene, content, failures
+from tests.provisioner.cluster.apply.mortal import KILLED, FileInventory, Work, run_and_die
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, content, failures
 
 pytestmark = pytest.mark.thorough
 UNDISTURBED: dict[str, Any] = {}

@@ -12,9 +12,9 @@ from provisioner.cluster.client import transport
 from provisioner.cluster.client.api import Cluster
 from provisioner.cluster.tracking import NONCE
 from provisioner.values import CollisionProtection, ObjectRef, OutcomeState
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.cluster.flaky import Line, Trouble, flaky, status
-from tests.provisioner.cluster.scene import Scene, failures
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.cluster_scene import Scene, failures
+from tests.support.provisioner.flaky import Line, Trouble, flaky, status
 
 pytestmark = pytest.mark.thorough
 

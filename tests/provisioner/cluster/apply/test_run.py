@@ -14,22 +14,10 @@ from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.cluster.tracking import NONCE, Owner, Tracking
 from provisioner.errors import PlanChanged, PreconditionFailed
 from provisioner.values import Action, Identity, InventoryItem, ObjectRef, OutcomeState, Plan
-from tests.live import wait_until
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures, states
+from tests.support.kubernetes.live import wait_until
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, a_bundle, action_of, content, failures, states
 
 DONE, FAILED, SKIPPED, UNCHANGED = OutcomeState.DONE, OutcomeState.FAILED, OutcomeState.SKIPPED, OutcomeState.UNCHANGED
-
-
-def a_bundle(scene: Scene, image: str = "1") -> list:
-    return [
-        scene.definition(),
-        scene.widget(size=int(image)),
-        scene.config_map(version=image),
-        scene.secret(version=image),
-        scene.service(),
-        scene.deployment(image=f"example.com/web:{image}", replicas=0),
-        scene.job(image=f"example.com/migrate:{image}"),
-    ]
 
 
 def test_a_bundle_is_installed_whole_and_recorded(scene: Scene):

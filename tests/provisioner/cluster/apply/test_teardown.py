@@ -11,7 +11,7 @@ import pytest
 
 from provisioner.cluster.tracking import NONCE
 from provisioner.values import Action, ObjectRef, OutcomeState
-from tests.provisioner.cluster.scene import Scene, action_of, failures, states
+from tests.support.provisioner.cluster_scene import Scene, action_of, failures, states
 
 
 def held(scene: Scene) -> set[str]:

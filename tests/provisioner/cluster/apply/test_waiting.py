@@ -12,7 +12,7 @@ from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.errors import PreconditionFailed
 from provisioner.health_checks import health_checks
 from provisioner.values import OutcomeState
-from tests.provisioner.cluster.scene import Scene, failures, states
+from tests.support.provisioner.cluster_scene import Scene, failures, states
 
 DONE, SKIPPED = OutcomeState.DONE, OutcomeState.SKIPPED
 

@@ -11,7 +11,7 @@ from provisioner.cluster.client.access import ask, ask_many, review_self, review
 from provisioner.cluster.client.api import Cluster
 from provisioner.errors import Forbidden
 from provisioner.values import AccessRequest, Identity
-from tests.live import until_may
+from tests.support.kubernetes.live import until_may
 
 ALICE = Identity("alice", ("platform",))
 

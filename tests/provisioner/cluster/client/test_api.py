@@ -11,7 +11,7 @@ from provisioner import errors
 from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import MUST_NOT_EXIST, Cluster
 from provisioner.values import Identity, ObjectRef
-from tests.provisioner.cluster.scene import MANAGER, Scene
+from tests.support.provisioner.cluster_scene import MANAGER, Scene
 
 
 def with_meta(obj, **meta):

@@ -10,7 +10,7 @@ import pytest
 from provisioner.cluster.client.api import Cluster
 from provisioner.errors import Withheld
 from provisioner.values import Action, Identity, ObjectRef, Outcome
-from tests.provisioner.cluster.scene import Scene, actions
+from tests.support.provisioner.cluster_scene import Scene, actions
 
 
 class Guard:

@@ -21,9 +21,9 @@ from provisioner.cluster.plan.dry_run import body_of
 from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed, TryLater
 from provisioner.values import JsonObject, Manifest, ObjectRef
-from tests.controlplane.endpoint import Endpoint
-from tests.live import wait_until
-from tests.provisioner.cluster.scene import MANAGER, Scene
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.live import wait_until
+from tests.support.provisioner.cluster_scene import MANAGER, Scene
 
 OTHER = "kubectl-edit"
 

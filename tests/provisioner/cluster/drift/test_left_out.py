@@ -14,7 +14,7 @@ from provisioner.cluster.drift.detection import Held
 from provisioner.cluster.tracking import Tracking
 from provisioner.errors import FieldConflict, PratiqueError
 from provisioner.values import Action, CollisionProtection, Manifest, ObjectRef, OutcomeState
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, failures, states
 
 CONTROLLER = "a-controller"
 

@@ -12,8 +12,8 @@ from provisioner.cluster.drift.detection import DriftKind, Held
 from provisioner.cluster.drift.old_versions import WORDS
 from provisioner.cluster.tracking import Tracking
 from provisioner.values import Action, Manifest, ObjectRef
-from tests.live import until_served
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures
+from tests.support.kubernetes.live import until_served
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, failures
 
 FIRST, SECOND = "v1", "v2"
 

@@ -13,8 +13,8 @@ from provisioner.cluster.client.transport import Call
 from provisioner.errors import Forbidden
 from provisioner.health_checks import health_checks
 from provisioner.values import Health, HealthState, Identity, JsonObject, ObjectRef
-from tests.live import wait_until
-from tests.provisioner.cluster.scene import Scene
+from tests.support.kubernetes.live import wait_until
+from tests.support.provisioner.cluster_scene import Scene
 
 CURRENT, FAILED, UNKNOWN = HealthState.CURRENT, HealthState.FAILED, HealthState.UNKNOWN
 NOBODY = Identity("nobody-at-all", ())

@@ -10,8 +10,8 @@ import pytest
 from provisioner.cluster.health.watch import failing_pods, until_gone, until_settled
 from provisioner.errors import UnknownKind
 from provisioner.values import HealthState, Identity, ObjectRef
-from tests.live import PATIENCE_SECONDS, wait_until
-from tests.provisioner.cluster.scene import Scene
+from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
+from tests.support.provisioner.cluster_scene import Scene
 
 
 def test_what_is_current_already_is_settled_at_once(scene: Scene):

@@ -16,7 +16,7 @@ from provisioner.cluster.plan.dry_run import plan_digest
 from provisioner.cluster.tracking import NONCE
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef, OutcomeState, Plan
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures, states
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, failures, states
 
 PREVENT, IF_NO_CONTROLLER = CollisionProtection.PREVENT, CollisionProtection.IF_NO_CONTROLLER
 HELM = {"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": "prod"}

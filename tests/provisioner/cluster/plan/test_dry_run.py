@@ -10,7 +10,7 @@ from provisioner.cluster.inventory import uids
 from provisioner.cluster.plan.dry_run import plan, plan_digest
 from provisioner.errors import TryLater
 from provisioner.values import Action, Identity, ObjectRef, PlannedAction
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, actions, content
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, actions, content
 
 
 def test_a_new_object_is_created_and_its_result_proved(scene: Scene):

@@ -6,7 +6,7 @@ from typing import Any
 
 from provisioner.errors import Forbidden, InvalidObject
 from provisioner.values import Action, ObjectRef
-from tests.provisioner.cluster.scene import Scene, action_of, failures
+from tests.support.provisioner.cluster_scene import Scene, action_of, failures
 
 
 def pod(scene: Scene, **spec: Any) -> dict[str, Any]:

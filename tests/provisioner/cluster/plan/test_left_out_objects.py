@@ -10,8 +10,8 @@ from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.plan.dry_run import OPTIONAL
 from provisioner.errors import PlanChanged
 from provisioner.values import Action, GroupKind, ObjectRef, OutcomeState
-from tests.live import until_served
-from tests.provisioner.cluster.scene import Scene, action_of, actions, failures, states
+from tests.support.kubernetes.live import until_served
+from tests.support.provisioner.cluster_scene import Scene, action_of, actions, failures, states
 
 
 def optional(scene: Scene, says: str = "true", **spec: int) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from provisioner.cluster.plan.own_webhooks import names_of, untried_words
 from provisioner.cluster.tracking import Tracking
 from provisioner.errors import Unreachable
 from provisioner.values import Action, HealthState, Manifest, ObjectRef, OutcomeState
-from tests.live import is_unreachable, wait_until
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, content, failures
-from tests.services.process import free_port
+from tests.support.kubernetes.live import is_unreachable, wait_until
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, content, failures
+from tests.support.servers.process import free_port
 
 CALLING = 'apply ConfigMap a/b: Internal error occurred: failed calling webhook "own.example.com": connection refused'
 CONVERTING = "get Widget.example.com a/b: conversion webhook for example.com/v2, Kind=Widget failed: connection refused"

@@ -12,7 +12,7 @@ from provisioner.cluster.plan.pruning import PRUNE
 from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER_NAME, Owner, Tracking, nonce_of
 from provisioner.errors import EmptyBundle
 from provisioner.values import Action, CollisionProtection, Identity, ObjectRef, OutcomeState
-from tests.provisioner.cluster.scene import Scene, action_of, actions, content, failures, states
+from tests.support.provisioner.cluster_scene import Scene, action_of, actions, content, failures, states
 
 DONE = OutcomeState.DONE
 

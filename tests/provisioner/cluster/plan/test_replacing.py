@@ -19,10 +19,10 @@ from provisioner.errors import (
     UnknownKind,
 )
 from provisioner.values import Action, Identity, Manifest, ObjectRef, OutcomeState
-from tests.controlplane.endpoint import Endpoint
-from tests.live import wait_until
-from tests.provisioner.cluster.flaky import flaky, status
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, failures
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.live import wait_until
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, failures
+from tests.support.provisioner.flaky import flaky, status
 
 RBAC = "rbac.authorization.k8s.io"
 ADMISSION = "admissionregistration.k8s.io/v1"

@@ -14,10 +14,9 @@ from provisioner.cluster.plan.dry_run import body_of
 from provisioner.cluster.plan.unchanged import is_applied
 from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.values import Action, Identity, Manifest, ObjectRef
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.cluster.apply import test_run
-from tests.provisioner.cluster.flaky import flaky
-from tests.provisioner.cluster.scene import MANAGER, Scene, action_of, actions, content, failures
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.cluster_scene import MANAGER, Scene, a_bundle, action_of, actions, content, failures
+from tests.support.provisioner.flaky import flaky
 
 OWNED = {
     "f:data": {"f:a": {}, "f:b": {}},
@@ -107,7 +106,7 @@ def bundle(scene: Scene) -> list[dict[str, Any]]:
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]
     return [
         *[scene.config_map(f"map-{number}", a="1", b="2") for number in range(WORTH_A_LIST)],
-        *test_run.a_bundle(scene),
+        *a_bundle(scene),
         scene.namespaced("v1", "ServiceAccount", "robot", automountServiceAccountToken=False),
         scene.namespaced(rbac, "Role", "reader", rules=rules),
     ]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.difference import diff_lines, mask_secret
-from tests.provisioner.review.bundles import an_object, config_map
+from tests.support.provisioner.contents import an_object, config_map
 
 
 def shown(before: Any, after: Any, context: int = 3) -> list[str]:

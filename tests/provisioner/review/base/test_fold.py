@@ -13,7 +13,7 @@ from provisioner.review.base.places import places_of
 from provisioner.review.frame import report
 from provisioner.schema.verdicts import shown
 from provisioner.values import Action, Finding, ObjectRef, Section, Severity
-from tests.provisioner.review.bundles import an_object, config_map, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, facts, planned
 
 MANY = 500
 

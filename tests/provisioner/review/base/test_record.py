@@ -11,20 +11,14 @@ import provisioner.review
 from provisioner.errors import BadRecord
 from provisioner.pipeline import look_offline
 from provisioner.review.base.record import OLD_WORDS, VERSION, from_record, to_record, upgraded
-from provisioner.values import Report, Severity
-from tests.bench.crds import versions
-from tests.provisioner.review.bundles import content_of, content_with, facts, planned
-from tests.provisioner.review.old_records import VALUE, old_record
-from tests.provisioner.review.test_cases import CASES
+from provisioner.values import Severity
+from tests.support.provisioner.cases import CASES, report_of
+from tests.support.provisioner.contents import content_with, facts, planned
+from tests.support.provisioner.large_crds import versions
+from tests.support.provisioner.old_records import VALUE, old_record
 
 MAX_BYTES = 300_000
 SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())
-
-
-def report_of(case: Path) -> Report:
-    content = content_of(case / "new")
-    assert content is not None
-    return look_offline(content, content_of(case / "old"))
 
 
 def test_the_schema_is_a_schema() -> None:
@@ -62,7 +56,7 @@ def test_what_was_not_written_as_a_record_is_refused(record: dict[str, object]) 
 def test_facts_of_a_plan_survive_the_record() -> None:
     from provisioner.review.frame import report
     from provisioner.values import Action
-    from tests.provisioner.review.bundles import config_map
+    from tests.support.provisioner.contents import config_map
 
     action = planned(config_map(), Action.UPDATE, before={}, uid="u", resource_version="7", warnings=("old API",))
     found = report(facts(action))

@@ -12,7 +12,7 @@ from provisioner.review.checks.pods import pods
 from provisioner.review.checks.rights import permissions
 from provisioner.review.frame import report
 from provisioner.values import Action
-from tests.provisioner.review.bundles import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, planned
 
 
 def deployment(*containers: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from provisioner.review.base.record import to_record
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
 from provisioner.values import Content, Report
-from tests.provisioner.review.bundles import an_object, content_of, content_with
+from tests.support.provisioner.contents import an_object, content_of, content_with
 
 VALUES = ("old-Pl4nted-Value", "new-Pl4nted-Value", "Pl4nted")
 ENCODED = tuple(b64encode(value.encode()).decode().rstrip("=") for value in VALUES)

@@ -7,40 +7,24 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Facts, Listed, Listing, Surroundings
-from provisioner.review.checks.objects import crds, live
-from provisioner.review.crds.references import DEPENDENTS
-from provisioner.review.frame import listings, report
-from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, content_with, facts, planned
-
-GROUP = "shop.example.com"
-HPA = Listing("autoscaling", "", "HorizontalPodAutoscaler")
-
-
-def version(name: str = "v1", *, served: bool = True, storage: bool = True, **fields: Any) -> dict[str, Any]:
-    rest = {key: fields.pop(key) for key in ("subresources",) if key in fields}
-    spec = {"type": "object", **fields}
-    schema = {"type": "object", "properties": {"spec": spec}}
-    return {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}, **rest}
-
-
-def crd(*versions: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    names = {"plural": "orders", "singular": "order", "kind": "Order", "listKind": "OrderList"}
-    body = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": list(versions), **spec}
-    found = an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"orders.{GROUP}", spec=body)
-    stored = [one["name"] for one in versions if one["storage"]]
-    return {**found, "status": {"storedVersions": stored}}
-
-
-def props(**properties: Any) -> dict[str, Any]:
-    return version(properties=properties)
-
-
-def order(name: str = "one", *, managed: list[dict[str, Any]] | None = None, **spec: Any) -> dict[str, Any]:
-    found = an_object(f"{GROUP}/v1", "Order", name, "shop", spec=spec)
-    found["metadata"] |= {"managedFields": managed or []}
-    return found
+from provisioner.review.base.facts import Facts, Listed, Listing
+from provisioner.review.checks.objects import live
+from provisioner.review.frame import listings
+from provisioner.values import Action, Severity
+from tests.provisioner.review.crds.orders import (
+    GROUP,
+    HPA,
+    SIZES,
+    TEXT,
+    crd,
+    found_by,
+    one_of,
+    order,
+    props,
+    scene,
+    version,
+)
+from tests.support.provisioner.contents import an_object, content_with, facts, planned
 
 
 def owned(manager: str, *fields: str, by: str = "v1") -> dict[str, Any]:
@@ -48,26 +32,6 @@ def owned(manager: str, *fields: str, by: str = "v1") -> dict[str, Any]:
     for name in fields:
         inner[f"f:{name}"] = {"k:{}": {}} if name == "items" else {}
     return {"manager": manager, "apiVersion": f"{GROUP}/{by}", "fieldsV1": {"f:spec": inner}}
-
-
-def scene(old: dict[str, Any], new: dict[str, Any], *objects: dict[str, Any], **lists: Any) -> Facts:
-    action = planned(new, Action.UPDATE, before=old)
-    known: dict[Listing, Listed] = {Listing(GROUP, "v1", "Order"): Listed(objects, len(objects))}
-    known |= {listing: Listed() for listing in DEPENDENTS} | lists.get("lists", {})
-    content = content_with({key: value for key, value in new.items() if key != "status"})
-    return facts(action, content=content, live={ObjectRef.of(old).identity: old}, around=Surroundings(lists=known))
-
-
-def found_by(given: Facts) -> list[Finding]:
-    return list(report(given, [crds.CHECK, live.CHECK]).findings)
-
-
-def one_of(given: Facts, rule: str) -> Finding:
-    return next(one for one in found_by(given) if one.rule == rule)
-
-
-TEXT = {"type": "string"}
-SIZES = {"type": "integer"}
 
 
 @pytest.mark.parametrize(

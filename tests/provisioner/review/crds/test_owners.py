@@ -12,8 +12,8 @@ from provisioner.review.checks.objects import crds
 from provisioner.review.crd_diff import differences
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
 from provisioner.values import Action, ObjectRef, Severity
-from tests.provisioner.review.bundles import facts, planned
-from tests.provisioner.schema.shapes import TEXT, JsonDict, crd_of, obj
+from tests.support.provisioner.contents import facts, planned
+from tests.support.provisioner.shapes import TEXT, JsonDict, crd_of, obj
 
 BREAKING, DANGEROUS, SAFE = Severity.BREAKING, Severity.DANGEROUS, Severity.SAFE
 THING = crd_of(obj(a=TEXT))

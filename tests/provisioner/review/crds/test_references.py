@@ -13,8 +13,7 @@ from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.provisioner.review.bundles import an_object, facts, planned
-from tests.provisioner.review.crds.test_live_findings import (
+from tests.provisioner.review.crds.orders import (
     GROUP,
     HPA,
     SIZES,
@@ -27,6 +26,7 @@ from tests.provisioner.review.crds.test_live_findings import (
     scene,
     version,
 )
+from tests.support.provisioner.contents import an_object, facts, planned
 
 
 def autoscaler(kind: str = "Order", group: str = GROUP) -> dict[str, Any]:

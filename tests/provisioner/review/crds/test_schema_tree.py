@@ -10,20 +10,7 @@ import pytest
 from provisioner.review.base.marks import Mark
 from provisioner.review.crds.schema_tree import MAX_BRANCHES, MAX_DEPTH, Branch, SchemaPicture, schema_picture, walk
 from provisioner.schema import compare
-from tests.provisioner.review.bundles import an_object
-
-TEXT = {"type": "string"}
-
-
-def crd(properties: dict[str, Any], *versions: str) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
-    listed = [
-        {"name": name, "served": True, "storage": at == 0, "schema": {"openAPIV3Schema": copy.deepcopy(schema)}}
-        for at, name in enumerate(versions or ("v1",))
-    ]
-    names = {"kind": "Ship", "plural": "ships", "singular": "ship", "listKind": "ShipList"}
-    spec = {"group": "harbour.example.com", "names": names, "scope": "Namespaced", "versions": listed}
-    return an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "ships.harbour.example.com", spec=spec)
+from tests.support.provisioner.ships import TEXT, crd
 
 
 def drawn(old: dict[str, Any], new: dict[str, Any]) -> SchemaPicture:

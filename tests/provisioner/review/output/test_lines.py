@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from provisioner.review.output.lines import MAX_LINES, concerned_lines
-from tests.provisioner.review.bundles import an_object, config_map
-from tests.provisioner.review.crds.test_schema_tree import TEXT, crd
+from tests.support.provisioner.contents import an_object, config_map
+from tests.support.provisioner.ships import TEXT, crd
 
 
 def said(before: dict[str, Any] | None, after: dict[str, Any] | None, *path: str | int, version: str = "") -> list[str]:

@@ -2,22 +2,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import Rule
 from provisioner.review.output.evidence import Fact, facts_of
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text, path_text
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
-from tests.provisioner.review.bundles import content_of
-from tests.provisioner.review.test_cases import CASES
-
-HOSTILE = "</pre><script>alert(1)</script>\x1b[2J\u202e\u200b<img src=x onerror=y>"
+from tests.provisioner.review.output.hostile import HOSTILE, Tags
+from tests.support.provisioner.cases import CASES, report_of
 
 
 def hostile_report() -> Report:
@@ -25,23 +21,6 @@ def hostile_report() -> Report:
     rule = Rule("BAD-01", Section.CONTENT, Severity.CRITICAL)
     found = rule.at(ref, HOSTILE, path=(HOSTILE, 1), evidence={HOSTILE: [HOSTILE]})
     return Report((HOSTILE,), (found,), Plan((), HOSTILE))
-
-
-def of_case(case: Path) -> Report:
-    content = content_of(case / "new")
-    assert content is not None
-    return look_offline(content, content_of(case / "old"))
-
-
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [name for name, _ in attrs]
 
 
 def test_S24_no_hostile_text_reaches_a_terminal() -> None:
@@ -74,7 +53,7 @@ def test_what_scrolls_on_a_page_can_be_reached_by_keys() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_page_needs_nothing_else(case: Path) -> None:
     tags = Tags()
-    tags.feed(as_html(of_case(case), title=case.name))
+    tags.feed(as_html(report_of(case), title=case.name))
     assert not {"script", "link", "img", "iframe", "object", "embed"} & set(tags.tags)
     assert not {"src", "href", "srcset", "action"} & set(tags.attributes)
     assert not [one for one in tags.attributes if one.startswith("on")]
@@ -82,12 +61,12 @@ def test_a_page_needs_nothing_else(case: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_text_fits_into_80_columns_but_for_names(case: Path) -> None:
-    for line in as_text(of_case(case), title="title").splitlines():
+    for line in as_text(report_of(case), title="title").splitlines():
         assert len(line) <= 80 or len(line.split()) <= 2 or max(map(len, line.split())) > 60
 
 
 def test_colours_are_only_added() -> None:
-    report = of_case(CASES[0])
+    report = report_of(CASES[0])
     plain = as_text(report, with_diff=True)
     assert "\x1b" not in plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", as_text(report, colours=True, with_diff=True)) == plain
@@ -95,7 +74,7 @@ def test_colours_are_only_added() -> None:
 
 def test_every_finding_is_in_every_output() -> None:
     for case in CASES:
-        report = of_case(case)
+        report = report_of(case)
         text, html = as_text(report, with_all=True), as_html(report, title="a")
         assert "Not shown" not in text
         for finding in report.findings:

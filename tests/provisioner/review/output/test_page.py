@@ -12,7 +12,7 @@ import pytest
 from provisioner.review.base.text import visible
 from provisioner.review.output.page import rendered
 from provisioner.review.rules.shown import Explanation
-from tests.provisioner.review.output.test_outputs import HOSTILE, Tags
+from tests.provisioner.review.output.hostile import HOSTILE, Tags
 
 TEMPLATES = sorted(
     (one for one in files("provisioner.review.output").joinpath("templates").iterdir()), key=lambda one: one.name

@@ -10,10 +10,10 @@ from provisioner.pipeline import look_offline
 from provisioner.rbac import Subject
 from provisioner.review.output.html import as_html
 from provisioner.values import ObjectRef, Report
-from tests.provisioner.review.bundles import content_with
-from tests.provisioner.review.crds.test_schema_tree import TEXT, crd
-from tests.provisioner.review.output.test_outputs import HOSTILE, Tags
-from tests.provisioner.review.rights.test_account_graph import APPS, PODS, SECRETS, binding, role
+from tests.provisioner.review.output.hostile import HOSTILE, Tags
+from tests.support.provisioner.contents import content_with
+from tests.support.provisioner.robots import APPS, PODS, SECRETS, binding, role
+from tests.support.provisioner.ships import TEXT, crd
 
 CRD = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "ships.harbour.example.com")
 

@@ -17,8 +17,8 @@ from provisioner.review.frame import mentioned, questions, report
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
 from provisioner.values import AccessAnswer, Action, Finding, Plan, Report, Section, Severity
-from tests.provisioner.rbac.roles import API, account, bound, cluster_role, role, rule
-from tests.provisioner.review.bundles import an_object, config_map, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
+from tests.support.provisioner.roles import API, account, bound, cluster_role, role, rule
 
 INSTALLER = Installer(Subject("ServiceAccount", "installer", "shop"))
 KINDS = (

@@ -12,26 +12,8 @@ from provisioner.review.base.marks import Mark
 from provisioner.review.base.record import from_record, to_record
 from provisioner.review.rights.account_graph import MAX_BINDINGS, MAX_RULES, AccountGraph, account_graph, accounts_of
 from provisioner.values import ObjectRef, Report
-from tests.provisioner.review.bundles import an_object, content_with
-
-GROUP = "rbac.authorization.k8s.io"
-ROBOT = Subject("ServiceAccount", "robot", "shop")
-PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
-SECRETS = {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["secrets"]}
-APPS = {"verbs": ["get"], "apiGroups": ["apps"], "resources": ["deployments"]}
-
-
-def role(name: str, *rules: dict[str, Any], **rest: Any) -> dict[str, Any]:
-    return an_object(f"{GROUP}/v1", "ClusterRole", name, rules=list(rules), **rest)
-
-
-def binding(name: str, to: str, *, subject: Subject = ROBOT, namespace: str = "") -> dict[str, Any]:
-    kind = "RoleBinding" if namespace else "ClusterRoleBinding"
-    named = {"kind": subject.kind, "name": subject.name} | (
-        {"namespace": subject.namespace} if subject.namespace else {}
-    )
-    wanted = {"apiGroup": GROUP, "kind": "ClusterRole", "name": to}
-    return an_object(f"{GROUP}/v1", kind, name, namespace, roleRef=wanted, subjects=[named])
+from tests.support.provisioner.contents import an_object, content_with
+from tests.support.provisioner.robots import APPS, GROUP, PODS, ROBOT, SECRETS, binding, role
 
 
 def reported(old: list[dict[str, Any]] | None, new: list[dict[str, Any]]) -> Report:

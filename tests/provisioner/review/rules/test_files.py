@@ -11,7 +11,7 @@ from provisioner.errors import BadRuleFile
 from provisioner.review.rules import RuleText, rule_ids, rule_text
 from provisioner.review.rules.text import parsed
 from provisioner.values import Section, Severity
-from tests.provisioner.review.rules.in_code import rules_in_code
+from tests.support.provisioner.rules_in_code import rules_in_code
 
 SOUND = """\
 ---

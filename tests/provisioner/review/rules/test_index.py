@@ -9,7 +9,7 @@ import pytest
 
 from provisioner.review.rules import rule_ids
 from provisioner.review.rules.index import main
-from tests.conftest import ROOT
+from tests.support.folders import ROOT
 
 PAGE = ROOT / "docs" / "rules" / "README.md"
 

@@ -15,34 +15,34 @@ from pathlib import Path
 import pytest
 
 from provisioner.values import Section, Severity
-from tests.conftest import ROOT
-from tests.provisioner.review.rules import findings_made
+from tests.support.folders import ROOT
+from tests.support.provisioner import findings_made
 
 FOLDER = "tests/provisioner"
 # The quickest tests that together show all of them. Where a new case stands in another file, name it here.
 CASES = (
-    "rbac/test_accounts.py",
-    "rbac/test_preflight.py",
+    "review/checks/rights/test_accounts.py",
+    "review/preflight/test_answer.py",
     "review/checks/own/test_accounts.py",
-    "review/rules/test_risky_permissions.py",
-    "review/checks/test_apis.py",
+    "review/checks/rights/test_risky_permissions.py",
+    "review/checks/objects/test_apis.py",
     "review/test_cases.py",
     "review/crds/test_owners.py",
     "review/crds/test_verdicts.py",
-    "review/test_evidence.py",
+    "review/crds/test_stored.py",
     "review/test_frame.py",
     "review/output/test_headline.py",
-    "review/checks/test_images.py",
+    "review/checks/pods/test_images.py",
     "review/crds/test_live_findings.py",
-    "review/checks/test_network.py",
-    "review/checks/test_objects.py",
-    "review/checks/test_pods.py",
-    "review/checks/test_power.py",
+    "review/checks/network/test_network.py",
+    "review/checks/objects/test_objects.py",
+    "review/checks/pods/test_pods.py",
+    "review/checks/own/test_power.py",
     "review/preflight/test_needs.py",
     "review/crds/test_references.py",
-    "review/checks/test_settings.py",
-    "review/checks/test_way_back.py",
-    "review/checks/test_webhooks.py",
+    "review/checks/pods/test_settings.py",
+    "review/checks/objects/test_way_back.py",
+    "review/checks/network/test_webhooks.py",
     "schema/diff/test_walk.py",
     "schema/diff/test_branches.py",
     "schema/diff/test_crd.py",
@@ -51,7 +51,7 @@ CASES = (
     "schema/inclusion/test_branches.py",
     "schema/diff/test_odd_pairs.py",
     "schema/diff/test_unknown_keywords.py",
-    "test_cli.py::test_a_crd_that_goes_counts_what_it_takes_along",
+    "cli/test_review.py::test_a_crd_that_goes_counts_what_it_takes_along",
 )
 SECONDS = 300
 

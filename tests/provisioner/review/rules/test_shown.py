@@ -14,8 +14,8 @@ from provisioner.review.output.html import as_html
 from provisioner.review.output.page import rendered
 from provisioner.review.rules import RuleText, rule_ids, rule_text, shown
 from provisioner.values import Section, Severity
-from tests.provisioner.review.bundles import content_of
-from tests.provisioner.schema.shapes import crd_of
+from tests.support.provisioner.contents import content_of
+from tests.support.provisioner.shapes import crd_of
 
 CASE = Path(__file__).parents[1] / "cases" / "account-reads-every-secret" / "new"
 PARAGRAPHS = RuleText(

@@ -7,7 +7,7 @@ import pytest
 
 from provisioner.errors import InvalidManifest
 from provisioner.schema import FieldError, admit, default, drop_nulls, prune, validate
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
 
 PRESERVED: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}
 ONE_OF = '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). '

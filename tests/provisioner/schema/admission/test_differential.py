@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from provisioner.schema import admit, validate_crd
 from provisioner.schema.fields import same_json
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, PATIENCE_SECONDS, Server
-from tests.provisioner.schema.shapes import SCHEMAS, JsonDict, crd, edited, listed, obj, root, values_of, version
+from tests.support.kubernetes.connection import CRD_PATH, PATIENCE_SECONDS, Server
+from tests.support.provisioner.shapes import SCHEMAS, JsonDict, crd, edited, listed, obj, root, values_of, version
 
 CRDS, CREATIONS, UPDATES = 44, 30, 24
 FEWEST = 2_000
@@ -135,13 +134,6 @@ class Kind:
                 return
             time.sleep(0.05)
         pytest.fail(f"the server does not know generation {generation} of T{self.number}")
-
-
-@pytest.fixture
-def server(controlplane: Endpoint) -> Iterator[Server]:
-    made = Server(controlplane)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from provisioner.schema import admit
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, Server
-from tests.provisioner.schema.shapes import TEXT, JsonDict, crd_of, listed, mapped, obj, root
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.shapes import TEXT, JsonDict, crd_of, listed, mapped, obj, root
 
 KEEP = {"x-kubernetes-preserve-unknown-fields": True}
 EMBEDDED: JsonDict = {"type": "object", "x-kubernetes-embedded-resource": True, **KEEP}

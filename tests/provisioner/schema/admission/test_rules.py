@@ -9,7 +9,7 @@ from provisioner.schema.cel.ast import Kind, read
 from provisioner.schema.cel.runtime import NotCompiled, program_of
 from provisioner.schema.cel.text import normalised, uses_old
 from provisioner.schema.cel.values import escaped
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
 
 
 def ruled(schema: JsonDict, rule: str, **more: Any) -> JsonDict:

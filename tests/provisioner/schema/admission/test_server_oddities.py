@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.schema import admit
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
 
 ANYTHING: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}
 RULED: JsonDict = {**WHOLE, "x-kubernetes-validations": [{"rule": "self > 5", "message": "no"}]}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from provisioner.schema import accepts_update, compare, validate_crd
 from provisioner.values import Severity
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, Server
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj
 
 WORD, NUMBER, FLAG = {**TEXT, "maxLength": 9}, {"type": "number"}, {"type": "boolean"}
 DATE, SPAN, BYTES = ({**TEXT, "format": name} for name in ("date-time", "duration", "byte"))
@@ -176,13 +174,6 @@ def ruled(fields: JsonDict, rule: str, **more: Any) -> JsonDict:
 @ASKED
 def test_a_rule_is_held_against_the_types_of_its_fields(fields: JsonDict, rule: str, is_taken: bool) -> None:
     assert (validate_crd(ruled(fields, rule)) == []) is is_taken
-
-
-@pytest.fixture(scope="module")
-def server(controlplane: Endpoint) -> Iterator[Server]:
-    made = Server(controlplane)
-    yield made
-    made.close()
 
 
 @pytest.mark.controlplane

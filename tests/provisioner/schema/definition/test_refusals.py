@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from provisioner.schema import accepts_update, validate_crd
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, Server
-from tests.provisioner.schema.shapes import JsonDict, crd
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.provisioner.shapes import JsonDict, crd
 
 CASES: list[JsonDict] = json.loads(Path(__file__).with_name("refusals.json").read_text())
 ASKED = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
@@ -31,13 +29,6 @@ def test_a_crd_is_refused_in_the_words_of_the_api_server(case: JsonDict) -> None
     found = accepts_update(whole(case["old"]), wished) if "old" in case else validate_crd(wished)
     assert sorted([error.path, error.message] for error in found) == case["errors"]
     assert wished == before
-
-
-@pytest.fixture(scope="module")
-def server(controlplane: Endpoint) -> Iterator[Server]:
-    made = Server(controlplane)
-    yield made
-    made.close()
 
 
 @pytest.mark.controlplane

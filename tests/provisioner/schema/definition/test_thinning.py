@@ -13,8 +13,8 @@ from provisioner.schema.definition.defaults import default_errors
 from provisioner.schema.definition.structural import KeywordRules, keyword_errors, structural_errors
 from provisioner.schema.definition.thinning import thinned
 from provisioner.schema.fields import FieldError
-from tests.provisioner.schema.diff.compared import IDIOM
-from tests.provisioner.schema.shapes import SCHEMAS, TEXT, JsonDict, listed, mapped, obj, root
+from tests.support.provisioner.compared import IDIOM
+from tests.support.provisioner.shapes import SCHEMAS, TEXT, JsonDict, listed, mapped, obj, root
 
 FAULTS: list[JsonDict] = [
     {"type": "text"},

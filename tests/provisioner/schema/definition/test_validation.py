@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from provisioner.schema import accepts_update, validate_crd
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, root, version
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, root, version
 
 SCHEMA = "spec.validation.openAPIV3Schema"
 SPEC = f"{SCHEMA}.properties[spec]"

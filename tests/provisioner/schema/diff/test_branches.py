@@ -6,22 +6,8 @@ import pytest
 
 from provisioner.schema import compare, validate
 from provisioner.values import Severity
-from tests.provisioner.schema.diff.compared import (
-    A_OR_B,
-    BREAKING,
-    SAFE,
-    UNKNOWN,
-)
-from tests.provisioner.schema.shapes import (
-    TEXT,
-    JsonDict,
-    crd,
-    crd_of,
-    obj,
-    root,
-    thing,
-    version,
-)
+from tests.support.provisioner.compared import A_OR_B, BREAKING, SAFE, UNKNOWN
+from tests.support.provisioner.shapes import TEXT, JsonDict, crd, crd_of, obj, root, thing, version
 
 KIND = {"type": "string", "enum": ["A", "B"]}
 ONE_OR_NONE = {"oneOf": [{"not": {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}}, *A_OR_B["oneOf"]]}

@@ -11,7 +11,7 @@ import yaml
 
 from provisioner.schema import compare, validate_crd
 from provisioner.values import Severity
-from tests.conftest import CORPUS
+from tests.support.folders import CORPUS
 
 PAIRS = sorted(path.parent.name for path in CORPUS.glob("crd-pairs/*/new.yaml"))
 # What nobody can decide by two CRDs alone, forth or back, with the reason; every other finding is decided.

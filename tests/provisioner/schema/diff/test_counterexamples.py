@@ -7,7 +7,7 @@ import pytest
 
 from provisioner.schema import admit, compare, validate
 from provisioner.schema.diff import counterexamples as module
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj, root, thing
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj, root, thing
 
 NUMBER: JsonDict = {"type": "number"}
 KEPT: JsonDict = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

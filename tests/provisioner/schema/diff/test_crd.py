@@ -8,23 +8,8 @@ import pytest
 
 from provisioner.schema import compare
 from provisioner.values import Severity
-from tests.provisioner.schema.diff.compared import (
-    BREAKING,
-    DANGEROUS,
-    SAFE,
-    UNKNOWN,
-    rules,
-)
-from tests.provisioner.schema.shapes import (
-    TEXT,
-    WHOLE,
-    JsonDict,
-    crd,
-    crd_of,
-    obj,
-    root,
-    version,
-)
+from tests.support.provisioner.compared import BREAKING, DANGEROUS, SAFE, UNKNOWN, rules
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, obj, root, version
 
 V1, V2 = version("v1", root(TEXT)), version("v2", root(TEXT), storage=False)
 WEBHOOK: JsonDict = {

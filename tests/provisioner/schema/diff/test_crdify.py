@@ -8,8 +8,8 @@ import pytest
 
 from provisioner.errors import InvalidManifest
 from provisioner.schema import CrdifyConfig, crdify_triples
-from tests.provisioner.schema.shapes import crd, root, version
-from tests.provisioner.schema.vectors import UPGRADES, cases
+from tests.support.provisioner.shapes import crd, root, version
+from tests.support.provisioner.vectors import UPGRADES, cases
 
 CASES = [case for case in cases("crdify-cases.json") + UPGRADES if not case.get("crdify_panic")]
 

@@ -8,7 +8,7 @@ import pytest
 
 from provisioner.schema import accepts_update, compare
 from provisioner.values import Finding, Severity
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, version
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, version
 
 SAFE, DANGEROUS, BREAKING, UNKNOWN = Severity.SAFE, Severity.DANGEROUS, Severity.BREAKING, Severity.UNKNOWN
 ANYTHING: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}

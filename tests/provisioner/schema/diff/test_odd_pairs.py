@@ -10,7 +10,7 @@ import pytest
 
 from provisioner.schema import compare
 from provisioner.values import Severity
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj
 
 SAFE, DANGEROUS, BREAKING, UNKNOWN = Severity.SAFE, Severity.DANGEROUS, Severity.BREAKING, Severity.UNKNOWN
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -147,7 +147,7 @@ def test_a_tree_that_goes_is_one_finding() -> None:
 
 def test_where_no_rule_is_compared_the_runtime_of_cel_is_not_loaded() -> None:
     code = (
-        "import sys; from provisioner.schema import compare; from tests.provisioner.schema.shapes import *;"
+        "import sys; from provisioner.schema import compare; from tests.support.provisioner.shapes import *;"
         "compare(crd_of(obj(a=TEXT)), crd_of(obj(a=WHOLE)));"
         "sys.exit(bool({'cel_expr_python', 'google.protobuf'} & set(sys.modules)))"
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from provisioner.schema import admit, compare, default, prune, validate
 from provisioner.values import Finding, Severity
-from tests.provisioner.schema.shapes import (
+from tests.support.provisioner.shapes import (
     ROOTS,
     SCHEMAS,
     THINGS,

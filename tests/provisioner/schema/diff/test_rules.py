@@ -6,26 +6,8 @@ import pytest
 
 from provisioner.schema import admit, compare
 from provisioner.values import Severity
-from tests.provisioner.schema.diff.compared import (
-    BREAKING,
-    DANGEROUS,
-    IDIOM,
-    KEEP,
-    SAFE,
-    changes,
-    ruled,
-    rules,
-)
-from tests.provisioner.schema.shapes import (
-    TEXT,
-    WHOLE,
-    JsonDict,
-    crd_of,
-    listed,
-    obj,
-    root,
-    thing,
-)
+from tests.support.provisioner.compared import BREAKING, DANGEROUS, IDIOM, KEEP, SAFE, changes, ruled, rules
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, obj, root, thing
 
 
 def test_a_bound_lost_above_a_rule_is_a_crd_that_the_server_refuses() -> None:

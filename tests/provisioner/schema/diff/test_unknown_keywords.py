@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,9 +11,8 @@ from provisioner.schema import compare
 from provisioner.schema.diff.keywords import KNOWN, is_dropped
 from provisioner.schema.forms import _KEYWORDS
 from provisioner.values import Severity
-from tests.controlplane.endpoint import Endpoint
-from tests.provisioner.schema.server import CRD_PATH, Server
-from tests.provisioner.schema.shapes import TEXT, JsonDict, crd, listed, obj, root, version
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.provisioner.shapes import TEXT, JsonDict, crd, listed, obj, root, version
 
 APPLY = "application/apply-patch+yaml"
 DROPPED = ["properies", "secretRef", "maxlength", "const", "x-own"]
@@ -22,13 +20,6 @@ DROPPED = ["properies", "secretRef", "maxlength", "const", "x-own"]
 
 def with_keyword(name: str, value: Any) -> JsonDict:
     return crd(version("v1", root(obj(a=listed({**obj(b=TEXT), name: value})))))
-
-
-@pytest.fixture(scope="module")
-def server(controlplane: Endpoint) -> Iterator[Server]:
-    made = Server(controlplane)
-    yield made
-    made.close()
 
 
 @pytest.mark.controlplane

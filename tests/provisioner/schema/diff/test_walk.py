@@ -10,7 +10,7 @@ import pytest
 from provisioner.review.crd_diff import differences
 from provisioner.schema import compare
 from provisioner.values import Section, Severity
-from tests.provisioner.schema.diff.compared import (
+from tests.support.provisioner.compared import (
     A_OR_B,
     BREAKING,
     DANGEROUS,
@@ -22,18 +22,7 @@ from tests.provisioner.schema.diff.compared import (
     ruled,
     rules,
 )
-from tests.provisioner.schema.shapes import (
-    TEXT,
-    WHOLE,
-    JsonDict,
-    crd,
-    crd_of,
-    listed,
-    mapped,
-    obj,
-    root,
-    version,
-)
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, root, version
 
 # Objects in which a is set, said by branches.
 A_ALWAYS = obj(a=TEXT, b=TEXT, more={"anyOf": [{"required": ["a"]}, {"required": ["a", "b"]}]})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from provisioner.schema import compare, validate
 from provisioner.schema.inclusion.branches import takes_all
 from provisioner.values import Severity
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, obj
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, obj
 
 BASE = obj(a=TEXT, b=WHOLE, c=listed(TEXT))
 

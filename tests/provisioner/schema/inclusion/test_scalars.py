@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from provisioner.schema import compare, validate
 from provisioner.schema.inclusion.scalars import scalar_inclusion
 from provisioner.values import Severity
-from tests.provisioner.schema.shapes import TEXT, WHOLE, JsonDict, crd_of, mapped, obj
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, mapped, obj
 
 SAFE, DANGEROUS, BREAKING = Severity.SAFE, Severity.DANGEROUS, Severity.BREAKING
 NUMBER: JsonDict = {"type": "number"}

@@ -11,8 +11,8 @@ from provisioner.review.base.facts import Facts, Surroundings
 from provisioner.review.checks.own import own
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding
-from tests.provisioner.rbac.roles import API, account, bound, cluster_role, group, role, rule, user
-from tests.provisioner.review.bundles import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, planned
+from tests.support.provisioner.roles import API, account, bound, cluster_role, group, role, rule, user
 
 OWN = "core.rukpak.io"
 Objects = tuple[dict[str, Any], ...]

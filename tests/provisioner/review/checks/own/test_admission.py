@@ -10,7 +10,7 @@ from provisioner.review.base.facts import Facts, Listed, Surroundings
 from provisioner.review.checks.own import own
 from provisioner.review.checks.own.admission import NAMESPACES
 from provisioner.values import Action, Finding
-from tests.provisioner.review.bundles import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, planned
 
 NAME = "kubernetes.io/metadata.name"
 ADMISSION = "admissionregistration.k8s.io"

@@ -1,0 +1,38 @@
+"""Every route of the API by name, with an address under it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Every route of the router by name, with an address under it; lists are open to everybody and filtered.
+LISTS = {
+    "api-cluster-list": "clusters",
+    "api-deployment-list": "deployments",
+    "api-request-list": "requests",
+    "api-policy-list": "policies",
+    "api-audit-list": "audit",
+}
+CLOSED = {
+    "api-cluster-detail": "clusters/prod",
+    "api-deployment-detail": "deployments/{deployment}",
+    "api-deployment-pause": "deployments/{deployment}/pause",
+    "api-deployment-ask-again": "deployments/{deployment}/ask-again",
+    "api-deployment-rollback": "deployments/{deployment}/rollback",
+    "api-deployment-revoke": "deployments/{deployment}/revoke",
+    "api-deployment-reinstate": "deployments/{deployment}/reinstate",
+    "api-deployment-revisions": "deployments/{deployment}/revisions",
+    "api-deployment-drift": "deployments/{deployment}/drift",
+    "api-request-detail": "requests/{request}",
+    "api-request-report": "requests/{request}/report",
+    "api-request-planned": "requests/{request}/report/objects/0",
+    "api-request-outcomes": "requests/{request}/outcomes",
+    "api-request-reviews": "requests/{request}/reviews",
+    "api-request-withdraw": "requests/{request}/withdraw",
+    "api-policy-detail": "policies/routine",
+    "api-audit-detail": "audit/1",
+}
+
+
+def path_of(name: str, afternoon: dict[str, Any]) -> str:
+    template = {**LISTS, **CLOSED}[name]
+    return template.format(deployment=afternoon["deployment"].uid, request=afternoon["serious"].uid)

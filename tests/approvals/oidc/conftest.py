@@ -1,0 +1,34 @@
+"""A real issuer, on which the cluster of the world counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from approvals.oidc import Client as OidcClient
+from approvals.oidc import ClusterRules, Issuer, Issuers
+from approvals.oidc.issuers import Prefixed
+from tests.approvals.oidc.visits import PEOPLE, SITE
+from tests.support.approvals.fixtures import World
+from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIssuer]:
+    issuer = start_issuer(tmp_path_factory.mktemp("issuer"), SITE, PEOPLE)
+    yield issuer
+    issuer.stop()
+
+
+@pytest.fixture
+def issuer(running: RunningIssuer, here: World, settings: Any) -> Iterator[RunningIssuer]:
+    """It counts on cluster `prod` of the world; there, readers of the fake Kubernetes may read."""
+    rules = ClusterRules(here.cluster.name, Prefixed("sub", "oidc:"), Prefixed("groups", "oidc:"))
+    known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT), (CLIENT,))
+    changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": SITE, "RENEW_MINUTES": 0}
+    settings.PRATIQUE = {**settings.PRATIQUE, **changed}
+    here.kubernetes.allow("oidc:u-ada", "get")
+    yield running
+    running.set_people(PEOPLE)

@@ -1,0 +1,72 @@
+"""As whom a grant approves, and whether its writers could save it today: what its page and form say."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, save
+from tests.support.approvals.world import acting, enter
+
+
+def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(here: World) -> None:
+    each = save(here)
+    client = Client()
+    enter(client, here.ada)
+    page = client.get("/policies/of/routine").content.decode()
+    assert f"pratique:policy:{each.pk}" in page
+    assert f"does not let pratique:policy:{each.pk} approve" in page.replace("Does not", "does not")
+    assert "So it approves nothing" in page
+    here.kubernetes.allow("bert", "approve")
+    save(here, by=acting(here.bert))
+    save(here)
+    page = " ".join(client.get("/policies/of/routine").content.decode().split())
+    assert "ada, bert <p>It approves nothing that one of them asks for.</p>" in page
+    allow(here, each)
+    cache.clear()
+    page = client.get("/policies/of/routine").content.decode()
+    assert "So it approves nothing" not in page
+    assert "The policy stays in force" not in page
+    assert client.get("/api/v1/policies/routine").json()["approves_as"] == f"pratique:policy:{each.pk}"
+
+
+@pytest.mark.parametrize("leaves", ["loses the right", "is nobody there"])
+def test_the_page_says_that_its_last_editor_could_not_save_it_today(here: World, leaves: str) -> None:
+    save(here, names=["strimzi"], by=acting(here.ada))
+    if leaves == "loses the right":
+        here.kubernetes.allowed.discard(("ada", "approve", "*"))
+        words = "ada may no longer approve BundleDeployment strimzi on cluster prod"
+    else:
+        here.ada.kubernetes_identities.all().delete()
+        words = "ada is nobody on cluster prod any more"
+    cache.clear()
+    here.kubernetes.allow("bert", "get")
+    client = Client()
+    enter(client, here.bert)
+    page = client.get("/policies/of/routine").content.decode().casefold()
+    assert words.casefold() in page
+    assert "the policy stays in force" in page
+
+
+def test_the_form_says_what_its_writer_lacks(here: World) -> None:
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("bert", "approve", "his")
+    client = Client()
+    enter(client, here.bert)
+    form = {
+        "name": "routine",
+        "cluster": "prod",
+        "kind": "grant",
+        "mode": "enforce",
+        "names": "his\nstrimzi",
+        "expression": "true",
+        "is_active": "on",
+    }
+    answer = client.post("/policies/new", form)
+    page = answer.content.decode()
+    assert answer.status_code == 403
+    assert "a policy may approve only what its author may" in page.casefold()
+    assert "BundleDeployment strimzi of cluster prod" in page
+    assert "pratique-approve-strimzi" in page, "the rule that would allow it"

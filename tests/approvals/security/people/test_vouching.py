@@ -1,0 +1,106 @@
+"""Requests of people whose groups are too old to count: a reviewer, or a policy, vouches for them (S07)."""
+
+from __future__ import annotations
+
+import pytest
+
+from approvals import gate, policy
+from approvals.gate.remedies import HELD_BACK
+from approvals.models import Request, Review
+from approvals.policy import Ballot
+from tests.approvals.security.people.asking import applied, approve, ask, by_token, unattended
+from tests.support.approvals import world
+from tests.support.approvals.asked_gate import check_vouched
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save
+
+
+@pytest.fixture
+def aged(here: World) -> Request:
+    """In review, and nobody asked; what is known of rita, who wrote it, is too old."""
+    by_token(here.rita)
+    request = world.in_review(unattended(applied(ask(here, here.rita))))
+    by_token(here.rita, hours=13)
+    return request
+
+
+def test_S07_a_reviewer_who_may_not_use_the_account_is_not_enough(here: World, aged: Request) -> None:
+    approve(aged, here.ada)
+    found = look(aged)
+    assert (found.state, found.problem_code) == ("in_review", HELD_BACK)
+    assert (
+        "what is known of rita, who asked, is too old to count: rita has to sign in again, or one approver must be"
+        in found.problem
+    )
+    by_token(here.rita)
+    found = look(aged)
+    assert (found.state, found.problem) == ("approved", "")
+
+
+def test_S07_a_reviewer_who_may_use_the_account_vouches(here: World, aged: Request) -> None:
+    here.kubernetes.allow("ada", "impersonate")
+    approve(aged, here.ada)
+    found = look(aged)
+    assert found.state == "approved"
+    check_vouched(found)
+
+
+@pytest.mark.parametrize("may_use_account", [True, False])
+def test_S07_a_policy_vouches_by_its_own_identity_only(here: World, aged: Request, may_use_account: bool) -> None:
+    """Its author, who may use the account, does not count for it."""
+    here.kubernetes.allow("ada", "impersonate")
+    each = save(here, expression="true")
+    allow(here, each)
+    if may_use_account:
+        here.kubernetes.allow(f"pratique:policy:{each.pk}", "impersonate")
+    found = look(aged)
+    assert (found.state, Review.objects.get().may_use_account) == (
+        ("approved", True) if may_use_account else ("in_review", False)
+    )
+
+
+def test_S07_it_is_asked_again_at_the_gate(here: World, aged: Request) -> None:
+    each = save(here, expression="true")
+    allow(here, each)
+    here.kubernetes.allow(f"pratique:policy:{each.pk}", "impersonate")
+    found = look(aged)
+    check_vouched(found)
+    here.kubernetes.allowed.discard((f"pratique:policy:{each.pk}", "impersonate", "*"))
+    with pytest.raises(gate.Waiting, match="asked again before applying: what is known of rita"):
+        check_vouched(found)
+    by_token(here.rita)
+    check_vouched(found)
+
+
+def test_S07_groups_that_grow_old_after_the_approval_make_it_wait_at_the_gate(here: World) -> None:
+    by_token(here.rita)
+    request = world.in_review(ask(here, here.rita))
+    approve(request, here.ada)
+    found = look(request)
+    assert found.state == "approved"
+    by_token(here.rita, hours=13)
+    with pytest.raises(gate.Waiting, match="rita has to sign in again"):
+        check_vouched(found)
+
+
+@pytest.mark.parametrize(
+    ("ballots", "decision"),
+    [
+        pytest.param([Ballot("Approve", False, True, True)], "approved", id="who may use it"),
+        pytest.param([Ballot("Approve", True, True, True)], "approved", id="a policy that may use it"),
+        pytest.param([Ballot("Approve", False, True, False)], "undecided", id="who may not"),
+        pytest.param(
+            [Ballot("Approve", False, True, False), Ballot("Approve", True, False, True)],
+            "undecided",
+            id="who may, and does not count",
+        ),
+        pytest.param(
+            [Ballot("Approve", False, True, False), Ballot("Approve", False, True, True)], "approved", id="one of two"
+        ),
+    ],
+)
+def test_S07_one_counted_approval_must_vouch_for_whom_nobody_can_ask_about(
+    ballots: list[Ballot], decision: str
+) -> None:
+    found = policy.decide(ballots, needed=1, held_by=(), is_requester_known=True, too_old=["rita"])
+    assert found.decision == decision

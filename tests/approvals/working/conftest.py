@@ -1,0 +1,31 @@
+"""Fixtures of the tests in this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from approvals.ledger.held import HELD
+from approvals.models import Request
+from tests.approvals.working.deaths import Alone
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+
+
+@pytest.fixture
+def request_(here: World) -> Request:
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return Request.objects.get()
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    yield
+    HELD.is_stopping = False
+    HELD.let_go(lambda _: None)
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> Alone:
+    return Alone(monkeypatch)

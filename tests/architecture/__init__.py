@@ -1,0 +1,1 @@
+"""How the repository is laid out, as rules that fail."""

@@ -1,0 +1,76 @@
+"""The modules of this checkout, and which of them import which, as their text says."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from tests.support.folders import ROOT
+
+PACKAGES = ("provisioner", "approvals")
+# Django's own: written once, never imported, and proved by running them (tests/approvals/project/test_databases.py).
+LEFT_OUT = "migrations"
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a file below the checkout; a package is named without its `__init__`."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def python_files(*folders: str) -> list[Path]:
+    found = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return sorted(path for path in found if LEFT_OUT not in path.parts)
+
+
+@cache
+def modules() -> Mapping[str, Path]:
+    """Every module of the product and of its tests, by its dotted name."""
+    return {name_of(path): path for path in python_files(*PACKAGES, "tests")}
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """The modules of this checkout that a module imports anywhere in its text; what they import in turn is not among them."""
+    path = modules()[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    named = _named_in(ast.parse(path.read_text()), package)
+    return frozenset(found for name in named for found in _with_packages(name) if found != module)
+
+
+def reached(start: Iterable[str], within: Iterable[str]) -> set[str]:
+    """What these modules import, and what that imports, as far as it goes on in the rooms `within`."""
+    rooms = tuple(within)
+    seen: set[str] = set()
+    waiting = list(start)
+    while waiting:
+        for found in imports_of(waiting.pop()) - seen:
+            seen.add(found)
+            if any(is_in(found, room) for room in rooms):
+                waiting.append(found)
+    return seen
+
+
+def is_in(module: str, room: str) -> bool:
+    return module == room or module.startswith(f"{room}.")
+
+
+def _named_in(tree: ast.AST, package: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            source = ".".join([*above, node.module] if node.module else above)
+            yield source
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+
+
+def _with_packages(name: str) -> Iterator[str]:
+    """The module, and the packages around it: they are imported with it."""
+    parts = name.split(".")
+    for length in range(1, len(parts) + 1):
+        found = ".".join(parts[:length])
+        if found in modules():
+            yield found

@@ -1,0 +1,451 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import provisioner.review
+from provisioner.cli import Usage, exit_status, main, source_of
+from provisioner.review.base.facts import Rule
+from provisioner.source import GitSource, HttpSource, ImageSource, LocalSource, Source
+from provisioner.values import Plan, Report, Section, Severity
+from tests.support.provisioner.cases import FOLDER as CASES
+
+SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())
+COMMIT = "a" * 40
+DIGEST = "sha256:" + "b" * 64
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = main(["review", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def case(name: str) -> tuple[str, ...]:
+    folder = CASES / name
+    old = ("--old", str(folder / "old")) if (folder / "old").is_dir() else ()
+    return (str(folder / "new"), *old)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "status"),
+    [
+        pytest.param("image-by-tag-only", (), 0, id="notable is below the default"),
+        pytest.param("image-by-tag-only", ("--fail-on", "notable"), 1, id="notable where asked for"),
+        pytest.param("image-latest", (), 1, id="dangerous"),
+        pytest.param("image-latest", ("--fail-on", "breaking"), 0, id="dangerous below breaking"),
+        pytest.param("image-latest", ("--fail-on", "never"), 0, id="never"),
+        pytest.param("crd-field-removed", (), 1, id="breaking"),
+        pytest.param("binding-to-a-role-elsewhere", (), 2, id="unknown"),
+        pytest.param("binding-to-a-role-elsewhere", ("--fail-on", "never"), 2, id="unknown is never fine"),
+        pytest.param("webhook-cannot-be-called", (), 1, id="unknown and worse"),
+        pytest.param("account-knew-every-secret-before", (), 0, id="critical, but as before"),
+        pytest.param("roles-split-without-effect", (), 0, id="harmless"),
+    ],
+)
+def test_the_exit_status_says_how_bad_it_is(
+    capsys: pytest.CaptureFixture[str], name: str, more: tuple[str, ...], status: int
+) -> None:
+    assert run(capsys, *case(name), *more)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("severities", "fail_on", "status"),
+    [
+        ([], "safe", 0),
+        (["safe"], "safe", 1),
+        (["dangerous", "unknown"], "dangerous", 2),
+        (["breaking", "unknown"], "dangerous", 1),
+        (["breaking", "unknown"], "critical", 2),
+        (["critical", "unknown"], "critical", 1),
+        (["unknown"], "unknown", 2),
+    ],
+)
+def test_unknown_gives_2_unless_something_worse_gives_1(severities: list[str], fail_on: str, status: int) -> None:
+    findings = tuple(Rule("A-01", Section.OBJECTS, Severity(one)).at(None, "words") for one in severities)
+    assert exit_status(Report((), findings, Plan((), "")), fail_on) == status
+
+
+def test_json_fits_the_published_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, *case("account-reads-every-secret"), "-o", "json")
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(out))
+
+
+def test_html_is_one_page(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, *case("account-reads-every-secret"), "-o", "html")
+    assert out.startswith("<!doctype html>")
+    assert "<script" not in out
+
+
+def test_text_says_the_worst_new_thing_first(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, *case("account-reads-every-secret"))
+    lines = [line.strip() for line in out.splitlines() if line.strip()]
+    first = " ".join(lines[1:6])
+    assert 0 < first.index("bypass the approvals of Pratique") < first.index("read every Secret")
+    assert "\x1b" not in out
+
+
+def test_the_lines_that_change_are_shown_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, *case("image-latest"), "--diff")
+    assert "image: registry.example.com/app" in out
+
+
+def test_secret_values_are_in_no_output(capsys: pytest.CaptureFixture[str]) -> None:
+    for output in ("text", "json", "html"):
+        status, out, err = run(capsys, *case("secret-in-the-bundle"), "-o", output, "--diff")
+        assert status == 1
+        assert "Pl4nted" not in out + err
+
+
+def test_an_archive_is_a_bundle(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "bundle.tar.gz", "w:gz") as archive:
+        archive.add(CASES / "image-by-tag-only" / "new", arcname="manifests")
+    assert run(capsys, str(tmp_path / "bundle.tar.gz"))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("bundle", "source"),
+    [
+        pytest.param(f"oci://example.com/a/b@{DIGEST}", ImageSource(f"example.com/a/b@{DIGEST}"), id="oci"),
+        pytest.param("example.com/a/b:1.0", ImageSource("example.com/a/b:1.0"), id="image by tag"),
+        pytest.param(f"example.com:5000/a@{DIGEST}", ImageSource(f"example.com:5000/a@{DIGEST}"), id="with port"),
+        pytest.param(
+            f"git+https://example.com/a.git@{COMMIT}#deploy",
+            GitSource("https://example.com/a.git", commit=COMMIT, directory="deploy"),
+            id="git commit",
+        ),
+        pytest.param(
+            "git+https://example.com/a.git@main", GitSource("https://example.com/a.git", branch="main"), id="git branch"
+        ),
+        pytest.param(
+            "git+https://example.com/a.git@v1.2.3", GitSource("https://example.com/a.git", tag="v1.2.3"), id="git tag"
+        ),
+        pytest.param(
+            "git+https://example.com/a.git@refs/tags/old",
+            GitSource("https://example.com/a.git", tag="old"),
+            id="git tag by its whole name",
+        ),
+        pytest.param(
+            f"https://example.com/a.tgz#{DIGEST}", HttpSource("https://example.com/a.tgz", checksum=DIGEST), id="http"
+        ),
+    ],
+)
+def test_a_reference_is_understood(bundle: str, source: Source) -> None:
+    assert source_of(bundle) == source
+
+
+def test_what_exists_is_a_file_whatever_its_name_looks_like(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "example.com").mkdir()
+    (tmp_path / "example.com" / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert source_of("example.com/a") == LocalSource("example.com/a")
+
+
+@pytest.mark.parametrize(
+    "bundle", ["nowhere", "./nowhere/here", "git+https://example.com/a.git", "git+ssh://x/y@z", ""]
+)
+def test_what_means_nothing_is_refused_with_what_was_expected(bundle: str) -> None:
+    with pytest.raises(Usage, match=r"no such file|expected"):
+        source_of(bundle)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(("nowhere",), "no such file or folder", id="no such bundle"),
+        pytest.param((".", "--kubeconfig", "nowhere"), "nowhere", id="no such kubeconfig"),
+        pytest.param((".", "--service-account", "a"), "--kubeconfig", id="an account without a cluster"),
+        pytest.param((".", "--config", "nowhere"), "nowhere", id="no such config"),
+    ],
+)
+def test_an_error_is_one_sentence_and_status_2(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], expected: str
+) -> None:
+    status, out, err = run(capsys, *words)
+    assert (status, out) == (2, "")
+    assert expected in err
+    assert "Traceback" not in err
+
+
+def test_S24_an_error_cannot_write_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = run(capsys, "no\x1b[2Jwhere\u202e")
+    assert "\x1b" not in err
+    assert "\u202e" not in err
+
+
+def test_a_bundle_that_is_broken_says_which_file_and_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("a: [")
+    status, _, err = run(capsys, str(tmp_path))
+    assert status == 2
+    assert "bad.yaml" in err
+
+
+@pytest.mark.parametrize("words", [[], ["nothing"], ["review"], ["review", "a", "b"], ["review", "-o", "pdf", "a"]])
+def test_wrong_usage_is_status_2(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert "usage: pratique" in capsys.readouterr().err
+
+
+def test_help_explains_bundles_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["review", "--help"])
+    out = capsys.readouterr().out
+    assert all(words in out for words in ("oci://", "git+https://", "exit status", "could not find out"))
+    assert max(map(len, out.splitlines())) <= 80
+
+
+# crd-diff
+
+CRD_SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "crd-diff.schema.json").read_text())
+
+
+def crd_diff(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = main(["crd-diff", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def files(name: str) -> tuple[str, str]:
+    return str(CASES / name / "old" / "all.yaml"), str(CASES / name / "new" / "all.yaml")
+
+
+def test_crd_diff_says_one_verdict_per_crd(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = crd_diff(capsys, *files("crd-field-removed"), "-o", "json")
+    (found,) = json.loads(out)
+    assert status == 1
+    assert (found["crd"], found["verdict"]) == ("orders.shop.example.com", "breaking")
+    keys = {"rule", "severity", "verdicts", "version", "path", "message", "evidence", "fingerprint"}
+    assert [set(one) for one in found["findings"]] == [keys]
+
+
+def test_crd_diff_of_the_same_file_is_safe(capsys: pytest.CaptureFixture[str]) -> None:
+    old, _ = files("crd-field-removed")
+    status, out, _ = crd_diff(capsys, old, old)
+    assert status == 0
+    assert out == "○ safe  orders.shop.example.com\n"
+
+
+def test_crd_diff_tells_several_crds_apart_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    old, new = (Path(one).read_text() for one in files("crd-version-dropped"))
+    other = old.replace("orders.shop", "others.shop").replace("plural: orders", "plural: others")
+    (tmp_path / "old.yaml").write_text(f"{other}---\n{old}")
+    (tmp_path / "new.yaml").write_text(f"{new}---\n{other}")
+    _, out, _ = crd_diff(capsys, str(tmp_path / "old.yaml"), str(tmp_path / "new.yaml"), "-o", "json")
+    assert [(one["crd"], one["verdict"]) for one in json.loads(out)] == [
+        ("orders.shop.example.com", "breaking"),
+        ("others.shop.example.com", "safe"),
+    ]
+
+
+def test_crd_diff_says_what_a_crd_that_goes_takes_with_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    old, _ = files("crd-field-removed")
+    other = Path(old).read_text().replace("orders.shop", "others.shop")
+    (tmp_path / "new.yaml").write_text(other)
+    _, out, _ = crd_diff(capsys, old, str(tmp_path / "new.yaml"), "-o", "json")
+    gone = next(one for one in json.loads(out) if one["crd"] == "orders.shop.example.com")
+    assert [one["rule"] for one in gone["findings"]] == ["CRD-08"]
+
+
+@pytest.mark.parametrize("words", [(), ("--profile", "crdify")], ids=["pratique", "crdify"])
+@pytest.mark.parametrize("name", ["crd-field-removed", "crd-version-dropped"])
+def test_the_json_of_crd_diff_is_as_published(
+    capsys: pytest.CaptureFixture[str], name: str, words: tuple[str, ...]
+) -> None:
+    _, out, _ = crd_diff(capsys, *files(name), "-o", "json", *words)
+    jsonschema.validate(json.loads(out), CRD_SCHEMA)
+
+
+def test_crd_diff_speaks_as_crdify(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = (*files("crd-field-removed"), "--profile", "crdify", "-o", "json")
+    status, out, _ = crd_diff(capsys, *words)
+    (found,) = json.loads(out)
+    assert (status, found["verdict"]) == (1, "breaking")
+    assert ["", "", "existingFieldRemoval"] in found["triples"]
+    (tmp_path / "crdify.yaml").write_text("validations: [{name: existingFieldRemoval, enforcement: None}]")
+    _, out, _ = crd_diff(capsys, *words, "--config", str(tmp_path / "crdify.yaml"))
+    assert ["", "", "existingFieldRemoval"] not in json.loads(out)[0]["triples"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "verdict", "rules"),
+    [
+        pytest.param({"size": 1}, "dangerous", {"SCH-01", "LIV-01", "LIV-06", "LIV-07"}, id="clean"),
+        pytest.param(
+            {"size": 1, "colour": "red"},
+            "breaking",
+            {"SCH-01", "LIV-01", "LIV-02", "LIV-06", "LIV-07"},
+            id="in use",
+        ),
+    ],
+)
+def test_crd_diff_is_settled_by_the_stored_objects(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, spec: dict[str, object], verdict: str, rules: set[str]
+) -> None:
+    stored = {"apiVersion": "shop.example.com/v1", "kind": "Order", "metadata": {"name": "one"}, "spec": spec}
+    (tmp_path / "objects.yaml").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [stored]}))
+    words = (*files("crd-field-removed"), "--objects", str(tmp_path / "objects.yaml"), "-o", "json")
+    status, out, _ = crd_diff(capsys, *words)
+    (found,) = json.loads(out)
+    jsonschema.validate([found], CRD_SCHEMA)
+    assert (status, found["verdict"], {one["rule"] for one in found["findings"]}) == (1, verdict, rules)
+
+
+QUESTIONS = {"api", "stored", "writers", "readers", "rollback"}
+
+
+def stored(folder: Path, *specs: dict[str, object], **more: object) -> tuple[str, str]:
+    """Orders of these specs in a List, as `kubectl get -o json` writes them."""
+    names = {"apiVersion": "shop.example.com/v1", "kind": "Order"}
+    found = [{**names, "metadata": {"name": f"o{at}"}, "spec": spec} for at, spec in enumerate(specs)]
+    (folder / "objects.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": found, **more}))
+    return "--objects", str(folder / "objects.json")
+
+
+def tightened(folder: Path) -> tuple[str, str]:
+    """Files with a CRD whose spec.size, and one whose spec.size up to 5, is accepted."""
+    old = Path(files("crd-field-removed")[1]).read_text()
+    new = old.replace("size: {type: integer}", "size: {type: integer, maximum: 5}")
+    assert new != old
+    (folder / "a.yaml").write_text(old)
+    (folder / "b.yaml").write_text(new)
+    return str(folder / "a.yaml"), str(folder / "b.yaml")
+
+
+@pytest.mark.parametrize(
+    ("rule", "spec", "verdicts"),
+    [
+        pytest.param("LIV-01", {"size": 9}, {"stored": "breaking", "writers": "breaking"}, id="refused"),
+        pytest.param("LIV-01", {"size": 1}, {}, id="valid"),
+        pytest.param("LIV-06", {"size": 1}, {}, id="the way back is open"),
+        pytest.param("LIV-07", {"size": 1}, {}, id="all were checked"),
+    ],
+)
+def test_what_objects_tell_has_all_five_verdicts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, rule: str, spec: dict[str, object], verdicts: dict[str, str]
+) -> None:
+    _, out, _ = crd_diff(capsys, *tightened(tmp_path), *stored(tmp_path, spec), "-o", "json")
+    (found,) = json.loads(out)
+    jsonschema.validate([found], CRD_SCHEMA)
+    assert [one["verdicts"] for one in found["findings"] if one["rule"] == rule] == [
+        dict.fromkeys(QUESTIONS, "safe") | verdicts
+    ]
+
+
+def test_going_back_is_breaking_where_the_server_would_refuse_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    old = Path(files("crd-field-removed")[1]).read_text()
+    assert old.count("name: v1") == 1
+    (tmp_path / "a.yaml").write_text(old)
+    (tmp_path / "b.yaml").write_text(old.replace("name: v1", "name: v2"))
+    words = (str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml"))
+    _, out, _ = crd_diff(capsys, *words, *stored(tmp_path, {"size": 1}), "-o", "json")
+    (back,) = [one for one in json.loads(out)[0]["findings"] if one["rule"] == "LIV-06"]
+    assert (back["severity"], back["verdicts"]["rollback"]) == ("safe", "breaking")
+
+
+def test_the_published_schema_misses_a_verdict_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = crd_diff(capsys, *files("crd-field-removed"), "-o", "json")
+    for verdicts in ({}, {"api": "safe"}):
+        found = json.loads(out)
+        found[0]["findings"][0]["verdicts"] = verdicts
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(found, CRD_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "verdict", "answers"),
+    [
+        pytest.param(None, "breaking", ("breaking", "breaking"), id="nobody looked"),
+        pytest.param([], "dangerous", ("safe", "dangerous"), id="none is stored"),
+        pytest.param([1, 5], "dangerous", ("safe", "dangerous"), id="all are valid"),
+        pytest.param([1, 6], "breaking", ("breaking", "breaking"), id="one is not"),
+    ],
+)
+def test_objects_that_are_all_valid_leave_the_writers(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    sizes: list[int] | None,
+    verdict: str,
+    answers: tuple[str, str],
+) -> None:
+    objects = () if sizes is None else stored(tmp_path, *({"size": one} for one in sizes))
+    _, out, _ = crd_diff(capsys, *tightened(tmp_path), *objects, "-o", "json")
+    (found,) = json.loads(out)
+    (bound,) = [one["verdicts"] for one in found["findings"] if one["rule"] == "SCH-25"]
+    assert (found["verdict"], (bound["stored"], bound["writers"])) == (verdict, answers)
+
+
+OTHER = "kind: Other\napiVersion: other.example.com/v1\nmetadata: {name: one}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        pytest.param("", "breaking", id="an empty file"),
+        pytest.param(OTHER, "breaking", id="another kind"),
+        pytest.param("{kind: OtherList, apiVersion: other.example.com/v1, items: []}", "breaking", id="a list of it"),
+        pytest.param("{kind: OrderList, apiVersion: shop.example.com/v1, items: []}", "dangerous", id="an empty list"),
+        pytest.param(f"{OTHER}---\nkind: List\napiVersion: v1\nitems: []\n", "dangerous", id="as kubectl says none"),
+    ],
+)
+def test_a_file_that_says_nothing_of_a_kind_settles_nothing_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, verdict: str
+) -> None:
+    (tmp_path / "objects.yaml").write_text(text)
+    words = (*tightened(tmp_path), "--objects", str(tmp_path / "objects.yaml"), "-o", "json")
+    _, out, _ = crd_diff(capsys, *words)
+    (found,) = json.loads(out)
+    jsonschema.validate([found], CRD_SCHEMA)
+    (quality,) = [one["message"] for one in found["findings"] if one["rule"] == "LIV-07"]
+    assert (found["verdict"], "settle nothing" in quality) == (verdict, verdict == "breaking")
+
+
+@pytest.mark.parametrize(
+    ("specs", "verdict", "words"),
+    [
+        pytest.param([{"size": 1}, {"size": 2}], "breaking", "2 Order objects", id="some are stored"),
+        pytest.param([], "dangerous", "none is stored", id="none is stored"),
+    ],
+)
+def test_a_crd_that_goes_counts_what_it_takes_along(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, specs: list[dict[str, object]], verdict: str, words: str
+) -> None:
+    old, _ = files("crd-field-removed")
+    (tmp_path / "new.yaml").write_text(Path(old).read_text().replace("orders.shop", "others.shop"))
+    _, out, _ = crd_diff(capsys, old, str(tmp_path / "new.yaml"), *stored(tmp_path, *specs), "-o", "json")
+    found = next(one for one in json.loads(out) if one["crd"] == "orders.shop.example.com")
+    jsonschema.validate([found], CRD_SCHEMA)
+    assert found["verdict"] == verdict
+    assert words in found["findings"][0]["message"]
+
+
+def test_crd_diff_says_which_objects_are_of_no_crd(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    stored = {"apiVersion": "other.example.com/v1", "kind": "Or\x1bder", "metadata": {"name": "one"}, "spec": {}}
+    (tmp_path / "objects.yaml").write_text(json.dumps(stored))
+    status, _, err = crd_diff(capsys, *files("crd-field-removed"), "--objects", str(tmp_path / "objects.yaml"))
+    assert status == 1
+    assert "1 Or" in err
+    assert "der.other.example.com passed over" in err
+    assert "\x1b" not in err
+
+
+def test_crd_diff_of_what_holds_no_crd_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = crd_diff(capsys, *files("image-latest"))
+    assert (status, out) == (2, "")
+    assert "CustomResourceDefinition" in err
+
+
+def test_the_command_runs_as_a_program() -> None:
+    command = [sys.executable, "-m", "provisioner.cli", "review", str(CASES / "image-by-tag-only" / "new")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert "IMG-01" in done.stdout

@@ -1,0 +1,190 @@
+"""Network policies, routes, and API groups that a Service takes over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.base.facts import Kind, Surroundings
+from provisioner.review.checks.network import api_services, network_policies
+from provisioner.review.frame import mentioned, report
+from provisioner.values import Action, Finding, ObjectRef, Severity
+from tests.support.provisioner.contents import an_object, facts, planned
+
+DNS = {"ports": [{"port": 53, "protocol": "UDP"}]}
+PEER = {"podSelector": {"matchLabels": {"a": "b"}}}
+
+
+def policy(name: str = "guard", **spec: Any) -> dict[str, Any]:
+    return an_object("networking.k8s.io/v1", "NetworkPolicy", name, "shop", spec={"podSelector": PEER, **spec})
+
+
+def found_by(*actions: Any, **around: Any) -> list[Finding]:
+    checks = [network_policies.CHECK, api_services.CHECK]
+    return list(report(facts(*actions, around=Surroundings(**around)), checks).findings)
+
+
+def rules_of(found: list[Finding]) -> list[str]:
+    return sorted(one.rule for one in found)
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param([policy(ingress=[{"from": [PEER]}])], [], id="some pods let some in"),
+        pytest.param([policy(podSelector={}, ingress=[{"from": [PEER]}])], ["NP-01"], id="for every pod"),
+        pytest.param([policy(podSelector={}, policyTypes=["Ingress"])], [], id="denies all, as it should"),
+        pytest.param([policy(ingress=[{}])], ["NP-03"], id="from everywhere"),
+        pytest.param([policy(ingress=[{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])], ["NP-03"], id="from any IP"),
+        pytest.param([policy(egress=[{"to": [PEER], **DNS}])], [], id="DNS goes out"),
+        pytest.param([policy(egress=[{"to": [PEER], "ports": [{"port": 1, "endPort": 99}]}])], [], id="DNS in a range"),
+        pytest.param([policy(egress=[{"to": [PEER], "ports": [{"port": 443}]}])], ["NP-04"], id="no DNS"),
+        pytest.param([policy(policyTypes=["Egress"])], ["NP-04"], id="nothing goes out"),
+        pytest.param(
+            [policy(policyTypes=["Egress"]), policy("out", egress=[{"to": [PEER]}])],
+            [],
+            id="another lets all ports out",
+        ),
+        pytest.param(
+            [policy(policyTypes=["Egress"]), policy("dns", egress=[{"to": [PEER], **DNS}])],
+            [],
+            id="another lets DNS out",
+        ),
+    ],
+)
+def test_policies_are_judged_by_what_they_let_through(objects: list[dict[str, Any]], expected: list[str]) -> None:
+    assert rules_of(found_by(*(planned(one, Action.CREATE) for one in objects))) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "count"),
+    [
+        pytest.param({"ingress": []}, {"ingress": [{"from": [PEER]}]}, 1, id="a new rule"),
+        pytest.param({"policyTypes": ["Ingress", "Egress"]}, {"policyTypes": ["Ingress"]}, 1, id="a direction less"),
+        pytest.param({"podSelector": {"a": "b"}}, {"podSelector": {"a": "c"}}, 1, id="other pods"),
+        pytest.param({"ingress": [{"from": [PEER]}]}, {"ingress": []}, 0, id="a rule less"),
+    ],
+)
+def test_a_policy_that_lets_more_through_is_said(before: dict[str, Any], after: dict[str, Any], count: int) -> None:
+    old, new = ({**policy(), "spec": one} for one in (before, after))
+    found = found_by(planned(new, Action.UPDATE, before=old))
+    assert rules_of(found).count("NP-02") == count
+
+
+def test_a_deleted_policy_is_said() -> None:
+    assert rules_of(found_by(planned(policy(), Action.DELETE, before=policy()))) == ["NP-02"]
+
+
+@pytest.mark.parametrize(
+    ("obj", "words"),
+    [
+        pytest.param(
+            an_object("gateway.networking.k8s.io/v1", "HTTPRoute", "a", "shop", spec={"hostnames": ["x.example.com"]}),
+            "serves x.example.com",
+            id="a route",
+        ),
+        pytest.param(
+            an_object("gateway.networking.k8s.io/v1", "Gateway", "a", "shop", spec={"listeners": [{"port": 80}]}),
+            "without TLS",
+            id="a gateway",
+        ),
+    ],
+)
+def test_routes_and_gateways_say_what_they_serve(obj: dict[str, Any], words: str) -> None:
+    (found,) = found_by(planned(obj, Action.CREATE))
+    assert found.rule == "SV-02"
+    assert words in found.message
+
+
+@pytest.mark.parametrize(("host", "count"), [pytest.param(True, 1, id="host"), pytest.param(False, 0, id="own")])
+def test_a_pod_on_the_nodes_network_says_its_ports(host: bool, count: int) -> None:
+    container = {"name": "a", "ports": [{"containerPort": 8080}]}
+    pod = an_object("v1", "Pod", "a", "shop", spec={"hostNetwork": host, "containers": [container]})
+    assert rules_of(found_by(planned(pod, Action.CREATE))).count("SV-03") == count
+
+
+# API services
+
+METRICS = an_object(
+    "apiregistration.k8s.io/v1",
+    "APIService",
+    "v1beta1.metrics.k8s.io",
+    spec={"group": "metrics.k8s.io", "version": "v1beta1", "service": {"namespace": "shop", "name": "metrics"}},
+)
+SERVICE = ObjectRef("", "v1", "Service", "shop", "metrics")
+SERVED = (Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes"),)
+
+
+@pytest.mark.parametrize(
+    ("exists", "expected"),
+    [
+        pytest.param({SERVICE.identity: True}, [], id="there"),
+        pytest.param({SERVICE.identity: False}, [("AS-03", Severity.BREAKING)], id="nowhere"),
+        pytest.param({}, [("AS-03", Severity.UNKNOWN)], id="nobody may look"),
+    ],
+)
+def test_an_api_service_needs_its_service(exists: dict[Any, bool], expected: list[tuple[str, Severity]]) -> None:
+    found = found_by(planned(METRICS, Action.CREATE), exists=exists)
+    assert [(one.rule, one.severity) for one in found] == expected
+
+
+def test_the_service_of_an_api_is_asked_for() -> None:
+    assert mentioned(facts(planned(METRICS, Action.CREATE)), [api_services.CHECK]) == [SERVICE]
+
+
+def test_a_group_that_is_served_already_is_taken_over() -> None:
+    found = found_by(planned(METRICS, Action.CREATE), kinds=SERVED, exists={SERVICE.identity: True})
+    assert [(one.rule, one.severity) for one in found] == [("AS-01", Severity.CRITICAL)]
+
+
+def test_a_group_that_nobody_answers_for_any_more_is_breaking() -> None:
+    (found,) = found_by(planned(METRICS, Action.DELETE, before=METRICS), kinds=SERVED)
+    assert (found.rule, found.severity) == ("AS-04", Severity.BREAKING)
+    assert "NodeMetrics" in found.message
+
+
+NAMED = [{"from": [PEER]}]
+NARROW = [{"from": [PEER], "ports": [{"port": 80}]}]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_said"),
+    [
+        pytest.param({"ingress": NAMED}, {"ingress": NARROW}, False, id="a port is named"),
+        pytest.param({"ingress": NARROW}, {"ingress": NAMED}, True, id="a port is no longer named"),
+        pytest.param({"ingress": [{}]}, {"ingress": NAMED}, False, id="some instead of everybody"),
+        pytest.param({"ingress": NAMED}, {"ingress": NAMED, "egress": NAMED}, False, id="egress is restricted at last"),
+        pytest.param(
+            {"ingress": NAMED, "egress": NARROW},
+            {"ingress": NAMED, "policyTypes": ["Ingress"]},
+            True,
+            id="egress is free",
+        ),
+        pytest.param({"ingress": [{"from": [PEER, {}]}]}, {"ingress": NAMED}, False, id="one of two is left"),
+    ],
+)
+def test_only_what_is_not_contained_in_the_old_rules_is_called_wider(
+    before: dict[str, Any], after: dict[str, Any], is_said: bool
+) -> None:
+    old, new = policy(**before), policy(**after)
+    found = found_by(planned(new, Action.UPDATE, before=old))
+    assert ("NP-02" in rules_of(found)) is is_said
+
+
+@pytest.mark.parametrize(
+    ("cidrs", "words"),
+    [
+        (["0.0.0.0/0"], "from everywhere"),
+        (["0.0.0.0/1", "128.0.0.0/1"], "from everywhere"),
+        (["::/0"], "from everywhere"),
+        (["64.0.0.0/2"], "a good part of all addresses"),
+        (["10.0.0.0/8"], ""),
+        (["no address"], ""),
+    ],
+    ids=str,
+)
+def test_address_blocks_are_judged_by_what_they_hold_together(cidrs: list[str], words: str) -> None:
+    obj = policy(ingress=[{"from": [{"ipBlock": {"cidr": one}} for one in cidrs]}])
+    said = [one.message for one in found_by(planned(obj, Action.CREATE)) if one.rule == "NP-03"]
+    assert [words in one for one in said] == ([True] if words else [])

@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.errors import (
+    AlreadyExists,
+    ClusterError,
+    FieldConflict,
+    Forbidden,
+    InvalidObject,
+    PreconditionFailed,
+    UnknownKind,
+)
+from provisioner.review.base.facts import Surroundings
+from provisioner.review.checks.objects import objects
+from provisioner.review.frame import report
+from provisioner.values import Action, Finding, ObjectRef, Severity
+from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
+
+MAP = config_map()
+PROBLEMS = [
+    (Forbidden.code, "apply ConfigMap: is forbidden", "PRE-01"),
+    (Forbidden.code, "user is attempting to grant RBAC permissions not currently held: {}", "PRE-02"),
+    (FieldConflict.code, "kubectl owns .data.a: conflict", "OWN-01"),
+    (AlreadyExists.code, "exists already and does not belong to this deployment (owned by X y)", "OWN-02"),
+    (ClusterError.code, 'namespaces "shop" not found', "PRE-05"),
+    (UnknownKind.code, "the cluster serves no ConfigMap", "PRE-07"),
+    (InvalidObject.code, "spec.a: unknown field", "PRE-09"),
+    (PreconditionFailed.code, "is being deleted and waits for its finalizers", "OBJ-08"),
+]
+
+
+def found_by(*actions, **rest) -> list[Finding]:
+    return list(report(facts(*actions, **rest), [objects.CHECK]).findings)
+
+
+@pytest.mark.parametrize(("code", "words", "rule"), PROBLEMS, ids=[rule for _, _, rule in PROBLEMS])
+def test_what_stands_in_the_way_is_breaking_and_keeps_the_servers_words(code: str, words: str, rule: str) -> None:
+    action = planned(
+        MAP, Action.UPDATE, problem="it is refused", problem_code=code, is_proved=False, server_words=words
+    )
+    (found,) = found_by(action)
+    assert (found.rule, found.severity) == (rule, Severity.BREAKING)
+    assert "it is refused" in found.message
+    assert (words in found.message, found.server_words) == (False, words)
+
+
+def test_a_problem_that_nobody_knows_is_unknown() -> None:
+    (found,) = found_by(planned(MAP, Action.UPDATE, problem="418", problem_code="teapot", is_proved=False))
+    assert found.severity is Severity.UNKNOWN
+
+
+def test_somebody_elses_object_is_never_adopted() -> None:
+    words = "ConfigMap shop/settings exists already (managed by Helm)"
+    (found,) = found_by(planned(MAP, Action.ADOPT, problem=words, problem_code=AlreadyExists.code, is_proved=False))
+    assert found.rule == "OWN-02"
+    assert "managed by Helm" in found.message
+    assert "not be adopted" in found.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "severity"),
+    [
+        pytest.param(("apiextensions.k8s.io/v1", "CustomResourceDefinition"), Severity.BREAKING, id="CRD"),
+        pytest.param(("v1", "Namespace"), Severity.BREAKING, id="Namespace"),
+        pytest.param(("v1", "PersistentVolumeClaim"), Severity.BREAKING, id="PVC"),
+        pytest.param(("v1", "PersistentVolume"), Severity.BREAKING, id="PV"),
+        pytest.param(("apps/v1", "StatefulSet"), Severity.BREAKING, id="StatefulSet"),
+        pytest.param(("v1", "Secret"), Severity.BREAKING, id="Secret"),
+        pytest.param(("apps/v1", "Deployment"), Severity.DANGEROUS, id="other"),
+    ],
+)
+def test_a_deletion_is_as_bad_as_what_goes_with_it(kind: tuple[str, str], severity: Severity) -> None:
+    (found,) = found_by(planned(an_object(*kind, "a", "shop"), Action.DELETE, before={}))
+    assert (found.rule, found.severity) == ("DEL-01", severity)
+
+
+def test_a_replacement_names_field_and_consequence() -> None:
+    before = an_object("apps/v1", "Deployment", "a", "shop", spec={"selector": {"matchLabels": {"a": "b"}}})
+    after = an_object("apps/v1", "Deployment", "a", "shop", spec={"selector": {"matchLabels": {"a": "c"}}})
+    replaced = planned(after, Action.REPLACE, before=before, is_proved=False)
+    found = next(one for one in found_by(replaced) if one.rule == "IMM-01")
+    assert found.severity is Severity.BREAKING
+    assert "spec.selector.matchLabels.a" in found.message
+    assert "all its pods stop" in found.message
+
+
+def test_a_change_lists_the_fields_with_both_values() -> None:
+    (found,) = found_by(planned(config_map(a="2"), Action.UPDATE, before=config_map(a="1")))
+    assert found.evidence["changes"] == [{"path": ["data", "a"], "before": "1", "after": "2"}]
+
+
+def test_of_many_changed_fields_the_first_are_listed_and_the_rest_is_counted() -> None:
+    before, after = (config_map(**{f"k{number:03}": value for number in range(150)}) for value in ("1", "2"))
+    (found,) = found_by(planned(after, Action.UPDATE, before=before))
+    listed = [one["path"][-1] for one in found.evidence["changes"]]
+    assert listed == [f"k{number:03}" for number in range(20)]
+    assert found.evidence["left_out"] == 130
+    assert "and 147 more fields" in found.message
+
+
+def test_a_change_that_is_not_listed_still_asks_for_a_new_waiver() -> None:
+    before = config_map(**{f"k{number:03}": "1" for number in range(150)})
+    prints = []
+    for value in ("2", "3"):
+        after = config_map(**{f"k{number:03}": value if number == 149 else "2" for number in range(150)})
+        (found,) = found_by(planned(after, Action.UPDATE, before=before))
+        prints.append(found.fingerprint)
+    assert prints[0] != prints[1]
+
+
+def test_what_a_crd_says_of_its_fields_comes_after_what_it_accepts() -> None:
+    def crd(word: str, limit: int) -> dict[str, Any]:
+        fields = {f"a{number:02}": {"type": "string", "description": word} for number in range(40)}
+        fields |= {"description": {"type": "string", "maxLength": limit}, "z": {"type": "string", "maxLength": limit}}
+        schema = {"type": "object", "properties": fields}
+        versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]
+        spec = {"group": "g.example.com", "versions": versions}
+        return an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "ws.g.example.com", spec=spec)
+
+    found = next(
+        one for one in found_by(planned(crd("b", 2), Action.UPDATE, before=crd("a", 1))) if one.rule == "OBJ-02"
+    )
+    first = [tuple(one["path"][-2:]) for one in found.evidence["changes"]][:3]
+    assert first == [("description", "maxLength"), ("z", "maxLength"), ("a00", "description")]
+
+
+def test_a_replacement_lists_first_what_makes_it_necessary() -> None:
+    def deployment(word: str) -> dict[str, Any]:
+        labels = {f"l{number:02}": word for number in range(40)}
+        spec = {
+            "minReadySeconds": len(word),
+            "selector": {"matchLabels": {"z": word}},
+            "template": {"metadata": labels},
+        }
+        return an_object("apps/v1", "Deployment", "a", "shop", data=labels, spec=spec)
+
+    found = next(
+        one
+        for one in found_by(planned(deployment("b"), Action.REPLACE, before=deployment("a"), is_proved=False))
+        if one.rule == "IMM-01"
+    )
+    assert found.evidence["changes"][0]["path"] == ["spec", "selector", "matchLabels", "z"]
+
+
+def test_of_a_secret_only_key_names_are_said() -> None:
+    before = an_object("v1", "Secret", "a", "shop", data={"k": "T2xkUGw0bnRlZA=="})
+    after = an_object("v1", "Secret", "a", "shop", data={"k": "UGw0bnRlZA=="})
+    (found,) = found_by(planned(after, Action.UPDATE, before=before))
+    assert "Pl4nted" not in str(found)
+    assert "UGw0bnRlZA" not in str(found)
+
+
+def test_each_warning_of_the_server_is_a_finding() -> None:
+    found = found_by(planned(MAP, Action.CREATE, warnings=("old API", "no limits")))
+    warned = [one for one in found if one.rule == "OBJ-05"]
+    assert [one.server_words for one in warned] == ["old API", "no limits"]
+    assert {one.message for one in warned} == {"The API server warns of ConfigMap shop/settings"}
+
+
+def test_a_warning_about_what_stays_as_it_is_is_nothing_new() -> None:
+    same = planned(MAP, Action.NONE, before=MAP, warnings=("old API",))
+    (kept,) = found_by(same, content=content_with(MAP))
+    assert (kept.rule, kept.is_new, kept.server_words) == ("OBJ-05", False, "old API")
+    (let_go,) = found_by(same, content=content_with())
+    assert let_go.is_new
+
+
+def test_S11_a_container_that_somebody_else_added_is_a_finding() -> None:
+    def deployment(*names: str) -> dict[str, object]:
+        pod = {"containers": [{"name": "main"}], "initContainers": [{"name": name} for name in names]}
+        return an_object("apps/v1", "Deployment", "a", "shop", spec={"template": {"spec": pod}})
+
+    wished, result = deployment(), deployment("foreign")
+    found = found_by(planned(result, Action.UPDATE, before=result), content=content_with(wished))
+    foreign = next(one for one in found if one.rule == "OBJ-06")
+    assert foreign.severity is Severity.DANGEROUS
+    assert "foreign" in foreign.message
+
+
+def test_what_the_server_could_not_be_asked_is_unknown_and_says_why() -> None:
+    namespace = an_object("v1", "Namespace", "shop")
+    found = found_by(planned(namespace, Action.CREATE), planned(MAP, Action.CREATE, is_proved=False))
+    unknown = next(one for one in found if one.severity is Severity.UNKNOWN)
+    assert "the namespace shop comes with this bundle" in unknown.message
+    assert unknown.ref == ObjectRef.of(MAP)
+
+
+def in_new_namespace(obj: dict[str, Any], schema: dict[str, Any] | None) -> list[Finding]:
+    namespace = an_object("v1", "Namespace", "shop")
+    schemas = {("", "v1", "ConfigMap"): schema} if schema else {}
+    actions = planned(namespace, Action.CREATE), planned(obj, Action.CREATE, is_proved=False)
+    return found_by(*actions, around=Surroundings(schemas=schemas))
+
+
+PUBLISHED = {
+    "type": "object",
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "data": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("obj", "rule", "severity"),
+    [
+        pytest.param(MAP, "OBJ-03", Severity.NOTABLE, id="fits"),
+        pytest.param({**MAP, "data": {"a": 1}}, "OBJ-07", Severity.BREAKING, id="wrong type"),
+        pytest.param({**MAP, "dta": {"a": "b"}}, "OBJ-07", Severity.BREAKING, id="unknown field"),
+    ],
+)
+def test_a_first_install_is_held_against_the_schemas_that_the_cluster_publishes(
+    obj: dict[str, Any], rule: str, severity: Severity
+) -> None:
+    found = in_new_namespace(obj, PUBLISHED)
+    assert [one.severity for one in found if one.rule == rule] == [severity]
+    assert not [one for one in found if one.severity is Severity.UNKNOWN]
+
+
+def test_what_fits_a_schema_is_said_once_with_what_no_schema_knows() -> None:
+    (fits,) = [one for one in in_new_namespace(MAP, PUBLISHED) if one.rule == "OBJ-03"]
+    assert "could not be tried" in fits.message
+    assert "admission webhooks" in fits.message
+
+
+def test_what_a_webhook_would_not_let_be_tried_stays_unknown_whatever_its_schema_says() -> None:
+    around = Surroundings(schemas={("", "v1", "ConfigMap"): PUBLISHED})
+    found = found_by(planned(MAP, Action.CREATE, is_proved=False), around=around)
+    assert Severity.UNKNOWN in [one.severity for one in found]
+
+
+def test_what_the_bundles_own_webhook_would_not_let_be_tried_says_so_once() -> None:
+    words = "a webhook of the bundle itself does not answer"
+    found = found_by(planned(MAP, Action.UPDATE, before=MAP, is_proved=False, notes=(words,)))
+    (said,) = [one for one in found if words in one.message]
+    assert (said.rule, said.severity) == ("OBJ-04", Severity.UNKNOWN)
+
+
+def test_S09_a_refused_secret_keeps_its_values() -> None:
+    secret = an_object("v1", "Secret", "a", "shop", data={"k": {"x": "Pl4nted"}})
+    schema = {"type": "object", "properties": {"data": {"type": "object", "additionalProperties": {"type": "string"}}}}
+    actions = (
+        planned(an_object("v1", "Namespace", "shop"), Action.CREATE),
+        planned(secret, Action.CREATE, is_proved=False),
+    )
+    found = found_by(*actions, around=Surroundings(schemas={("", "v1", "Secret"): schema}))
+    assert "OBJ-07" in [one.rule for one in found]
+    assert "Pl4nted" not in str(found)
+
+
+def test_a_custom_resource_of_the_same_bundle_is_tried_on_its_schema_and_marked() -> None:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "orders", "kind": "Order"}
+    crd = an_object(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "orders.shop.example.com",
+        spec={"group": "shop.example.com", "names": names, "versions": [version]},
+    )
+    good = an_object("shop.example.com/v1", "Order", "good", "shop", spec={"a": "b"})
+    bad = an_object("shop.example.com/v1", "Order", "bad", "shop", spec={"a": 1})
+    actions = [planned(crd, Action.CREATE)] + [planned(one, Action.CREATE, is_proved=False) for one in (good, bad)]
+    found = {(one.rule, one.ref.name): one.severity for one in found_by(*actions) if one.ref}
+    assert found["OBJ-03", "good"] is Severity.NOTABLE
+    assert found["OBJ-07", "bad"] is Severity.BREAKING
+
+
+def stateful(name: str = "web", *, image: str = "a", service: str | None = "web") -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "main", "image": image}]}}
+    spec = {"template": template} | ({"serviceName": service} if service else {})
+    return an_object("apps/v1", "StatefulSet", name, "shop", spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "proved", "count"),
+    [
+        pytest.param(stateful(), stateful(service="new"), False, 1, id="never changes"),
+        pytest.param(stateful(), stateful(image="b"), False, 0, id="may change"),
+        pytest.param(stateful(), stateful(service=None), False, 0, id="left out: the server keeps its own"),
+        pytest.param(stateful(), stateful(service="new"), True, 0, id="the server was asked and took it"),
+    ],
+)
+def test_fields_that_never_change_are_known_where_nobody_could_be_asked(
+    before: dict[str, Any], after: dict[str, Any], proved: bool, count: int
+) -> None:
+    found = found_by(planned(after, Action.UPDATE, before=before, is_proved=proved), is_offline=not proved)
+    assert [one.path for one in found if one.rule == "IMM-01"] == [("spec", "serviceName")] * count
+
+
+def test_a_replacement_names_only_what_forces_it() -> None:
+    replaced = planned(stateful(image="b", service="new"), Action.REPLACE, before=stateful(), is_proved=False)
+    found = next(one for one in found_by(replaced) if one.rule == "IMM-01")
+    assert "spec.serviceName" in found.message
+    assert "image" not in found.message

@@ -1,0 +1,139 @@
+"""Pods: the level that a namespace must let through, by the version it enforces, and how they behave on a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.base.facts import Listed, Listing, Surroundings
+from provisioner.review.checks.pods import pod_habits, pods
+from provisioner.review.frame import report
+from provisioner.values import Action, Finding, ObjectRef, Severity
+from tests.support.provisioner.contents import an_object, content_with, facts, planned
+
+STRICT = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def workload(namespace: str = "shop", *, container: dict[str, Any] | None = None, **pod: Any) -> dict[str, Any]:
+    inner = {"name": "main", "image": "x", "securityContext": STRICT, **(container or {})}
+    spec = {"template": {"spec": {"containers": [inner], **pod}}}
+    return an_object("apps/v1", "Deployment", "web", namespace, spec=spec)
+
+
+def namespace(level: str, version: str = "") -> dict[str, Any]:
+    labels = {"pod-security.kubernetes.io/enforce": level}
+    if version:
+        labels["pod-security.kubernetes.io/enforce-version"] = version
+    found = an_object("v1", "Namespace", "shop")
+    return {**found, "metadata": {**found["metadata"], "labels": labels}}
+
+
+def rejected(pod: dict[str, Any], level: str, version: str, server: str) -> list[str]:
+    live = {ObjectRef("", "v1", "Namespace", "", "shop").identity: namespace(level, version)}
+    given = facts(planned(pod, Action.CREATE), live=live, around=Surroundings(version=server))
+    found = report(given, [pods.CHECK]).findings
+    return [str(one.evidence["version"]) for one in found if one.rule == "POD-20"]
+
+
+PROBE = {"livenessProbe": {"httpGet": {"host": "10.0.0.1", "port": 80}}}
+SYSCTL = {"securityContext": {"sysctls": [{"name": "net.ipv4.tcp_rmem", "value": "1"}]}}
+ROOT = {"securityContext": {"runAsUser": 0}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "level", "version", "server", "expected"),
+    [
+        pytest.param(workload(), "restricted", "", "v1.36.0", [], id="strict enough"),
+        pytest.param(workload(hostPID=True), "baseline", "", "v1.36.0", ["v1.36"], id="too loose"),
+        pytest.param(workload(container=PROBE), "baseline", "latest", "v1.36.0", ["v1.36"], id="a row of today"),
+        pytest.param(workload(container=PROBE), "baseline", "v1.33", "v1.36.0", [], id="a row that came later"),
+        pytest.param(workload(container=PROBE), "baseline", "latest", "v1.33.0", [], id="a server before the row"),
+        pytest.param(workload(**SYSCTL), "baseline", "v1.31", "v1.36.0", ["v1.31"], id="allowed only later"),
+        pytest.param(workload(**SYSCTL), "baseline", "v1.32", "v1.36.0", [], id="allowed by then"),
+        pytest.param(workload(**ROOT), "restricted", "v1.22", "v1.36.0", [], id="root before it was asked"),
+        pytest.param(workload(**ROOT), "restricted", "v1.23", "v1.36.0", ["v1.23"], id="root since it is"),
+        pytest.param(
+            workload(container={"securityContext": {"runAsNonRoot": True}}, os={"name": "windows"}),
+            "restricted",
+            "",
+            "v1.36.0",
+            [],
+            id="what Windows has not is not asked of it",
+        ),
+        pytest.param(
+            workload(container={"securityContext": {"runAsNonRoot": True}}, os={"name": "windows"}),
+            "restricted",
+            "v1.24",
+            "v1.36.0",
+            ["v1.24"],
+            id="before 1.25 it was",
+        ),
+    ],
+)
+def test_pods_are_held_against_the_standards_that_their_namespace_enforces(
+    pod: dict[str, Any], level: str, version: str, server: str, expected: list[str]
+) -> None:
+    assert rejected(pod, level, version, server) == expected
+
+
+def habits(*actions: Any, **rest: Any) -> list[Finding]:
+    return [one for one in report(facts(*actions, **rest), [pod_habits.CHECK]).findings if one.rule != "UNCLAIMED"]
+
+
+GOOD = {
+    "securityContext": {"readOnlyRootFilesystem": True},
+    "resources": {"limits": {"memory": "1Gi"}},
+    "readinessProbe": {"tcpSocket": {"port": 1}},
+    "ports": [{"containerPort": 1}],
+}
+WELL = {"container": GOOD, "serviceAccountName": "web"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "rules"),
+    [
+        pytest.param(workload(**WELL), [], id="well behaved"),
+        pytest.param(
+            workload(container={**GOOD, "resources": {}}, serviceAccountName="web"), ["POD-24"], id="no limit"
+        ),
+        pytest.param(workload(container=GOOD), ["POD-24"], id="a token for nothing"),
+        pytest.param(workload(container=GOOD, automountServiceAccountToken=False), [], id="no token"),
+        pytest.param(workload("kube-system", **WELL), ["POD-25"], id="among the cluster's own"),
+        pytest.param(workload(**WELL, priorityClassName="system-node-critical"), ["POD-26"], id="before all others"),
+        pytest.param(workload(**WELL, priorityClassName="shop"), [], id="a class of its own"),
+        pytest.param(workload(**WELL, runtimeClassName="gvisor"), ["POD-26"], id="another runtime"),
+    ],
+)
+def test_habits_of_pods_are_said(pod: dict[str, Any], rules: list[str]) -> None:
+    assert [one.rule for one in habits(planned(pod, Action.CREATE))] == rules
+
+
+def test_a_class_that_nobody_has_is_breaking() -> None:
+    missing = ObjectRef("scheduling.k8s.io", "v1", "PriorityClass", "", "shop")
+    around = Surroundings(exists={missing.identity: False})
+    (found,) = habits(planned(workload(**WELL, priorityClassName="shop"), Action.CREATE), around=around)
+    assert (found.rule, found.severity) == ("POD-26", Severity.BREAKING)
+
+
+def test_a_user_namespace_that_is_given_up_is_said() -> None:
+    old, new = workload(**WELL, hostUsers=False), workload(**WELL)
+    found = habits(planned(new, Action.UPDATE, before=old), previous=content_with(old))
+    assert [one.rule for one in found] == ["POD-27"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"), [pytest.param("arm64", 1, id="no such node"), pytest.param("amd64", 0, id="one such node")]
+)
+def test_pods_that_fit_no_node_are_breaking(wanted: str, count: int) -> None:
+    node = an_object("v1", "Node", "one")
+    node["metadata"]["labels"] = {"kubernetes.io/arch": "amd64"}
+    around = Surroundings(lists={Listing("", "v1", "Node", metadata_only=True): Listed((node,), 1)})
+    pod = workload(**WELL, nodeSelector={"kubernetes.io/arch": wanted})
+    found = habits(planned(pod, Action.CREATE), around=around)
+    assert [one.rule for one in found] == ["IMG-10"] * count

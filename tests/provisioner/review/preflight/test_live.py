@@ -1,0 +1,141 @@
+"""The preflight held to its word by a real API server: with the rules that it names a bundle is installed, not before."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.order import phases
+from provisioner.errors import ClusterError, PratiqueError
+from provisioner.pipeline import FIELD_MANAGER, preflight
+from provisioner.rbac import Subject
+from provisioner.review.preflight.answer import Preflight
+from provisioner.review.preflight.text import as_yaml
+from provisioner.values import Content, ObjectRef, Severity
+from tests.support.provisioner.contents import an_object, content_with
+from tests.support.provisioner.roles import account, bound, cluster_role, role, rule
+
+pytestmark = pytest.mark.controlplane
+SETTLED_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Scene:
+    cluster: Cluster
+    namespace: str
+    installer: Subject
+    content: Content
+
+    def preflight(self) -> Preflight:
+        return preflight(self.cluster, self.content, account=self.installer)
+
+    def grant(self, objects: list[dict[str, Any]]) -> None:
+        for obj in objects:
+            self.cluster.apply(obj, field_manager="test")
+
+    def install(self) -> None:
+        """Apply everything in its order as the installer; what was made a moment ago may not be seen at once."""
+        acting = self.cluster.acting_as(self.installer.identity)
+        for manifest in (one for phase in phases(self.content.manifests) for one in phase.manifests):
+            until = time.monotonic() + SETTLED_SECONDS
+            while True:
+                try:
+                    acting.apply(manifest.body, field_manager=FIELD_MANAGER)
+                    break
+                except ClusterError:
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(0.2)
+
+
+@pytest.fixture
+def scene(controlplane: Any) -> Iterator[Scene]:
+    cluster = Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+    name = f"preflight-{uuid.uuid4().hex[:8]}"
+    cluster.create(an_object("v1", "Namespace", name))
+    cluster.create(an_object("v1", "ServiceAccount", "installer", name))
+    content = content_with(*bundle(name))
+    yield Scene(cluster, name, Subject("ServiceAccount", "installer", name), content)
+    refs = [one.ref for one in content.manifests if not one.ref.namespace]
+    refs += [ObjectRef("rbac.authorization.k8s.io", "v1", kind, "", f"{name}-installer-preflight") for kind in KINDS]
+    for ref in (*refs, ObjectRef("", "v1", "Namespace", "", name)):
+        with contextlib.suppress(PratiqueError):  # cleaning up is no part of the test
+            cluster.delete(ref)
+
+
+KINDS = ("ClusterRole", "ClusterRoleBinding")
+
+
+def bundle(name: str) -> tuple[dict[str, Any], ...]:
+    """A namespace, a CRD with an object of it, roles that grant, one that aggregates, bindings, and what runs."""
+    group, place = f"{name}.example.com", f"{name}-more"
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]
+    names = {"plural": "orders", "singular": "order", "kind": "Order", "listKind": "OrderList"}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": versions}
+    definition = an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"orders.{group}", spec=spec)
+    selector = {"matchLabels": {name: "yes"}}
+    mine = rule("get create patch", "configmaps")
+    return (
+        an_object("v1", "Namespace", place),
+        definition,
+        an_object(f"{group}/v1", "Order", "one", place),
+        an_object("v1", "ServiceAccount", "robot", name),
+        cluster_role(f"{name}-robot", rule("get list", "secrets"), rule("get", urls="/metrics")),
+        bound(f"{name}-robot", account("robot", name)),
+        cluster_role(f"{name}-sum", aggregationRule={"clusterRoleSelectors": [selector]}),
+        role(place, "own", rule("*", "orders", group=group)),
+        bound("own", account("robot", name), namespace=place, kind="Role"),
+        bound("view", account("robot", name), namespace=name),
+        role(place, "gift", mine),
+        bound("gift", account("installer", name), namespace=place, kind="Role"),
+        an_object("v1", "ConfigMap", "settings", name, data={"a": "b"}),
+    )
+
+
+def test_a_bundle_is_installed_with_the_rules_that_were_missing_and_not_before(scene: Scene) -> None:
+    before = scene.preflight()
+    assert before.verdict is Severity.BREAKING
+    assert {"PRE-01", "PRE-02", "PRE-03", "PRE-04"} <= {one.rule for one in before.findings}
+    scene.grant(list(yaml.safe_load_all(as_yaml(before))))
+    after = _settled(scene)
+    assert (after.verdict, after.missing, after.excess) == (Severity.SAFE, (), ())
+    scene.install()
+
+
+def test_each_missing_rule_is_denied_by_the_api_server_itself(scene: Scene) -> None:
+    said = [words for one in scene.preflight().findings if one.rule == "PRE-01" for words in one.evidence["said"]]
+    assert said
+    assert all("the API server says no" in words for words in said)
+
+
+def test_what_the_server_refuses_for_another_reason_is_said(scene: Scene) -> None:
+    boss = bound("cluster-admin", account("installer", scene.namespace))
+    boss["metadata"]["name"] = f"{scene.namespace}-installer-preflight"
+    quota = an_object("v1", "ResourceQuota", "none", scene.namespace, spec={"hard": {"count/configmaps": "0"}})
+    scene.grant([boss, quota])
+    answer = _settled(scene, wanted="PRE-09")
+    refused = [one for one in answer.findings if one.rule == "PRE-09"]
+    assert [one.ref.kind for one in refused if one.ref] == ["ConfigMap"]
+    assert "the API server refuses it (Forbidden)" in refused[0].message
+    assert "quota" in refused[0].server_words
+    assert any(one.rule == "PRE-10" and one.severity is Severity.DANGEROUS for one in answer.findings)
+
+
+def _settled(scene: Scene, wanted: str = "") -> Preflight:
+    """The preflight once the API server's authorizer and quota have seen what was granted."""
+    until = time.monotonic() + SETTLED_SECONDS
+    while True:
+        answer = scene.preflight()
+        found = {one.rule for one in answer.findings}
+        is_there = wanted in found and "PRE-01" not in found if wanted else answer.verdict is Severity.SAFE
+        if is_there or time.monotonic() > until:
+            return answer
+        time.sleep(0.5)

@@ -1,0 +1,1 @@
+"""What the tests of several folders share, by subject; what one folder alone needs stands in that folder."""

@@ -1,0 +1,54 @@
+"""One station a test: its own namespace, deployments and rows; the cluster is shared. Or one machine, with processes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+
+from provisioner.cluster.client.api import Cluster as Api
+from tests.support.journeys import station as built
+from tests.support.journeys.machine import Machine, environment
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.endpoint import Endpoint
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+    """The service meets the cluster as user `pratique`, with exactly the rights of deploy/rbac.yaml."""
+    return _station(controlplane, tmp_path, settings, worker_id)
+
+
+@pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])
+def any_station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+    """The same on either API server; on the sandbox without kubectl."""
+    return _station(request.getfixturevalue(request.param), tmp_path, settings, worker_id)
+
+
+def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+    cache.clear()
+    built.open_to_loopback(settings)
+    content = {"BACKEND": "approvals.encryption.files.PrivateFiles", "OPTIONS": {"location": tmp_path / "content"}}
+    settings.STORAGES = {**settings.STORAGES, "content": content}
+    api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20)
+    namespace = f"journey-{worker_id}-{next(_numbers)}"
+    built.prepare(api, namespace)
+    kubeconfig = tmp_path / "kubeconfig"
+    endpoint.write(kubeconfig)
+    cluster = built.register(endpoint.kubeconfig("pratique"))
+    made = Station(cluster, api, namespace, endpoint.kubectl, kubeconfig)
+    made.people = {name: built.user(name, cluster) for name in built.PEOPLE}
+    return made
+
+
+@pytest.fixture
+def machine(tmp_path: Path, redis: str) -> Iterator[Machine]:
+    made = Machine(tmp_path, environment(tmp_path, redis))
+    yield made
+    made.stop()

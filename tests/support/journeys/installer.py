@@ -1,0 +1,26 @@
+"""The rights of the installing account, given and taken away as an administrator would."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import product
+
+import yaml
+
+from tests.support.journeys.station import Station
+
+
+def grant(station: Station, rules: str) -> None:
+    """Apply roles and their bindings as an administrator would, until the API server goes by them."""
+    command = [str(station.kubectl), "--kubeconfig", str(station.kubeconfig), "--context", "admin", "apply", "-f", "-"]
+    done = subprocess.run(command, input=rules, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for rule in (one for obj in yaml.safe_load_all(rules) for one in obj.get("rules") or ()):
+        names = rule.get("resourceNames") or [""]
+        for right in product(rule["verbs"], rule.get("resources") or (), rule.get("apiGroups") or (), names):
+            station.until_may(station.installer, *right)
+
+
+def take_away(station: Station) -> None:
+    station.ctl("delete", "clusterrolebinding", f"{station.namespace}-installer")
+    station.until_may(station.installer, "*", "*", "*", is_allowed=False)

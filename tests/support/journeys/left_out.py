@@ -1,0 +1,72 @@
+"""A deployment with an object that was left out, as its API was absent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from approvals.models import AuditEntry, BundleDeployment, OptionalObject
+from approvals.steps.running.correct import correct
+from approvals.watch import optional as watch
+from provisioner.values import ObjectRef
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import until_served
+from tests.support.servers.registry import Registry
+
+ANNOTATED = {"core.rukpak.io/optional": "true"}
+
+
+class LeftOut:
+    """A deployment whose Widget was left out; everything else of it runs."""
+
+    def __init__(self, station: Station, registry: Registry, *, is_annotated: bool = True, **options: Any) -> None:
+        self.station = station
+        self.name = f"{station.namespace}-left"
+        self.group = f"{station.namespace}.example.com"
+        meta: dict[str, Any] = {"name": self.name, "namespace": station.namespace}
+        meta |= {"annotations": ANNOTATED} if is_annotated else {}
+        widget = {"apiVersion": f"{self.group}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 1}}
+        self.files = bundles.app(self.name, "1") | {"manifests/50.yaml": yaml.safe_dump(widget).encode()}
+        wished = station.wish(self.name, bundles.image(registry, self.name, self.files), **options)
+        station.work()
+        self.report = station.latest(wished).reports.get()
+        assert station.approve(wished).state == "applied", station.latest(wished).problem
+        self.deployment = BundleDeployment.objects.get(pk=wished.pk)
+        self.request = station.latest(wished)
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef(self.group, "v1", "Widget", self.station.namespace, self.name)
+
+    @property
+    def row(self) -> OptionalObject:
+        return OptionalObject.objects.get(revision__deployment=self.deployment)
+
+    def live(self) -> Any:
+        return self.station.api.get(self.ref)
+
+    def serve(self, **size: Any) -> None:
+        """The API appears."""
+        properties = {"size": {"type": "integer"}, **size}
+        schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"widgets.{self.group}"},
+            "spec": {"group": self.group, "scope": "Namespaced", "names": names, "versions": [version]},
+        }
+        self.station.api.apply(definition, field_manager="others")
+        until_served(self.station.api, self.group, "v1", "Widget")
+
+    def notice(self) -> None:
+        """What the watch and a worker do."""
+        watch.Appearances(self.station.cluster).look(0.0)
+        correct(self.deployment.pk)
+
+    def audited(self) -> list[str]:
+        rows = AuditEntry.objects.filter(deployment_uid=self.deployment.uid, verb__startswith="optional.")
+        return list(rows.order_by("number").values_list("verb", flat=True))

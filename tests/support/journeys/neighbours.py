@@ -1,0 +1,119 @@
+"""A whole service beside hostile strangers: its worker and its watch are processes of their own, on one cluster."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from provisioner.cluster.client.api import Cluster as Api
+from provisioner.values import ObjectRef
+from tests.support.journeys import station as built
+from tests.support.journeys.machine import Machine
+from tests.support.journeys.pills import PILLS, harmless, spec
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.downloads import served
+
+STATES = (
+    "SELECT d.name, r.state, r.problem_code, r.problem FROM approvals_request r"
+    " JOIN approvals_bundledeployment d ON d.id = r.deployment_id"
+)
+GONE = "SELECT name FROM approvals_bundledeployment GROUP BY name HAVING sum(gone_at IS NULL) = 0"
+LOOK_SECONDS = 0.05
+
+
+class Neighbourhood:
+    """`wish` asks for a bundle as somebody with kubectl would; `rows` says what became of all of them."""
+
+    def __init__(self, machine: Machine, endpoint: Endpoint, namespace: str, address: str):
+        self.machine = machine
+        self.namespace = namespace
+        self.address = address
+        self.api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20)
+        built.prepare(self.api, namespace)
+        kubeconfig = machine.folder / "service-kubeconfig"
+        kubeconfig.write_text(endpoint.kubeconfig("pratique"))
+        machine.run("manage.py", "migrate", "--verbosity", "0")
+        machine.run("manage.py", "register_cluster", "here", "--kubeconfig", kubeconfig)
+        self.worker: subprocess.Popen[bytes] = machine.worker()
+        machine.start("manage.py", "watch")
+
+    @property
+    def served(self) -> Path:
+        return self.machine.folder / "served"
+
+    def wish(self, name: str, data: bytes, **more: Any) -> None:
+        self._create(name, spec(self.served, self.address, name, self.namespace, data, more))
+
+    def wish_hostile(self) -> list[str]:
+        """All of PILLS at once; the names of their BundleDeployments."""
+        made = {f"{self.namespace}-{pill}": (make, more) for pill, (make, more) in PILLS.items()}
+        specs = {
+            name: spec(self.served, self.address, name, self.namespace, make(name), more)
+            for name, (make, more) in made.items()
+        }
+        for name, wanted in specs.items():
+            self._create(name, wanted)
+        return list(specs)
+
+    def rows(self) -> dict[str, tuple[str, str, str]]:
+        """State, problem code and problem of the newest request of each deployment."""
+        found = self.machine.rows(f"{STATES} ORDER BY r.number")
+        return {str(name): (str(state), str(code), str(problem)) for name, state, code, problem in found}
+
+    def until(self, names: Collection[str], states: Collection[str], seconds: float) -> dict[str, tuple[str, str, str]]:
+        """The rows as soon as the requests of all these deployments are in one of these states."""
+        end = time.monotonic() + seconds
+        while True:
+            rows = self.rows()
+            if all(name in rows and rows[name][0] in states for name in names):
+                return rows
+            late = {name: rows.get(name) for name in names}
+            assert time.monotonic() < end, f"{late}\n{self.machine.log()}"
+            time.sleep(LOOK_SECONDS)
+
+    def seconds_until_ready(self, name: str, make: Callable[[str], bytes] = harmless) -> float:
+        """From the wish for a bundle, a harmless one of `make`, to its report."""
+        data = make(name)
+        began = time.monotonic()
+        self.wish(name, data)
+        self.until([name], ["in_review"], 240)
+        return time.monotonic() - began
+
+    def worker_mib(self) -> float:
+        """The most memory that the worker has held so far."""
+        status = Path(f"/proc/{self.worker.pid}/status").read_text()
+        (peak,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
+        return int(peak.split()[1]) / 1024
+
+    def remove(self, names: Collection[str]) -> None:
+        for name in names:
+            self.api.delete(_ref(name))
+
+    def until_gone(self, names: Collection[str], seconds: float = 60) -> None:
+        """Until the service has let go of all these deployments, so that the same names can be wished for anew."""
+        end = time.monotonic() + seconds
+        while True:
+            gone = {str(name) for (name,) in self.machine.rows(GONE)}
+            if gone.issuperset(names) and not any(self.api.get(_ref(name)) for name in names):
+                return
+            assert time.monotonic() < end, f"{set(names) - gone}\n{self.machine.log()}"
+            time.sleep(LOOK_SECONDS)
+
+    def _create(self, name: str, wanted: dict[str, Any]) -> None:
+        about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": name}}
+        self.api.create({**about, "spec": wanted})
+
+
+def _ref(name: str) -> ObjectRef:
+    return ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", name)
+
+
+@contextmanager
+def neighbourhood(machine: Machine, endpoint: Endpoint, namespace: str) -> Iterator[Neighbourhood]:
+    machine.environment["PRATIQUE_MUTABLE_HTTP"] = "true"
+    with served(machine.folder / "served") as address:
+        yield Neighbourhood(machine, endpoint, namespace, address)

@@ -1,0 +1,45 @@
+"""A folder that is served over HTTP, and archives in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from approvals.management.demo.bundles import checksums, pack
+
+# Below the limit of one file.
+PER_FILE = 100
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        return None
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address under which the files of `folder` are to be had."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def archive(objects: Sequence[Mapping[str, Any]], name: str, scratch: Path, into: Path) -> str:
+    """The name of the file in `into` that is a plain bundle of these objects; a name is used once."""
+    manifests = scratch / name / "bundle" / name / "manifests"
+    manifests.mkdir(parents=True)
+    for first in range(0, len(objects), PER_FILE):
+        part = yaml.dump_all(objects[first : first + PER_FILE], Dumper=yaml.CSafeDumper)
+        (manifests / f"{first:05}.yaml").write_text(part)
+    pack(scratch / name, into)
+    (made,) = checksums(scratch / name)
+    return made

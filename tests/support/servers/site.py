@@ -1,0 +1,94 @@
+"""The service as it is shipped: its gunicorn, with its settings, in processes of its own."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from approvals.encryption.keys import new_key
+from tests.support.folders import ROOT
+from tests.support.servers.process import Options, Server, free_port
+
+START_SECONDS = 60
+CONFIG = "python:approvals.project.gunicorn"
+GUNICORN = [sys.executable, "-m", "gunicorn", "--config", CONFIG, "approvals.project.wsgi:application"]
+
+
+class Site:
+    """`port` serves the pages, `probe_port` the probes. Its database is a SQLite file in `folder`.
+
+    Where a proxy on a Unix socket is trusted, as it is shipped, the pages are at `socket`, too. `descriptors` is how many
+    file descriptors each of its processes may have (RLIMIT_NOFILE); 0 leaves it as it is.
+    """
+
+    def __init__(self, folder: Path, redis: str, *, descriptors: int = 0, **settings: str) -> None:
+        self.port, self.probe_port = free_port(), free_port()
+        self.folder = folder
+        self.socket = folder / "web.sock"
+        # What the tests' own process has set would be inherited.
+        self._env = {name: "" for name in os.environ if name.startswith("PYTEST")} | {
+            "PRATIQUE_LOCAL_ACCOUNTS": "true",
+            "PRATIQUE_SECRET_KEY": "only-for-tests-" * 4,
+            "PRATIQUE_ENCRYPTION_KEYS": new_key(),
+            "PRATIQUE_DATABASE_URL": f"sqlite:///{folder / 'site.sqlite3'}",
+            "PRATIQUE_CONTENT_DIR": str(folder / "content"),
+            "PRATIQUE_REDIS_URL": redis,
+            "PRATIQUE_PROBE_ADDRESS": f"127.0.0.1:{self.probe_port}",
+            "PYTHONPATH": str(ROOT),
+            **settings,
+        }
+        subprocess.run(
+            [sys.executable, ROOT / "manage.py", "migrate", "--verbosity", "0"],
+            check=True,
+            env={**os.environ, **self._env},
+        )
+        command = [*GUNICORN, "--access-logfile", "-", "--bind", f"127.0.0.1:{self.port}"]
+        if settings.get("PRATIQUE_TRUSTED_PROXIES") == "unix":
+            command += ["--bind", f"unix:{self.socket}"]
+        if descriptors:
+            command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
+        self.server = Server("site", command, folder / "site.log", Options(env=self._env))
+        self.server.wait(lambda: self.probe("/readyz") == 200, START_SECONDS)
+
+    def probe(self, path: str, seconds: float = 5.0) -> int:
+        """The status that the probes' own address answers; 0 where it does not."""
+        return status_of(self.probe_port, path, seconds)
+
+    def page(self, path: str = "/sign-in", seconds: float = 5.0) -> int:
+        """The status of a page; 0 where it does not answer."""
+        return status_of(self.port, path, seconds)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of its processes, to run a command as they are."""
+        return {**os.environ, **self._env}
+
+    def stop(self) -> None:
+        self.server.stop()
+
+
+def refusal_of(*words: str, **settings: str) -> str:
+    """What the shipped gunicorn says that does not start with these words on its command line."""
+    known = {"PRATIQUE_SECRET_KEY": "only-for-tests-" * 4, "PRATIQUE_ENCRYPTION_KEYS": new_key()}
+    env = {**os.environ, **known, "PRATIQUE_PROBE_ADDRESS": "", "PYTHONPATH": str(ROOT), **settings}
+    done = subprocess.run(
+        [*GUNICORN, *words], env=env, capture_output=True, text=True, check=False, timeout=START_SECONDS
+    )
+    assert done.returncode, "it started"
+    return done.stdout + done.stderr
+
+
+def status_of(port: int, path: str, seconds: float = 5.0) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    except (OSError, http.client.HTTPException):
+        return 0
+    finally:
+        connection.close()
