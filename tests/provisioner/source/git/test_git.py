@@ -18,7 +18,7 @@ from provisioner.values import Pin, SourceKind
 from tests.services.registry import CREDENTIALS
 from tests.services.web import Asked, Authority, FileServer, GitServer, Listening, Reply, Repository
 
-from .hostile import HASTY, HERE, MAX
+from ..hostile import HASTY, HERE, MAX
 
 FILES = {"README.md": b"hello\n", "deploy/a.yaml": b"kind: A\n", "deploy/sub/b.yaml": b"kind: B\n"}
 _numbers = itertools.count()

@@ -12,7 +12,7 @@ from provisioner.source import Credentials, Fetched, GitSource, fetch
 from provisioner.unpack import unpack
 from tests.services.web import GitServer, Repository
 
-from .places import MIB, OPEN
+from ..places import MIB, OPEN
 from .sshd import Key, SshServer, locked_key, ssh_server
 
 FILES = {"deploy/a.yaml": "kind: A\n"}

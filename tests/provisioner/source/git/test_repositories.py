@@ -16,7 +16,7 @@ from provisioner.values import Pin
 from tests.services.web import Asked, GitServer, Listening, Repository
 from tests.services.web import Reply as Answer
 
-from .places import MIB, OPEN, STRICT
+from ..places import MIB, OPEN, STRICT
 
 FILES = {"README.md": "hello\n", "deploy/a.yaml": "kind: A\n", "deploy/sub/b.yaml": "kind: B\n"}
 

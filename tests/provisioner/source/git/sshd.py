@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from tests.services.web import GIT_ENV
 
-from .hostile import Speaker
+from ..hostile import Speaker
 
 KEX, KEY, CIPHER, MAC = b"curve25519-sha256", b"ssh-ed25519", b"aes128-ctr", b"hmac-sha2-256"
 VERSION = b"SSH-2.0-small"
