@@ -4,15 +4,17 @@ whether or not the author of the template thought of it."""
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.text import visible, with_names
 from provisioner.sentences import and_more
 from provisioner.values import SHAPES, Finding, Severity
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def rendered(template: str, **facts: Any) -> str:
@@ -26,6 +28,8 @@ def rendered(template: str, **facts: Any) -> str:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - takes long: with the first page
+
     made = Environment(
         loader=PackageLoader("provisioner.review.output"),
         autoescape=True,
