@@ -9,8 +9,8 @@ from pytest_django.live_server_helper import LiveServer
 from approvals.models import Review
 from tests.approvals.conftest import World
 from tests.approvals.services.test_waivers import finding
-from tests.approvals.web.test_pictures import drawn, many
-from tests.approvals.web.test_waivers import with_findings
+from tests.approvals.web.requests.test_pictures import drawn, many
+from tests.approvals.web.requests.test_waivers import with_findings
 from tests.browser.conftest import SignIn
 from tests.browser.test_pages import OPEN_ALL, complaints, listen
 from tests.provisioner.review.crds.test_schema_tree import TEXT, crd

@@ -25,7 +25,7 @@ from approvals.steps import advance
 from approvals.steps.records.notes import Notes
 from approvals.steps.running.correct import Correct
 from approvals.watch import loop, skipping
-from approvals.working import Heartbeat, apart, child, work
+from approvals.working import Heartbeat, apart, child, claim_loop, work
 from approvals.working.apart import End
 from provisioner.errors import Unreachable
 from provisioner.values import Action, ObjectRef, Outcome, OutcomeState
@@ -57,7 +57,7 @@ class Alone:
         self.ends: list[End | Callable[[work.Work, str], End | None]] = []
         self.looked: list[tuple[str, int]] = []
         self.suspects: list[bool] = []
-        monkeypatch.setattr(work, "run_apart", self.run)
+        monkeypatch.setattr(claim_loop, "run_apart", self.run)
 
     def run(self, one: work.Work, worker: str, step: work.Step, *, is_suspect: bool) -> End | None:
         self.looked.append((one.task, one.key))
@@ -139,7 +139,7 @@ def test_S26_the_second_death_that_was_seen_fails_the_request_in_words(request_:
 def test_S26_a_worker_reads_what_is_foreign_in_a_process_of_its_own_and_tries_once_more_what_died_there(
     request_: Request, processes: Alone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "has_begun", lambda: True)
+    monkeypatch.setattr(claim_loop, "has_begun", lambda: True)
     processes.ends = [KILLED, KILLED]
     advance.advance(request_.pk)
     assert processes.suspects == [False, True]
@@ -155,7 +155,7 @@ def test_S26_what_was_prepared_apart_is_evaluated_in_the_worker(
         return DONE
 
     here: list[str] = []
-    monkeypatch.setattr(work, "has_begun", lambda: True)
+    monkeypatch.setattr(claim_loop, "has_begun", lambda: True)
     monkeypatch.setitem(advance.STEPS, "in_review", lambda request, _: here.append(request.state))
     processes.ends = [prepared]
     advance.advance(request_.pk)

@@ -23,7 +23,7 @@ from approvals.limits.addresses import counted_as
 from approvals.limits.counters import Limit, take
 from approvals.models import ApiToken, Cluster
 from approvals.project import configuration
-from approvals.project.throttling import STRANGER
+from approvals.project.middleware.throttling import STRANGER
 from approvals.services import signing_in
 from provisioner.errors import Unreachable
 from provisioner.values import Identity

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from approvals.limits import crowding
 from approvals.networks import Proxies
 from approvals.probes.checks import PROBES
-from approvals.project.forwarding import Forwarding
+from approvals.project.middleware.forwarding import Forwarding
 from tests.approvals.conftest import World
 from tests.services.process import free_port
 from tests.services.site import Site, refusal_of

@@ -10,7 +10,7 @@ from approvals.ledger import optionals
 from approvals.models import OptionalObject
 from provisioner.values import ObjectRef
 from tests.approvals.conftest import World
-from tests.approvals.web.test_drifts import page
+from tests.approvals.web.deployments.test_drifts import page
 
 
 @pytest.mark.parametrize(
