@@ -46,7 +46,7 @@ def get(row: models.Content, *, pins: tuple[Pin, ...] = ()) -> Content:
     manifests = render.parse(stored)  # which takes nothing but what would be written for them again
     found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
     if found != row.digest:
-        raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes hash to {found}")
+        raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes have digest {found}")
     return Content(manifests, row.install_namespace, row.service_account, pins, row.digest)
 
 

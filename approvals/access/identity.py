@@ -40,11 +40,11 @@ def groups_limit() -> timedelta:
 def standing_on(caller: Caller, cluster: models.Cluster) -> Standing:
     """Judged by the proofs of this very session or token, never by the account (S01)."""
     if not caller.may_act_on(cluster.pk) and caller.user.kubernetes_identities.filter(cluster=cluster).exists():
-        words = f"this token is not for cluster {cluster.name}: make one that names it"
+        words = f"this token does not cover cluster {cluster.name}: create a token for that cluster"
         return Standing(None, refusal=OutOfScope(words, cluster=cluster.name))
     proof = caller.proof_on(cluster.pk)
     if proof is None:
-        words = f"you have no Kubernetes identity on cluster {cluster.name}: sign in with a token of that cluster"
+        words = f"you have no Kubernetes identity on cluster {cluster.name}: sign in with a token for that cluster"
         return Standing(None, refusal=NotAllowed(words))
     if not proof.is_fresh(timezone.now(), groups_limit()):
         return Standing(None, proof, too_old(caller, [proof]))
@@ -79,22 +79,22 @@ def check_fresh(caller: Caller) -> None:
 def too_old(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> ProofTooOld:
     names = ", ".join(proof.cluster for proof in proofs)
     hours = settings.PRATIQUE["GROUPS_HOURS"]
-    words = f"your identity and groups on {names} were proved more than {hours} hours ago, and count no longer: "
+    words = f"your identity and groups on {names} were verified more than {hours} hours ago and have expired: "
     return ProofTooOld(words + _remedy(caller, proofs), clusters=[proof.cluster for proof in proofs])
 
 
 def _remedy(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> str:
     if caller.credential == Credential.ID_TOKEN:
-        return "ask your issuer for a new ID token"
+        return "get a new ID token from your issuer"
     if caller.credential == Credential.API_TOKEN and any(proof.is_of_proxy for proof in proofs):
-        return "make a new token on the account page"
+        return "create a new token on the account page"
     if caller.credential != Credential.API_TOKEN:
         return "sign in again"
     if any(proof.is_of_issuer for proof in proofs):
-        return "its issuer does not say anew who you are: try again later, or make a new token on the account page"
+        return "the issuer did not confirm who you are: try again later, or create a new token on the account page"
     if any(not proof.is_mapped for proof in proofs):
-        return "prove them anew with a token of that cluster, by POST /api/v1/tokens/current/prove"
-    return "make a new token on the account page"
+        return "verify them again with a token for that cluster: POST /api/v1/tokens/current/prove"
+    return "create a new token on the account page"
 
 
 def last_known_of(user: User, cluster: models.Cluster) -> Identity | None:

@@ -119,7 +119,7 @@ def may_use_account(identity: Identity, wanted: models.Request, *, fresh: bool =
             return part
         if not part.allowed:
             return answer
-    words = f"Kubernetes lets {identity.username} make every request as {namespace}/{name} (constrained impersonation)"
+    words = f"Kubernetes lets {identity.username} send any request as {namespace}/{name} (constrained impersonation)"
     return Permission(True, words, "", identity)
 
 
@@ -173,7 +173,7 @@ def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest,
 
 def _could_not_ask(identity: Identity, error: str) -> Permission:
     return Permission(
-        False, f"could not ask Kubernetes, which counts as no: {error}", identity=identity, could_ask=False
+        False, f"Kubernetes could not be asked, so this counts as no: {error}", identity=identity, could_ask=False
     )
 
 

@@ -82,7 +82,7 @@ def decrypt_file(file: Readable, *, place: Place) -> bytes:
     header = file.read(HEADER_BYTES)
     identifier = key_id(header)
     if identifier is None or len(header) < HEADER_BYTES:
-        raise Undecipherable(f"{place} is not encrypted: somebody has replaced it, or it was restored from elsewhere")
+        raise Undecipherable(f"{place} is not encrypted: it was replaced, or restored from another installation")
     cipher, about = _opened(key_named(identifier, what=str(place)), header, place)
     whole = BytesIO()  # b"".join would hold the chunks as well
     try:
@@ -90,7 +90,7 @@ def decrypt_file(file: Readable, *, place: Place) -> bytes:
             whole.write(cipher.decrypt(_nonce(number, is_last=is_last), chunk, about))
     except InvalidTag:
         raise Undecipherable(
-            f"{place} cannot be decrypted: it was changed, cut short, or belongs to something else;"
+            f"{place} cannot be decrypted: it was changed or truncated, or it belongs to another record;"
             " restore it from a backup"
         ) from None
     return whole.getvalue()

@@ -88,7 +88,7 @@ def check_database() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError as exc:
-        raise NotReady("the database does not answer: see PRATIQUE_DATABASE_URL") from exc
+        raise NotReady("the database is not responding: see PRATIQUE_DATABASE_URL") from exc
 
 
 def check_migrations() -> None:
@@ -96,9 +96,9 @@ def check_migrations() -> None:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as exc:
-        raise NotReady("the database does not say which migrations it has") from exc
+        raise NotReady("the applied migrations could not be read from the database") from exc
     if missing:
-        raise NotReady(f"{len(missing)} migrations are missing: run pratique-manage migrate")
+        raise NotReady(f"{len(missing)} migrations are not applied: run pratique-manage migrate")
 
 
 def check_queue() -> None:
@@ -109,7 +109,7 @@ def check_queue() -> None:
         ) as client:
             client.ping()
     except (redis.RedisError, OSError) as exc:
-        raise NotReady("Redis does not answer: see PRATIQUE_REDIS_URL") from exc
+        raise NotReady("Redis is not responding: see PRATIQUE_REDIS_URL") from exc
 
 
 def check_content() -> None:
@@ -130,7 +130,7 @@ def check_keys() -> None:
     except KeyMissing as exc:
         raise NotReady("a key that encrypted stored data is missing: see PRATIQUE_ENCRYPTION_KEYS") from exc
     except DatabaseError as exc:
-        raise NotReady("the database does not give what is encrypted") from exc
+        raise NotReady("encrypted data could not be read from the database") from exc
 
 
 CHECKS: dict[str, Callable[[], None]] = {

@@ -51,7 +51,7 @@ Answerer = Callable[[Mapping[str, str]], Answer]
 
 
 # To whom a path is nothing gets the same, byte for byte, as where there is none.
-NOTHING = Answer.of({"status": "there is nothing here"}, 404)
+NOTHING = Answer.of({"status": "not found"}, 404)
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -124,7 +124,7 @@ class Listener:
         if answerer is None:
             return NOTHING
         if method != "GET":
-            return Answer.of({"status": "only GET is answered here"}, 405)
+            return Answer.of({"status": "only GET is allowed"}, 405)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._loop.run_in_executor(self._pools[path], _worked_out, answerer, headers)
@@ -143,7 +143,7 @@ def _worked_out(answerer: Answerer, headers: Mapping[str, str]) -> Answer:
         return answerer(headers)
     except Exception:  # whatever a probe raises, whoever asked gets an answer and the log the rest
         logger.exception("an answer for a machine failed")
-        return Answer.of({"status": "failed; the log tells more"}, 500)
+        return Answer.of({"status": "failed; see the log"}, 500)
     finally:
         close_old_connections()
 

@@ -37,6 +37,4 @@ def _make_private(path: Path) -> None:
             if path.stat().st_mode & UMASK:
                 path.chmod(FILE_MODE)
         except PermissionError:
-            logger.warning(
-                "others may read a file of ours, which belongs to another account", extra={"path": str(path)}
-            )
+            logger.warning("a file that belongs to another account is readable by others", extra={"path": str(path)})

@@ -200,7 +200,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Pratique",
-    "DESCRIPTION": "Requests, reports, reviews and revisions of bundles on Kubernetes clusters.",
+    "DESCRIPTION": "Requests, reports, reviews and revisions of bundle deployments on Kubernetes clusters.",
     "VERSION": "v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",

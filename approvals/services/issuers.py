@@ -149,7 +149,9 @@ def leave_issuer(grant: IssuerGrant) -> str:
         home = str(settings.PRATIQUE["PUBLIC_URL"]).rstrip("/") + SIGN_IN_PATH
         return sign_out_address(issuer, DISCOVERY, id_token=id_token, home=home)
     except IssuerSilent as exc:
-        logger.warning("an issuer was not told of a sign-out", extra={"issuer": issuer.name, "error": str(exc)})
+        logger.warning(
+            "an issuer could not be notified of a sign-out", extra={"issuer": issuer.name, "error": str(exc)}
+        )
         return ""
 
 
@@ -241,14 +243,14 @@ def _grant(tokens: Tokens) -> IssuerGrant:
 def _renew(grant: IssuerGrant) -> None:
     issuer = _issuer_of(grant)
     if issuer is None or issuer.client is None:
-        _end(grant, "the operator has taken the issuer away")
+        _end(grant, "the operator removed the issuer")
         return
     try:
         tokens = renew(issuer, DISCOVERY, refresh_token=grant.refresh_token, subject=grant.subject)
     except IssuerSilent as exc:
         # Else each session in turn would have a thread of the pages wait for it.
         DISCOVERY.note_silent(issuer, str(exc))
-        logger.warning("an issuer does not answer", extra={"issuer": issuer.name, "error": str(exc)})
+        logger.warning("an issuer is not responding", extra={"issuer": issuer.name, "error": str(exc)})
     except (GrantRefused, TokenRefused) as exc:
         _end(grant, str(exc))
     else:
@@ -319,8 +321,8 @@ def _issuer_of(grant: IssuerGrant) -> Issuer | None:
 def _nobody(issuer: Issuer, standing: Standing) -> str:
     """What is said to somebody whom the issuer knows and nobody here: not which clusters there are, nor their rules."""
     facts = {"issuer": issuer.name, "reasons": list(standing.refused)}
-    logger.warning("an issuer's person is nobody on any cluster", extra=facts)
-    words = f"{issuer.title} signed you in, and you are nobody on any cluster here"
+    logger.warning("a person of an issuer has no identity on any cluster", extra=facts)
+    words = f"{issuer.title} signed you in, but you have no identity on any cluster here"
     if standing.untold:
         return f"{words}: {'; '.join(standing.untold)}."
-    return f"{words}: the operator's file says whose people count, and the log says why you do not."
+    return f"{words}: the operator configures which people are trusted; the log says why you are not."

@@ -80,7 +80,7 @@ def save_policy(
 
 def _check(name: str, kind: str, mode: str, expression: str) -> None:
     if not NAME.fullmatch(name):
-        raise InvalidInput(f"the name is {name!r}; expected small letters, digits and dashes", field="name")
+        raise InvalidInput(f"the name is {name!r}; expected lowercase letters, digits and dashes", field="name")
     if kind not in Policy.Kind.values:
         raise InvalidInput(f"the kind is {kind!r}; expected one of {', '.join(Policy.Kind.values)}", field="kind")
     if mode not in Policy.Mode.values:
@@ -89,7 +89,7 @@ def _check(name: str, kind: str, mode: str, expression: str) -> None:
         check_form(expression)
         check_compiled(ask(POLICY, [expression])[0])
     except BadExpression as exc:
-        raise InvalidInput(f"the expression does not hold: {exc}", field="expression") from exc
+        raise InvalidInput(f"the expression is invalid: {exc}", field="expression") from exc
 
 
 def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
@@ -99,7 +99,9 @@ def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
     """
     identity = access.acting_as(by, cluster)
     if access.is_machine(identity):
-        raise NotAllowed(f"{identity.username} is a machine account or a cluster master, and those do not vote")
+        raise NotAllowed(
+            f"{identity.username} is a machine account or a member of system:masters, and those cannot approve"
+        )
     for question in _questions(names):
         permission = access.ask_for(identity, cluster, question, fresh=True)
         if not permission.could_ask:
@@ -107,7 +109,7 @@ def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
         if not permission.allowed:
             what = f"{_words_of(question)} of cluster {cluster.name}"
             raise NotAllowed(
-                f"a policy may approve only what its author may: you need `approve` on {what}", rule=permission.rule
+                f"a policy can approve only what its author can: you need `approve` on {what}", rule=permission.rule
             )
 
 
@@ -146,11 +148,11 @@ def _of_editor(policy: Policy, cluster: Cluster, asked: Sequence[AccessRequest])
     name = policy.editor.get_username()
     identity = access.last_known_of(policy.editor, cluster)
     if identity is None:
-        return f"{name} is nobody on cluster {cluster.name} any more"
+        return f"{name} no longer has an identity on cluster {cluster.name}"
     for question in asked:
         answer = access.ask_for(identity, cluster, question, fresh=False)
         if answer.could_ask and not answer.allowed:
-            return f"{name} may no longer approve {_words_of(question)} on cluster {cluster.name}"
+            return f"{name} is no longer allowed to approve {_words_of(question)} on cluster {cluster.name}"
     return ""
 
 
@@ -159,7 +161,7 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Clust
     now = timezone.now()
     policy = for_change(Policy.objects.filter(name=name)).first()
     if (policy.version if policy else 0) != known_version:
-        raise Changed(f"policy {name} was saved by somebody else meanwhile: look at it again")
+        raise Changed(f"policy {name} was changed by someone else since you opened it: reload it and try again")
     person = access.person_of(by, cluster).record()
     if policy is None:
         policy = Policy.objects.create(

@@ -25,10 +25,10 @@ register = template.Library()
 
 # A severity is a word and a shape, never a colour alone.
 SHAPES = {"critical": "◆", "breaking": "■", "unknown": "?", "dangerous": "▲", "notable": "●", "safe": "○"}
-STATE_WORDS = {"in_review": "in review", "open": "differs", "corrected": "put back"}
-DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was made again by somebody else"}
+STATE_WORDS = {"in_review": "in review", "open": "differs", "corrected": "corrected"}
+DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was recreated by someone else"}
 HEALTH_WORDS = {
-    "": "not looked at yet",
+    "": "not checked yet",
     "Current": "healthy",
     "InProgress": "in progress",
     "Failed": "failed",
@@ -42,7 +42,7 @@ VERDICT_WORDS = {
     "stored": "stored objects",
     "writers": "writers",
     "readers": "readers",
-    "rollback": "way back",
+    "rollback": "rollback",
 }
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
 TONES = {
@@ -85,7 +85,7 @@ def severity(word: str) -> SafeString:
         '<span class="severity severity-{}"><span class="shape" aria-hidden="true">{}</span> {}</span>',
         word if word in SHAPES else "unknown",
         shape,
-        word or "not yet judged",
+        word or "not assessed yet",
     )
 
 
@@ -249,7 +249,7 @@ def health_words(health: str) -> str:
 @register.filter
 def drift_words(kind: str) -> str:
     """What happened to an object, for people."""
-    return DRIFT_WORDS.get(kind, "was changed" if kind == "changed" else "got fields of others")
+    return DRIFT_WORDS.get(kind, "was changed" if kind == "changed" else "got fields from other managers")
 
 
 @register.filter

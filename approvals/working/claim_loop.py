@@ -77,7 +77,7 @@ def _count(work: Work, worker: str, end: End) -> bool:
 
 
 def _give_up(work: Work, deaths: int, how: str) -> None:
-    last = f"The last one was alone with it and {how}" if how else "Nobody saw what of"
-    words = f"its worker died {deaths} times while {work.step().words}. {last}. {work.remedy}"
+    last = f"The last process worked on nothing else and {how}" if how else "The cause is unknown"
+    words = f"the worker died {deaths} times while {work.step().words}. {last}. {work.remedy}"
     logger.error("given up", extra={"task": work.task, "row": work.key, "deaths": deaths, "how": how})
     work.give_up(WorkerDied(words))

@@ -15,12 +15,12 @@ from provisioner.errors import TryLater, WorkerDied
 logger = logging.getLogger(__name__)
 
 REMEDY = (
-    "It is not tried again by itself. Make the bundle smaller or simpler, or have the operator raise "
-    "PRATIQUE_ALONE_MEMORY_MIB; then ask again"
+    "It will not be retried. Make the bundle smaller or simpler, or ask the operator to raise "
+    "PRATIQUE_ALONE_MEMORY_MIB; then request it again"
 )
 REST_SECONDS = 3600.0
 REST_WORDS = (
-    "It is tried again in an hour. Make the bundle smaller or simpler, or have the operator raise "
+    "It will be retried in an hour. Make the bundle smaller or simpler, or ask the operator to raise "
     "PRATIQUE_ALONE_MEMORY_MIB"
 )
 

@@ -99,7 +99,7 @@ def test_findings_are_filtered_without_scripts(
     page = context.new_page()
     page.goto(f"{live_server.url}/requests/{request.uid}")
     page.get_by_label("Severity").select_option("critical")
-    page.get_by_label("Words, rule or object").fill("hostPID")
+    page.get_by_label("Text, rule or object").fill("hostPID")
     page.get_by_role("button", name="Filter").click()
     pw.expect(page.get_by_role("heading", level=1)).to_contain_text("of 300 findings")
     pw.expect(page.get_by_label("Severity")).to_have_value("critical")
@@ -124,9 +124,9 @@ def test_findings_of_two_pages_are_accepted_in_one_approval_without_scripts(
         row = page.locator(".finding").first
         row.locator("summary").first.click()
         row.locator("summary", has_text="Accept this finding").click()
-        row.get_by_label("Why it is acceptable here").fill("ours")
+        row.get_by_label("Reason for accepting it").fill("ours")
         page.get_by_role("button", name=button).click()
-    pw.expect(page.get_by_text("You have decided: Approve")).to_be_visible()
+    pw.expect(page.get_by_text("Your decision: Approve")).to_be_visible()
     assert [one["reason"] for one in Review.objects.get(request=request).waives] == ["ours", "ours"]
     context.close()
 

@@ -54,11 +54,11 @@ def proved_by(said: Said) -> tuple[Proved, ...]:
     standing = standing_of(said)
     if standing.refused:
         facts = {"proxy": said.proxy.name, "reasons": list(standing.refused)}
-        logger.warning("a proxy's word makes nobody on a cluster", extra=facts)
+        logger.warning("a person of a proxy has no identity on any cluster", extra=facts)
     if not standing.proved:
         raise NotAllowed(
-            f"{said.proxy.title} signed you in, and you are nobody on any cluster here: the operator's file says whose"
-            " people count, and the log says why you do not"
+            f"{said.proxy.title} signed you in, but you have no identity on any cluster here: the operator "
+            "configures which people are trusted; the log says why you are not"
         )
     return standing.proved
 

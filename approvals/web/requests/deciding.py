@@ -19,18 +19,23 @@ from approvals.web.requests.waivers import ShownWaiver, Waivers, typed_in
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What stands written in the form: `waives` are reasons by fingerprint. `wrong` says why it was refused."""
+    """What stands written in the form: `waives` are reasons by fingerprint. `wrong` says why it was refused.
+
+    `lacks_reason` where it is a denial that says nothing: it may be sent once more as it is.
+    """
 
     reason: str
     acknowledges: Collection[str]
     waives: Mapping[str, str]
     wrong: str = ""
+    lacks_reason: bool = False
 
 
-def written_in(http: HttpRequest, wrong: str = "") -> Written:
+def written_in(http: HttpRequest, wrong: str = "", *, lacks_reason: bool = False) -> Written:
     """The whole form, whatever button sent it."""
     waives = {one.fingerprint: one.reason for one in typed_in(http.POST)}
-    return Written(http.POST.get("reason", "").strip(), http.POST.getlist("acknowledges"), waives, wrong)
+    reason = http.POST.get("reason", "").strip()
+    return Written(reason, http.POST.getlist("acknowledges"), waives, wrong, lacks_reason)
 
 
 def _written_by(given: Review, ticks: list[Tick]) -> Written:

@@ -28,7 +28,7 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
     """
     written = written_in(http) if http.method == "POST" else None
     if written and (seen := http.POST.get("subject_digest", "")) != request.subject_digest:
-        raise DigestMoved("what you wrote is about another round of it", seen=seen, current=request.subject_digest)
+        raise DigestMoved("the form belongs to another round of the request", seen=seen, current=request.subject_digest)
     report = pages.report_of(request)
     if report is None:
         raise Http404

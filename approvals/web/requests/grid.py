@@ -11,11 +11,11 @@ CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
 # More accounts than this are told by their findings alone.
 MAX_GRIDS = 20
 MEANINGS = {
-    "Everything": "every verb, also those of later",
+    "Everything": "every verb, including future ones",
     "Read": "get, list, watch",
     "Write": "create, update, patch",
     "Delete": "delete, deletecollection",
-    "Special": "verbs of their own, such as bind, escalate or impersonate",
+    "Special": "special verbs, such as bind, escalate or impersonate",
 }
 
 

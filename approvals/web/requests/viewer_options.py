@@ -63,10 +63,10 @@ def standing(caller: Caller, request: Request, report: Report | None, reviews: I
         rule = str(refusal.facts.get("rule", ""))
         return Standing(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule, given=given)
     if is_self_approval(request, checked.person):
-        words = "You asked for this change, so somebody else has to approve it. You may deny it."
+        words = "You requested this change, so someone else must approve it. You can deny it."
         return Standing(checked.identity, False, True, may_withdraw, words, given=given)
     if services.collisions(report):
-        words = "Nobody can approve this while objects of somebody else are in its way. You may deny it."
+        words = "This request cannot be approved while it collides with objects of someone else. You can deny it."
         return Standing(checked.identity, False, True, may_withdraw, words, given=given)
     return Standing(checked.identity, True, True, may_withdraw, given=given)
 
@@ -84,7 +84,7 @@ def check_typed(request: Request, worst: str, typed: str, reason: str) -> None:
             f"the worst finding is {worst}: type the name {request.deployment.name} to approve it", field="typed"
         )
     if not reason.strip():
-        raise InvalidInput(f"the worst finding is {worst}: say why you approve it nevertheless", field="reason")
+        raise InvalidInput(f"the worst finding is {worst}: give a reason for approving it anyway", field="reason")
 
 
 def ticks(request: Request) -> list[Tick]:

@@ -165,12 +165,12 @@ def test_S25_a_linked_cluster_where_nothing_was_proved_is_named(here: World) -> 
     session.save()
     line = line_of(client.get("/clusters"))
     assert line.startswith("Signed in as carol on prod (just now); not signed in on east ")
-    assert "Not signed in on east: you can see and do nothing there. Sign in" in line
+    assert "Not signed in on east: you have no access there. Sign in" in line
 
 
 def test_S25_who_is_nobody_anywhere_is_told_so(here: World, browse: Browse) -> None:
     line = line_of(browse(User.objects.create_user("nobody")).get("/"))
-    assert line == "Not signed in on any cluster: you can see and do nothing there. Sign in"
+    assert line == "Not signed in on any cluster: you have no access there. Sign in"
 
 
 def test_S29_the_line_names_no_cluster_that_the_account_does_not_know(here: World, browse: Browse) -> None:

@@ -81,7 +81,7 @@ def test_S03_a_digest_that_moved_between_message_and_click_is_refused(
     Request.objects.filter(pk=asked.pk).update(subject_digest=f"sha256:{'9' * 64}")
     body = form(click(value))
     post_slack(body, slack_headers(body))
-    assert "look at it again" in act().words
+    assert "review it again" in act().words
     assert not Review.objects.exists()
 
 
@@ -223,7 +223,7 @@ def test_an_old_button_does_not_replace_what_was_decided_since(
         reason="",
         channel="browser",
     )
-    assert "decided since, through browser: Deny" in act().words
+    assert "you made a later decision through browser: Deny" in act().words
     assert [one.decision for one in Review.objects.counted()] == ["Deny"]
 
 
@@ -277,4 +277,4 @@ def test_S22_who_approves_past_a_guard_is_told_where_findings_are_accepted(
     look(asked)
     press(asked)
     words = act().words
-    assert "held back by calm: findings are accepted on the page, not in a chat: https://pratique.example" in words
+    assert "held back by calm: accept findings on the request page, not in chat: https://pratique.example" in words

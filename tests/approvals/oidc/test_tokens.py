@@ -174,7 +174,7 @@ def test_who_signed_is_looked_up_by_the_exact_url(signer: Signer) -> None:
     issuers = Issuers((issuer(signer),))
     assert issuer_of(signer.token(), issuers).name == "example"
     for other in (f"{signer.url}/", signer.url.upper(), "", None):
-        with pytest.raises(TokenRefused, match="has not named"):
+        with pytest.raises(TokenRefused, match="issuer is not configured"):
             issuer_of(signer.token(iss=other), issuers)
 
 

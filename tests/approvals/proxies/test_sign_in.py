@@ -400,7 +400,7 @@ def test_S01_no_other_site_has_a_browser_write(rest: Client, how: dict[str, Any]
     answer = rest.post("/api/v1/deployments", body, **{**word(), **how})
     assert (answer.status_code != 403) is is_taken, answer.content
     if not is_taken:
-        assert "comes from no other site" in answer.json()["detail"]
+        assert "must not come from another site" in answer.json()["detail"]
 
 
 def test_S25_REST_acts_with_the_groups_of_the_call(rest: Client, here: World) -> None:

@@ -135,7 +135,7 @@ def test_S30_chunks_are_not_lost_doubled_moved_or_taken_from_elsewhere() -> None
     ],
 )
 def test_S30_what_was_encrypted_for_one_place_is_nothing_in_another(elsewhere: Place) -> None:
-    with pytest.raises(Undecipherable, match="belongs to something else"):
+    with pytest.raises(Undecipherable, match="belongs to another record"):
         envelope.decrypt(envelope.encrypt(b"a", place=HERE), place=elsewhere)
 
 
@@ -345,14 +345,14 @@ def test_S30_rotating_the_keys_leaves_nothing_to_the_old_one(
         rotate(check=True)
     said = rotate()
     assert heads(folder) == {NEW.id}
-    assert f"Nothing needs these keys any more: {OLD.name}" in said
+    assert f"These keys are no longer needed: {OLD.name}" in said
     assert AuditEntry.objects.get(verb="keys.rotated").facts["key"] == NEW.name
     with_keys(settings, NEW)
     assert f"key {NEW.name} (the first) encrypts" in rotate(check=True)
     assert [store.get(row).digest for row in filled] == [row.digest for row in filled]
     assert TOKEN in Cluster.objects.get().kubeconfig
     assert Report.objects.get().body["plan"]["digest"] == "sha256:p"
-    assert "0 values were encrypted anew" in rotate()
+    assert "0 values were re-encrypted" in rotate()
 
 
 @pytest.mark.parametrize("after", range(8))
@@ -414,7 +414,7 @@ def test_S30_what_cannot_be_decrypted_is_named_and_no_key_is_given_up(
 ) -> None:
     path = folder / store.path_of(filled[0].digest)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CommandError, match=rf"Keep every key that you have.\n  the content {filled[0].digest}"):
+    with pytest.raises(CommandError, match=rf"Keep every key you have.\n  the content {filled[0].digest}"):
         rotate()
     path.unlink()
     with_keys(settings, NEW, OLD)

@@ -128,7 +128,7 @@ def test_S32_something_unknown_below_something_worse_counts_as_unknown(
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ({"rule": "OWN-PRATIQUE-03", "severity": "critical"}, "it touches Pratique itself"),
+        ({"rule": "OWN-PRATIQUE-03", "severity": "critical"}, "it affects Pratique itself"),
         ({"rule": "RB-02", "severity": "critical"}, "its worst new finding is critical"),
         ({"rule": "RB-00", "severity": "unknown"}, "part of it is unknown"),
     ],
@@ -145,7 +145,7 @@ def test_S32_what_the_report_keeps_from_some_readers_counts_as_well(
 
 def test_S32_without_a_report_nothing_is_approved_unseen(here: World, asked: Request) -> None:
     Report.objects.all().delete()
-    with pytest.raises(TooSerious, match="there is no report yet"):
+    with pytest.raises(TooSerious, match="the report is not ready yet"):
         decide(asked, here.ada, "chat")
 
 

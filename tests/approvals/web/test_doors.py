@@ -159,7 +159,7 @@ def test_a_cluster_that_does_not_answer_shows_nothing(here: World, afternoon: di
     client = browse(here.ada)
     response = client.get(at("/requests/{serious}", afternoon))
     assert response.status_code == 503
-    assert "could not ask Kubernetes" in told_in(response)
+    assert "Kubernetes could not be asked" in told_in(response)
     assert [word for word in SECRETS if word in told_in(client.get("/?tab=all"))] == []
 
 

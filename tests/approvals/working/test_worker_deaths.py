@@ -128,9 +128,9 @@ def test_S26_the_second_death_that_was_seen_fails_the_request_in_words(request_:
     request_.refresh_from_db()
     assert (request_.state, request_.problem_code) == ("failed", "worker-died")
     assert request_.problem == (
-        "its worker died 2 times while preparing its report. The last one was alone with it and was killed by signal 9 "
-        "(SIGKILL), as Linux does where memory runs out. It is not tried again by itself. Make the bundle smaller or "
-        "simpler, or have the operator raise PRATIQUE_ALONE_MEMORY_MIB; then ask again"
+        "the worker died 2 times while preparing its report. The last process worked on nothing else and was killed by signal 9 "
+        "(SIGKILL), as Linux does where memory runs out. It will not be retried. Make the bundle smaller or "
+        "simpler, or ask the operator to raise PRATIQUE_ALONE_MEMORY_MIB; then request it again"
     )
     entry = AuditEntry.objects.get(verb="request.could_not_prepare")
     assert entry.facts["code"] == "worker-died"
@@ -175,8 +175,8 @@ def test_S26_a_death_that_nobody_saw_is_tried_once_more_and_the_third_fails_it(
     advance.advance(request_.pk)
     request_.refresh_from_db()
     assert (request_.state, request_.problem_code) == ("failed", "worker-died")
-    assert "its worker died 3 times" in request_.problem
-    assert "Nobody saw what of" in request_.problem
+    assert "the worker died 3 times" in request_.problem
+    assert "The cause is unknown" in request_.problem
 
 
 @pytest.mark.parametrize(
@@ -397,8 +397,8 @@ def test_S26_what_kills_those_who_look_for_drift_rests_and_says_so(request_: Req
     processes.ends = [KILLED, End()]
     tasks.correct_deployment(deployment.pk)
     deployment.refresh_from_db()
-    assert "its worker died 2 times while comparing what runs" in deployment.drift_problem
-    assert "It is tried again in an hour" in deployment.drift_problem
+    assert "the worker died 2 times while comparing the cluster" in deployment.drift_problem
+    assert "It will be retried in an hour" in deployment.drift_problem
     tasks.correct_deployment(deployment.pk)
     assert len(processes.looked) == 1, "it rests"
     BundleDeployment.objects.update(rests_until=timezone.now() - LONG_AGO)
@@ -423,7 +423,7 @@ def test_S26_what_kills_those_who_look_after_a_deployment_rests_and_its_health_i
     deployment.refresh_from_db()
     assert processes.looked == [("look_after", deployment.pk)]
     assert deployment.health == "Unknown"
-    assert "its worker died 2 times while looking after it" in deployment.health_message
+    assert "the worker died 2 times while looking after it" in deployment.health_message
 
 
 def test_S26_a_delivery_that_kills_is_answered_in_words_and_not_acted_on_again(here: World, processes: Alone) -> None:
@@ -434,7 +434,7 @@ def test_S26_a_delivery_that_kills_is_answered_in_words_and_not_acted_on_again(h
     tasks.act_on_delivery(row.pk)
     row.refresh_from_db()
     assert row.done_at
-    assert "its worker died 2 times while acting on a decision from a chat" in row.words
+    assert "the worker died 2 times while acting on a decision from a chat" in row.words
     assert not TaskClaim.objects.filter(claimed_by="dead").exists()
 
 

@@ -91,7 +91,7 @@ def test_S25_a_browser_is_led_to_proving_again_and_back(
     answer = client.get(path)
     assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={path}")
     told = client.get(answer["Location"]).content.decode()
-    assert "Sign in again to go back to the page" in told
+    assert "Sign in again to continue" in told
     assert f'name="next" value="{path}"' in told
     if who == "token":
         again = client.post("/sign-in", {"with": "token", "cluster": "prod", "token": "carla", "next": path})
@@ -278,7 +278,7 @@ def test_S33_no_token_is_made_for_a_cluster_that_is_not_proved(here: World, carl
 
 def test_S33_a_token_makes_no_token(here: World, carla: User) -> None:
     by = access.of_token(world.api_token(carla)[0])
-    with pytest.raises(NotAllowed, match="not by other tokens"):
+    with pytest.raises(NotAllowed, match="a token cannot create tokens"):
         services.create_api_token(by=by, name="x", days=1, scopes=["read"], clusters=[here.cluster])
 
 
@@ -487,5 +487,5 @@ def test_S25_one_cluster_too_old_among_others_is_named_with_the_way_to_prove_it(
     assert client.post("/me/identities", {"cluster": "other", "token": "other"}).status_code == 302
     Proof.objects.filter(identity__cluster=here.cluster).update(proved_at=timezone.now() - timedelta(hours=13))
     text = client.get("/").content.decode()
-    assert "who you are there was proved too long ago" in text
+    assert "your sign-in on it has expired" in text
     assert client.get("/deployments/prod/x")["Location"].startswith("/sign-in?next=")

@@ -139,7 +139,7 @@ def test_S05_the_page_says_to_the_renamed_person_that_they_asked(here: World) ->
     session[SIGN_IN] = after.holder_id
     session.save()
     assert "You asked for this change" in client.get(f"/requests/{request.uid}").content.decode()
-    assert "you asked for it" in client.get("/?tab=open").content.decode()
+    assert "you requested it" in client.get("/?tab=open").content.decode()
     sent = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "mine"}
     assert client.post(f"/requests/{request.uid}/review", sent).status_code == 403
     body = {**sent, "acknowledges": []}
@@ -166,7 +166,7 @@ def test_S12_a_second_account_of_the_same_person_is_not_a_second_vote(here: Worl
     approve(request, before)
     after = renamed(here, before)
     with pytest.raises(
-        AlreadyReviewed, match="eve has already decided on this round, from another account and as mallory"
+        AlreadyReviewed, match="eve has already decided on this round from another account and as mallory"
     ):
         approve(request, after)
     assert look(request).state == "in_review"

@@ -262,7 +262,7 @@ def test_the_page_and_rest_say_that_nobody_asked_just_now(here: World) -> None:
     client = Client()
     enter(client, here.ada)
     page = " ".join(client.get(f"/requests/{request.uid}").content.decode().split())
-    assert 'nobody asked just now; for <span class="mono">rita</span>' in page
+    assert 'created automatically for <span class="mono">rita</span>' in page
     answer = client.get(f"/api/v1/requests/{request.uid}").json()
     assert answer["is_unattended"] is True
     assert answer["requesters"][0]["groups_at"] == request.requesters[0]["groups_at"] != ""
@@ -333,7 +333,7 @@ def test_S07_it_is_asked_again_at_the_gate(here: World, aged: Request) -> None:
     found = look(aged)
     check_vouched(found)
     here.kubernetes.allowed.discard((f"pratique:policy:{each.pk}", "impersonate", "*"))
-    with pytest.raises(gate.Waiting, match="asked again before applying: what is known of rita"):
+    with pytest.raises(gate.Waiting, match="checked again before applying: what is known of rita"):
         check_vouched(found)
     by_token(here.rita)
     check_vouched(found)
@@ -386,7 +386,7 @@ def test_S08_secrets_are_read_for_nobody_who_is_known_by_what_is_too_old(here: W
     request = private(here)
     check_requesters(request)
     by_token(here.rita, hours=13)
-    words = r"Secret harbour/pull, .*rita.* more than 12 hours ago: nothing of it is read. rita has to sign in again"
+    words = r"Secret harbour/pull, .*rita.* more than 12 hours ago, so nothing is read. rita must sign in again"
     with pytest.raises(gate.GroupsTooOld, match=words):
         check_requesters(request)
 
@@ -417,7 +417,7 @@ def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployme
         with pytest.raises(gate.Waiting, match="does not let rita get"):
             check_requesters(request)
     else:
-        words = f"nobody asked for this just now; .* an operator lists prod/{NAME} in PRATIQUE_UNATTENDED_READS"
+        words = f"this request was created automatically; .* an operator adds prod/{NAME} to PRATIQUE_UNATTENDED_READS"
         with pytest.raises(gate.GroupsTooOld, match=words):
             check_requesters(request)
 
@@ -458,16 +458,16 @@ def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(here: Wo
     page = client.get("/policies/of/routine").content.decode()
     assert f"pratique:policy:{each.pk}" in page
     assert f"does not let pratique:policy:{each.pk} approve" in page.replace("Does not", "does not")
-    assert "So it approves nothing" in page
+    assert "It cannot approve anything now" in page
     here.kubernetes.allow("bert", "approve")
     save(here, by=acting(here.bert))
     save(here)
     page = " ".join(client.get("/policies/of/routine").content.decode().split())
-    assert "ada, bert <p>It approves nothing that one of them asks for.</p>" in page
+    assert "ada, bert <p>It cannot approve requests by any of these people.</p>" in page
     allow(here, each)
     cache.clear()
     page = client.get("/policies/of/routine").content.decode()
-    assert "So it approves nothing" not in page
+    assert "It cannot approve anything now" not in page
     assert "The policy stays in force" not in page
     assert client.get("/api/v1/policies/routine").json()["approves_as"] == f"pratique:policy:{each.pk}"
 
@@ -477,10 +477,10 @@ def test_the_page_says_that_its_last_editor_could_not_save_it_today(here: World,
     save(here, names=["strimzi"], by=acting(here.ada))
     if leaves == "loses the right":
         here.kubernetes.allowed.discard(("ada", "approve", "*"))
-        words = "ada may no longer approve BundleDeployment strimzi on cluster prod"
+        words = "ada is no longer allowed to approve BundleDeployment strimzi on cluster prod"
     else:
         here.ada.kubernetes_identities.all().delete()
-        words = "ada is nobody on cluster prod any more"
+        words = "ada no longer has an identity on cluster prod"
     cache.clear()
     here.kubernetes.allow("bert", "get")
     client = Client()
@@ -507,6 +507,6 @@ def test_the_form_says_what_its_writer_lacks(here: World) -> None:
     answer = client.post("/policies/new", form)
     page = answer.content.decode()
     assert answer.status_code == 403
-    assert "a policy may approve only what its author may" in page.casefold()
+    assert "a policy can approve only what its author can" in page.casefold()
     assert "BundleDeployment strimzi of cluster prod" in page
     assert "pratique-approve-strimzi" in page, "the rule that would allow it"

@@ -90,7 +90,7 @@ def test_a_request_without_a_report_has_no_pictures(path: str, here: World, brow
 def test_an_empty_picture_says_what_would_stand_there(here: World, browse: Browse) -> None:
     request = scene.reported(scene.asked(here.cluster, "plain", here.rita), scene.report_of("image-latest"))
     client = browse(here.ada)
-    assert "No binding of this bundle names an account" in text_of(client.get(f"/requests/{request.uid}/rights"))
+    assert "This bundle has no bindings" in text_of(client.get(f"/requests/{request.uid}/rights"))
     assert "No custom resource definition changes" in text_of(client.get(f"/requests/{request.uid}/schemas"))
 
 
@@ -212,5 +212,8 @@ def test_the_page_says_whether_objects_or_schemas_judged(here: World, browse: Br
         for basis in ("objects", "schemas")
     ]
     request, client = scene.reported(scene.asked(here.cluster, "berth", here.rita), body), browse(here.ada)
-    for basis, words in (("objects", "Settled by the stored objects"), ("schemas", "Judged by the schemas alone")):
+    for basis, words in (
+        ("objects", "Severity based on the objects stored in the cluster"),
+        ("schemas", "Severity based on the schemas alone"),
+    ):
         assert words in text_of(client.get(f"/requests/{request.uid}/findings?only={basis}"))
