@@ -42,7 +42,7 @@ class Request(Claimed):
 
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     deployment = models.ForeignKey("approvals.BundleDeployment", on_delete=models.PROTECT, related_name="requests")
-    number = models.PositiveIntegerField(help_text="counts the deployment's requests, from 1")
+    number = models.PositiveIntegerField(help_text="the number of the request within its deployment, from 1")
     purpose = models.CharField(max_length=10, choices=Purpose.choices, default=Purpose.DEPLOY)
     generation = models.PositiveBigIntegerField()
     spec = models.JSONField()
@@ -54,7 +54,7 @@ class Request(Claimed):
     requesters = models.JSONField(default=list)
     is_requester_known = models.BooleanField(default=False)
     is_unattended = models.BooleanField(
-        default=False, help_text="nobody asked at that moment: those who wrote the spec are its requesters"
+        default=False, help_text="created automatically: the people who last changed the spec are its requesters"
     )
     # Whether every requester was let use the ServiceAccount and read what the sources name, when it was last asked.
     is_installer_proved = models.BooleanField(default=False)
@@ -78,14 +78,14 @@ class Request(Claimed):
     subject_digest = models.CharField(max_length=80, blank=True)
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
-    remedy = models.TextField(blank=True, db_default="", help_text="who can do what about the problem")
+    remedy = models.TextField(blank=True, db_default="", help_text="what can be done about the problem, and by whom")
     # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
     server_words = models.JSONField(default=list, blank=True)
     awaits = models.CharField(
         max_length=10,
         blank=True,
         choices=[(it, it) for it in Awaits],
-        help_text="what in the cluster has to change before another look is worth it",
+        help_text="what must change in the cluster before the next check",
     )
     attempts = models.PositiveIntegerField(default=0)
     worked_seconds = models.FloatField(
