@@ -179,10 +179,10 @@ class Undecipherable(DigestMismatch):
 
 # What people can do about a request that has ended, as formats over the name of its deployment.
 ASK_ANEW = (
-    "Somebody who may update it asks anew: "
-    "`kubectl annotate bd {name} core.rukpak.io/ask-again=$(date +%s) --overwrite`."
+    "To request it again, someone who may update it runs `kubectl annotate bd {name} "
+    "core.rukpak.io/ask-again=$(date +%s) --overwrite`."
 )
-CHANGED = f"An operator looks into the audit for who changed what. {ASK_ANEW}"
+CHANGED = f"An operator checks the audit log for who changed what. {ASK_ANEW}"
 
 
 class Awaits(StrEnum):

@@ -38,7 +38,7 @@ def _tell(process: Process, stop: threading.Event) -> None:
         try:
             found = look(process)
         except DatabaseError as exc:
-            logger.warning("the database does not answer", extra={"error": type(exc).__name__})
+            logger.warning("the database is not responding", extra={"error": type(exc).__name__})
         else:
             for cluster in sorted(found.keys() - {name for name, words in told.items() if words == found.get(name)}):
                 logger.warning("rights are missing", extra={"cluster": cluster, "words": found[cluster]})

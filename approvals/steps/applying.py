@@ -85,7 +85,7 @@ def _say_what_is_waited_for(notes: Notes, revision: Revision, refs: Sequence[Obj
     notes.write()
     named = ", ".join(map(str, refs[:MAX_NAMED])) + (f" and {len(refs) - MAX_NAMED} more" if refs[MAX_NAMED:] else "")
     applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
-    applying.update(message=f"before what comes next, these have to be ready: {named}")
+    applying.update(message=f"waiting until these are ready before the next phase: {named}")
 
 
 def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> None:

@@ -105,7 +105,7 @@ def stays_for_people(here: Station, deployment: BundleDeployment) -> Request:
     request = here.latest(deployment)
     assert request.state == "in_review", request.problem
     assert "touches Pratique" in words(request)
-    assert "too serious to approve without its report" in press(here, request)
+    assert "cannot be approved without seeing its report" in press(here, request)
     assert not request.reviews.exists()
     return request
 
