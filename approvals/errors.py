@@ -29,14 +29,14 @@ class NotAllowed(Refused):
 
 
 class OutOfScope(Refused):
-    """The API token may not do this; `scope` or `cluster` in facts says what it lacks (security.md S33)."""
+    """The API token may not do this; `scope` or `cluster` in facts says what it lacks (docs/security.md S33)."""
 
     code = "out-of-scope"
     status = 403
 
 
 class ProofTooOld(Refused):
-    """Identity and groups were proved too long ago to count; `clusters` in facts says where (security.md S25)."""
+    """Identity and groups were proved too long ago to count; `clusters` in facts says where (docs/security.md S25)."""
 
     code = "proof-too-old"
     status = 401
@@ -88,7 +88,7 @@ class AlreadyReviewed(Refused):
 
 
 class SelfApproval(Refused):
-    """Who asked for it cannot approve it (security.md S05)."""
+    """Who asked for it cannot approve it (docs/security.md S05)."""
 
     code = "self-approval"
     status = 403
@@ -116,7 +116,7 @@ class UnknownFinding(Refused):
 
 
 class NotWaivable(Refused):
-    """A finding that nobody may accept (security.md S22, promise 4); `findings` in facts says which and why."""
+    """A finding that nobody may accept (docs/security.md S22, promise 4); `findings` in facts says which and why."""
 
     code = "not-waivable"
     status = 422
@@ -135,7 +135,7 @@ class Changed(Refused):
 
 
 class Revoked(Refused):
-    """Somebody who may approve has marked the revision as one that nobody goes back to (security.md S16)."""
+    """Somebody who may approve has marked the revision as one that nobody goes back to (docs/security.md S16)."""
 
     code = "revoked"
     status = 409
@@ -149,20 +149,20 @@ class NotAsExpected(Refused):
 
 
 class TooMany(Refused):
-    """A quota of the requester or the cluster is used up (security.md S25)."""
+    """A quota of the requester or the cluster is used up (docs/security.md S25)."""
 
     code = "too-many"
     status = 429
 
 
 class TooManyAttempts(Refused):
-    """A door was tried too often; `retryAfter` in facts says in how many seconds it opens again (security.md S29)."""
+    """Too many attempts; `retryAfter` in facts says when to try again, in seconds (docs/security.md S29)."""
 
     code = "too-many-attempts"
     status = 429
 
 
-# Not for a person, but for whoever keeps the service: at rest (security.md S30).
+# Not for a person, but for whoever keeps the service: at rest (docs/security.md S30).
 
 
 class KeyMissing(TryLater):

@@ -1,4 +1,4 @@
-"""The content store: rendered manifests by digest, on Django's storage, encrypted (security.md S30).
+"""The content store: rendered manifests by digest, on Django's storage, encrypted (docs/security.md S30).
 
 What is read is hashed again (promise 1).
 """
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals import models
 from approvals.encryption import files
-from approvals.encryption.envelope import Place, decrypt_file, encrypted_parts
+from approvals.encryption.envelope import StoredPlace, decrypt_file, encrypted_parts
 from provisioner import render
 from provisioner.errors import DigestMismatch
 from provisioner.values import Content, Pin, SourceKind
@@ -73,8 +73,8 @@ def path_of(digest: str) -> str:
     return f"{algorithm}/{value[:2]}/{value}"
 
 
-def place_of(digest: str) -> Place:
-    return Place("content", (digest,))
+def place_of(digest: str) -> StoredPlace:
+    return StoredPlace("content", (digest,))
 
 
 def _read(digest: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The token that a call comes with: what it may do, and proving it anew (security.md S33)."""
+"""The token that a call comes with: what it may do, and proving it anew (docs/security.md S33)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TokenViewSet(viewsets.GenericViewSet[Any]):
     def prove(self, request: Http, **_: Any) -> Response:
         """Verify the token's identities again with a cluster token for audience pratique.
 
-        Groups are read anew. 403 where that token is somebody else's.
+        Groups are read anew. 403 if that token belongs to someone else.
         """
         wish = shapes.ProveInput(data=request.data)
         wish.is_valid(raise_exception=True)

@@ -1,4 +1,4 @@
-"""The resources. Everything is limited to the clusters whose requests the caller may read (security.md S02)."""
+"""The resources. Everything is limited to the clusters whose requests the caller may read (docs/security.md S02)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from approvals.api.parsing import BoundedJson
 from approvals.api.problems import Ambiguous
 from approvals.api.report_parts import part_of
 from approvals.api.scopes import caller_of
-from approvals.api.sight import MAX_ASKED, visible_report
+from approvals.api.visible_report import MAX_ASKED, visible_report
 from approvals.errors import CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Policy, Report, Request, Review, Revision
 from approvals.selectors import drift
@@ -48,7 +48,7 @@ PAGED = ("list", "revisions", "drift", "outcomes")
 
 
 @method_decorator(decorator_from_middleware(ConditionalGetMiddleware), name="dispatch")
-class Readable(viewsets.GenericViewSet[Any]):
+class ClusterScoped(viewsets.GenericViewSet[Any]):
     """Limited to the caller's clusters. Every response to a GET has an ETag; a matching If-None-Match gets a 304."""
 
     parser_classes = [BoundedJson]
@@ -166,7 +166,7 @@ class Readable(viewsets.GenericViewSet[Any]):
         return self.get_paginated_response(shape(self.paginate_queryset(rows), many=True).data)
 
 
-class ClusterViewSet(Readable):
+class ClusterViewSet(ClusterScoped):
     serializer_class = shapes.ClusterSerializer
     lookup_field = "name"
 
@@ -174,7 +174,7 @@ class ClusterViewSet(Readable):
         return Cluster.objects.filter(pk__in=[cluster.pk for cluster in self.clusters()]).order_by("name")
 
 
-class DeploymentViewSet(Readable):
+class DeploymentViewSet(ClusterScoped):
     serializer_class = shapes.DeploymentSerializer
     filterset_class = filters.DeploymentFilter
     object_filterset_class = filters.ByCluster
@@ -279,7 +279,7 @@ class DeploymentViewSet(Readable):
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 
 
-class RequestViewSet(Readable):
+class RequestViewSet(ClusterScoped):
     filterset_class = filters.RequestFilter
     lookup_field = "uid"
 
@@ -364,7 +364,7 @@ class RequestViewSet(Readable):
         return Response(self.get_serializer(self.get_object()).data)
 
 
-class PolicyViewSet(Readable):
+class PolicyViewSet(ClusterScoped):
     serializer_class = shapes.PolicySerializer
     lookup_field = "name"
 
@@ -372,7 +372,7 @@ class PolicyViewSet(Readable):
         return Policy.objects.filter(cluster__in=self.clusters()).select_related("cluster").order_by("name")
 
 
-class AuditViewSet(Readable):
+class AuditViewSet(ClusterScoped):
     serializer_class = shapes.AuditSerializer
     filterset_class = filters.AuditFilter
     lookup_field = "number"

@@ -39,7 +39,7 @@ NAMELESS = (
 )
 
 
-class Notes:
+class CrowdingNotes:
     """What one process noticed."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ def _is_private(address: Address) -> bool:
     return address.is_private or (address.version == shared.version and address in shared)
 
 
-notes = Notes()
+notes = CrowdingNotes()
 
 
 def note(http: HttpRequest) -> None:

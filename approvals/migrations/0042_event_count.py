@@ -80,4 +80,8 @@ class Migration(migrations.Migration):
             name="groups_at",
             field=models.DateTimeField(blank=True, help_text="when the groups were verified; null: unknown", null=True),
         ),
+        migrations.AlterField("request", "worked_seconds", models.FloatField(default=0.0, help_text="used of its deadline by applying it or restoring the previous revision")),
+        migrations.AlterField("review", "may_use_account", models.BooleanField(default=False, help_text="may impersonate the installing ServiceAccount")),
+        migrations.AlterField("review", "may_write", models.BooleanField(default=False, help_text="the requester is unknown, and this reviewer may have written the spec")),
+        migrations.AlterField("signin", "proxy", models.CharField(blank=True, default="", help_text="the proxy that must name `proxy_subject`", max_length=63)),
     ]

@@ -89,7 +89,7 @@ class Request(Claimed):
     )
     attempts = models.PositiveIntegerField(default=0)
     worked_seconds = models.FloatField(
-        default=0.0, help_text="that applying it, or putting back what ran before, has taken of its deadline"
+        default=0.0, help_text="used of its deadline by applying it or restoring the previous revision"
     )
     look_again_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
@@ -216,11 +216,9 @@ class Review(models.Model):
     issuer = models.CharField(max_length=255, blank=True, default="")
     subject = models.CharField(max_length=255, blank=True, default="")
     acknowledges = models.JSONField(default=list)
-    may_use_account = models.BooleanField(
-        default=False, help_text="may impersonate the installing ServiceAccount (S07)"
-    )
+    may_use_account = models.BooleanField(default=False, help_text="may impersonate the installing ServiceAccount")
     may_write = models.BooleanField(
-        default=False, help_text="nobody knows who asked, and this reviewer may have written it (S05)"
+        default=False, help_text="the requester is unknown, and this reviewer may have written the spec"
     )
     # [{fingerprint, reason}]: findings of this round that the reviewer accepts, so that guards look past them.
     waives = models.JSONField(default=list)

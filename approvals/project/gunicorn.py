@@ -22,9 +22,9 @@ if _is_our_folder:
     os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="pratique-metrics-")
 
 from approvals import logs, proxies  # noqa: E402 - after the folder of metrics is named
+from approvals.health_endpoints import PROBES, Listener, open_socket  # noqa: E402 - after the folder of metrics is named
 from approvals.logs.gunicorn import Logger  # noqa: E402 - after the folder of metrics is named
 from approvals.networks import holds_loopback  # noqa: E402 - after the folder of metrics is named
-from approvals.probes import PROBES, Listener, open_socket  # noqa: E402 - after the folder of metrics is named
 from approvals.project import configuration  # noqa: E402 - after the folder of metrics is named
 
 logs.take_over("web", os.environ.get("PRATIQUE_LOG_FORMAT", logs.JSON))

@@ -8,8 +8,8 @@ import threading
 from django.db import DatabaseError, close_old_connections
 
 from approvals.access.port import connect
+from approvals.health_endpoints import notes
 from approvals.models import Cluster
-from approvals.probes import notes
 from approvals.rights.missing import missing_of_self, words_of
 from approvals.rights.needs import Process
 from provisioner.errors import PratiqueError

@@ -1,4 +1,4 @@
-"""Saving policies: type-checked, and by people who may approve what they select (security.md S13)."""
+"""Saving policies: type-checked, and by people who may approve what they select (docs/security.md S13)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_ASKED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PolicyRights:
     """As whom a policy stands. `lacks` says why it approves nothing at present, `rule` is the RBAC that would let it;
     `editor` says what its last editor lost since, which stops nothing. Each is "" where there is nothing to say.
     `writers` are the names of everybody who ever saved it: it approves nothing that they ask for (S05)."""
@@ -126,7 +126,7 @@ def _words_of(question: AccessRequest) -> str:
     return f"BundleDeployment {question.name}" if question.name else "every BundleDeployment"
 
 
-def standing_of(policy: Policy) -> Standing:
+def rights_of_policy(policy: Policy) -> PolicyRights:
     """What Kubernetes says of a policy's own identity by now, and of who saved it last; for its page.
 
     Of a long list of names the first are asked about.
@@ -134,13 +134,13 @@ def standing_of(policy: Policy) -> Standing:
     own = access.policy_identity(policy)
     cluster = policy.cluster
     if cluster is None:
-        return Standing(own.username)
+        return PolicyRights(own.username)
     writers = tuple(sorted({name for name, _ in access.writers_of(policy, cluster)}))
     asked = _questions(policy.names)[:MAX_ASKED]
     answers = [access.ask_for(own, cluster, question, fresh=False) for question in asked]
     lacking = next((one for one in answers if not one.allowed), None)
     facts = (lacking.words, lacking.rule) if lacking else ("", "")
-    return Standing(own.username, *facts, _of_editor(policy, cluster, asked), writers)
+    return PolicyRights(own.username, *facts, _of_editor(policy, cluster, asked), writers)
 
 
 def _of_editor(policy: Policy, cluster: Cluster, asked: Sequence[AccessRequest]) -> str:

@@ -1,4 +1,4 @@
-"""Marking a revision as revoked: nobody goes back to it, and the machine does not put it back (security.md S16)."""
+"""Revoking a revision: nobody can roll back to it, and it is not restored automatically (docs/security.md S16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens for the REST API: what they may do, where, until when, and as whom (security.md S33).
+"""Tokens for the REST API: what they may do, where, until when, and as whom (docs/security.md S33).
 
 A token proves what the session that made it had proved, and that ages: after PRATIQUE_GROUPS_HOURS it is proved anew
 with a token of its cluster, or it does nothing. Where an issuer is behind it, that is asked without a word from the
@@ -90,7 +90,7 @@ def _check(name: str, days: int, scopes: Sequence[str], clusters: Collection[Clu
 
 
 def _proof(by: Caller, cluster: Cluster) -> CallersProof:
-    found = access.standing_on(by, cluster)
+    found = access.find_identity(by, cluster)
     if found.identity is None or found.proof is None:
         raise InvalidInput(f"no token for cluster {cluster.name}: {found.refusal}", field="clusters")
     return found.proof

@@ -94,16 +94,16 @@ class Everywhere:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._rights: dict[Cluster, Rights] = {}
+        self._rights: dict[Cluster, ClusterRights] = {}
 
     def why_not(self, request: Request) -> str:
         cluster = request.deployment.cluster
         if cluster not in self._rights:
-            self._rights[cluster] = Rights(self._caller, cluster)
+            self._rights[cluster] = ClusterRights(self._caller, cluster)
         return self._rights[cluster].why_not(request)
 
 
-class Rights:
+class ClusterRights:
     """What one person may decide on one cluster; asked once for all names, and by name only where that is a no."""
 
     def __init__(self, caller: Caller, cluster: Cluster) -> None:

@@ -30,7 +30,7 @@ SCOPES = (
 )
 
 
-class TokenForm(forms.Form):
+class ApiTokenForm(forms.Form):
     """Offers the clusters that the caller has proved, and not too long ago."""
 
     name = forms.CharField(max_length=100, help_text="What the token is for.")
@@ -78,7 +78,7 @@ def show(http: HttpRequest) -> HttpResponse:
 def create_token(http: HttpRequest) -> HttpResponse:
     """Make a token; this answer is the only place where its text is ever shown."""
     access.check_fresh(person(http))
-    form = TokenForm(person(http), http.POST)
+    form = ApiTokenForm(person(http), http.POST)
     if not form.is_valid():
         return _whole(http, token_form=form, status=422)
     try:
@@ -182,7 +182,7 @@ def _whole(http: HttpRequest, *, status: int = 200, **more: Any) -> HttpResponse
         "this_session": caller.holder_id,
         "tokens": shown.with_scopes(tokens),
         "accounts": shown.chat_accounts(user=caller.user),
-        "token_form": TokenForm(caller) if caller.proofs else None,
+        "token_form": ApiTokenForm(caller) if caller.proofs else None,
         "link_form": LinkForm(auto_id="link_%s"),
         "identity_form": None if _is_mapped(caller) else IdentityForm(auto_id="identity_%s"),
         "hours": settings.PRATIQUE["GROUPS_HOURS"],

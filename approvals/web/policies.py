@@ -65,8 +65,8 @@ def show(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
     policy = _find(http, clusters, name)
     lately = lists.evaluations(policy=policy, clusters=clusters, limit=LATELY)
-    standing = services.standing_of(policy)
-    return page(http, "policy.html", {"policy": policy, "evaluations": lately, "standing": standing})
+    rights = services.rights_of_policy(policy)
+    return page(http, "policy.html", {"policy": policy, "evaluations": lately, "rights": rights})
 
 
 @require_http_methods(["GET", "POST"])

@@ -17,8 +17,8 @@ from django.utils.safestring import SafeString, mark_safe
 from approvals import audit
 from approvals.models import Review
 from approvals.selectors.pages import version_words
-from approvals.web.requests.sight import ShownFinding
-from approvals.web.requests.waivers import Accepted, ShownWaiver, Waivers
+from approvals.web.requests.shown import ShownFinding
+from approvals.web.requests.waivers import AcceptedFinding, ShownWaiver, Waivers
 from provisioner.review.base.text import with_names
 
 register = template.Library()
@@ -276,7 +276,7 @@ def waiver_of(finding: ShownFinding, waivers: Waivers) -> ShownWaiver:
 
 
 @register.filter
-def waived_in(review: Review, waivers: Waivers | None) -> list[Accepted]:
+def waived_in(review: Review, waivers: Waivers | None) -> list[AcceptedFinding]:
     """The findings that a review accepts."""
     return waivers.given_in(review) if waivers else []
 

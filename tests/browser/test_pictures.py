@@ -69,8 +69,8 @@ def test_a_schema_is_folded_and_opened_by_keys(here: World, live_server: LiveSer
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     pw.expect(page.get_by_role("heading", level=1)).to_contain_text("1 of")
-    pw.expect(page.get_by_text("Lines concerned")).to_have_count(0)
-    pw.expect(page.get_by_role("group", name="Lines concerned")).to_be_visible()
+    pw.expect(page.get_by_text("Affected lines")).to_have_count(0)
+    pw.expect(page.get_by_role("group", name="Affected lines")).to_be_visible()
 
 
 def test_a_screen_reader_is_told_what_the_graph_shows(here: World, live_server: LiveServer, sign_in: SignIn) -> None:

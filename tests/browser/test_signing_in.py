@@ -58,7 +58,7 @@ def test_the_way_to_an_issuer_and_back_out_can_be_used_by_everybody(
     page.wait_for_url("**/me")
     check(page, "olga@example")
     line = page.get_by_role("group", name="Your identities")
-    pw.expect(line).to_contain_text("Signed in as oidc:o-1 on prod (platform) · Example, proved just now")
+    pw.expect(line).to_contain_text("Signed in as oidc:o-1 on prod (platform) · Example, verified just now")
     page.get_by_role("button", name="Sign out").click()
     check(page, "You are signed out")
     pw.expect(line).to_have_count(0)

@@ -189,7 +189,7 @@ def test_a_collision_is_said_up_front_and_goes_on_once_it_is_gone(desk: Desks) -
     text = met.open()
     assert "exists already and does not belong to this deployment" in text
     assert "IfNoController" in text
-    assert "Nobody can approve this while objects of somebody else are in its way." in text
+    assert "This request cannot be approved while it collides with objects of someone else." in text
     assert met.page
     assert met.page.get_by_role("button", name="Approve").count() == 0
     assert met.shown_by_kubectl("Applied")[:2] == ("False", "Collides")

@@ -125,10 +125,11 @@ class Command(BaseCommand):
     def _greet(self, known: dict[str, str], kubeconfig: Path, port: int, measured: dict[str, str]) -> None:
         lines = [
             "",
-            f"Sign in: click the demo issuer, then a person. Or use the password: {known['password']}",
-            "  ada    can approve (group platform)",
-            "  bert   can read, not approve (group developers)",
-            "  rita   requests changes (group requesters)",
+            "Sign in with the demo issuer as one of:",
+            "  ada@demo    can approve (group platform)",
+            "  bert@demo   can read, not approve (group developers)",
+            "  rita@demo   requests changes (group requesters)",
+            f"Local accounts ada, bert and rita have the same groups and the password {known['password']}",
             f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr (its name here: {CLUSTER})",
             f"Commands: {STATE}/pratique-manage help",
             "Metrics: " + " ".join(f"http://{address}/metrics" for address in measured.values()),

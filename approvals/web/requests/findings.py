@@ -13,7 +13,7 @@ from approvals.selectors.pages import FindingFilter
 from approvals.web.access_decorators import of_request, person
 from approvals.web.rendering import page
 from approvals.web.requests.deciding import form_of, written_in
-from approvals.web.requests.sight import WORDS, ShownReport
+from approvals.web.requests.shown import WORDS, ShownReport
 from provisioner.values import Section, Severity
 
 FINDINGS_PER_PAGE = 50

@@ -25,10 +25,10 @@ from approvals.selectors.lists import pause_words
 from approvals.web.access_decorators import of_request, only_by_form, person
 from approvals.web.rendering import page
 from approvals.web.requests import findings, viewer_options
-from approvals.web.requests.deciding import Form, Written, form_of, written_in
+from approvals.web.requests.deciding import DecisionForm, Written, form_of, written_in
 from approvals.web.requests.sharing import shared_html
-from approvals.web.requests.sight import MAX_ASKED, ShownReport
-from approvals.web.requests.sight import show_object as sight_of
+from approvals.web.requests.shown import MAX_ASKED, ShownReport
+from approvals.web.requests.shown import show_object as sight_of
 from approvals.web.requests.waivers import typed_in
 
 OBJECTS_OF_PAGE = 100
@@ -153,7 +153,7 @@ def _whole(http: HttpRequest, request: Request, written: Written | None = None) 
     return page(http, "request.html", facts, status=422 if written else 200)
 
 
-def _report(http: HttpRequest, request: Request, report: Report | None, form: Form) -> dict[str, Any]:
+def _report(http: HttpRequest, request: Request, report: Report | None, form: DecisionForm) -> dict[str, Any]:
     """The sections and the plan, and the form beside them."""
     if report is None:
         return {"sections": [], "rows": [], "row_count": 0, **form.facts((), None)}

@@ -113,7 +113,7 @@ def test_how_an_identity_was_proved_is_told_in_the_words_of_the_sign_in_page(
 
 @pytest.mark.parametrize("path", ["/", "/audit", "/policies", "/clusters", "/deployments", "/me"])
 def test_S25_one_identity_is_told_in_full_on_pages_of_all_clusters(path: str, here: World, browse: Browse) -> None:
-    words = "Signed in as ada on prod (platform) · password, proved just now · expires in 12 h"
+    words = "Signed in as ada on prod (platform) · password, verified just now · expires in 12 h"
     assert line_of(browse(here.ada).get(path)) == words
 
 
@@ -129,13 +129,13 @@ def test_S25_several_identities_are_told_in_one_line_and_all_in_its_list(here: W
     line = line_of(client.get("/audit"))
     assert line.startswith("Signed in as carol on east (just now), carol on north (just now), +2 more ")
     for name in ("prod", "east", "west", "north"):
-        assert f"Signed in as carol on {name} (platform) · Kubernetes token, proved just now" in line
+        assert f"Signed in as carol on {name} (platform) · Kubernetes token, verified just now" in line
 
 
 def test_S25_a_page_of_one_cluster_tells_of_that_one_alone(here: World, afternoon: dict[str, Any]) -> None:
     line = line_of(entered(here, "prod", "east").get(f"/requests/{afternoon['serious'].uid}"))
     assert line.startswith(
-        "Signed in as carol on prod (platform) · Kubernetes token, proved just now · expires in 12 h"
+        "Signed in as carol on prod (platform) · Kubernetes token, verified just now · expires in 12 h"
     )
     assert "east" not in line
 
@@ -147,7 +147,7 @@ def test_S25_an_identity_that_expired_is_told_with_the_way_to_sign_in_again(here
     response = client.get("/policies")
     line = line_of(response)
     assert line.startswith("Signed in as carol on prod (just now); expired on east ")
-    assert "Expired: carol on east · Kubernetes token, proved 13 h ago, ended 1 h ago." in line
+    assert "Expired: carol on east · Kubernetes token, verified 13 h ago, expired 1 h ago." in line
     assert line.endswith("Sign in again")
     assert '<a href="/sign-in?next=/policies">Sign in again</a>' in text_of(response)
 

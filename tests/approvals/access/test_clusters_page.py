@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from approvals.access import measuring
+from approvals.health_endpoints import notes
 from approvals.models import Request
-from approvals.probes import notes
 from approvals.selectors import lists
 from approvals.steps.prepare import MissingRight
 from approvals.web import tags
@@ -53,7 +53,7 @@ def test_before_the_first_call_the_page_says_that_nothing_is_known(here: World, 
 def test_the_latency_is_the_median_of_the_last_answers(here: World, browse: Browse) -> None:
     called((200, 9.0), *[(201, 0.012)] * 19, (403, 0.5))
     text = words(here, browse)
-    assert "answered <time" in text
+    assert "responded <time" in text
     assert '12 ms <span class="quiet">(median of the last 20 calls from this web process)' in text
 
 
@@ -86,7 +86,7 @@ def test_the_watch_is_told(until: timedelta | None, expected: str, here: World, 
 def test_rights_that_web_lacks_are_told_to_readers_of_their_cluster(here: World, browse: Browse) -> None:
     notes.put("rights", {"prod": "the account of web may not: create x", "other": "secret words"})
     text = words(here, browse)
-    assert "Missing permissions: the account of web lacks permissions: create x" in text
+    assert "Missing permissions: the account of web may not: create x" in text
     assert "secret words" not in text
     assert "may not: create x" not in " ".join(text_of(browse(here.bert).get("/clusters")).split())
     notes.put("rights", {})

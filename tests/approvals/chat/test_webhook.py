@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from approvals.chat import inbox
+from approvals.chat import incoming
 from approvals.models import ChatDelivery, KubernetesIdentity, Report, Request, Review
 from tests.approvals import world
 from tests.approvals.chat.senders import WEBHOOK_KEY, decision_body, post_webhook, webhook_headers
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 def act() -> ChatDelivery:
     """What the worker does with the one delivery."""
     row = ChatDelivery.objects.get()
-    inbox.act(row.pk)
+    incoming.act(row.pk)
     row.refresh_from_db()
     return row
 
@@ -83,7 +83,7 @@ def test_S22_a_robot_does_not_approve_what_touches_pratique(asked: Request, robo
     columns = {"section": "content", "severity": "critical", "message": "own", "fingerprint": "f"}
     Report.objects.get().findings.create(position=0, rule="OWN-PRATIQUE-02", **columns)
     send(decision_body(asked))
-    assert "too serious" in act().words
+    assert "cannot be approved without seeing" in act().words
     assert not Review.objects.exists()
 
 
@@ -95,7 +95,7 @@ def test_S03_deletions_are_named_in_the_body(asked: Request, robot: User) -> Non
     send(decision_body(asked))
     assert "has to name" in act().words
     send(decision_body(asked, acknowledges=["delete Secret harbour/old"]), key="msg_2")
-    inbox.act(ChatDelivery.objects.get(key="msg_2").pk)
+    incoming.act(ChatDelivery.objects.get(key="msg_2").pk)
     assert Review.objects.get().acknowledges == ["delete Secret harbour/old"]
 
 

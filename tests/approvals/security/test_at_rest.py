@@ -25,14 +25,14 @@ from approvals import services, store
 from approvals.access import port
 from approvals.audit import Actor
 from approvals.encryption import envelope, files
-from approvals.encryption.envelope import CHUNK_BYTES, HEADER_BYTES, Place
+from approvals.encryption.envelope import CHUNK_BYTES, HEADER_BYTES, StoredPlace
 from approvals.encryption.fields import Encrypted
 from approvals.encryption.keys import Key, key_of, new_key, parse_keys
 from approvals.errors import KeyMissing, Undecipherable
+from approvals.health_endpoints import checks
 from approvals.management.demo import supervisor
 from approvals.models import AuditEntry, Cluster, Report, Request
 from approvals.models import Content as StoredContent
-from approvals.probes import checks
 from approvals.project import privacy
 from provisioner import render
 from provisioner.render import content_digest
@@ -41,7 +41,7 @@ from tests.approvals import world
 from tests.approvals.conftest import World
 from tests.approvals.world import enter
 
-HERE = Place("kubeconfig of cluster", ("prod",))
+HERE = StoredPlace("kubeconfig of cluster", ("prod",))
 OLD, NEW = (key_of(os.urandom(32)) for _ in range(2))
 TOKEN = "c4nary-of-a-kubeconfig"
 KUBECONFIG = f"""
@@ -128,13 +128,13 @@ def test_S30_chunks_are_not_lost_doubled_moved_or_taken_from_elsewhere() -> None
 @pytest.mark.parametrize(
     "elsewhere",
     [
-        Place("kubeconfig of cluster", ("staging",)),
-        Place("report of request", ("prod",)),
-        Place("kubeconfig of cluster", ("pro", "d")),
-        Place("kubeconfig of clusterprod", ()),
+        StoredPlace("kubeconfig of cluster", ("staging",)),
+        StoredPlace("report of request", ("prod",)),
+        StoredPlace("kubeconfig of cluster", ("pro", "d")),
+        StoredPlace("kubeconfig of clusterprod", ()),
     ],
 )
-def test_S30_what_was_encrypted_for_one_place_is_nothing_in_another(elsewhere: Place) -> None:
+def test_S30_what_was_encrypted_for_one_place_is_nothing_in_another(elsewhere: StoredPlace) -> None:
     with pytest.raises(Undecipherable, match="belongs to another record"):
         envelope.decrypt(envelope.encrypt(b"a", place=HERE), place=elsewhere)
 
@@ -362,7 +362,7 @@ def test_S30_a_rotation_that_is_killed_goes_on_where_it_was(
     """Killed between two writes, and in the middle of one: every value can be read, and the next run ends it."""
     counted, real = itertools.count(), envelope.encrypted_parts
 
-    def dying(data: bytes, *, place: Place) -> Iterator[bytes]:
+    def dying(data: bytes, *, place: StoredPlace) -> Iterator[bytes]:
         parts = list(real(data, place=place))
         yield parts[0]
         if next(counted) == after:

@@ -206,7 +206,7 @@ def test_promise_4_what_was_healthy_when_last_seen_is_not_called_so_while_nobody
     with pytest.raises(TryLater):
         look_after(deployment.pk)
     deployment.refresh_from_db()
-    assert (deployment.health, "could not be looked at" in deployment.health_message) == (UNKNOWN, True)
+    assert (deployment.health, "could not be checked" in deployment.health_message) == (UNKNOWN, True)
     assert healthy_condition(deployment) == (False, "Unknown")
 
 

@@ -24,7 +24,7 @@ from tests.approvals.conftest import World, here
 from tests.live import PATIENCE_SECONDS, wait_until
 
 __all__ = ["here"]
-UNFORESEEN = "uncaught exception: a watch broke off, and goes on"
+UNFORESEEN = "uncaught exception: a watch was interrupted and continues"
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 
-from approvals.probes import checks
+from approvals.health_endpoints import checks
 from tests.approvals.conftest import World
 from tests.approvals.web.conftest import Browse, text_of
 
@@ -71,7 +71,7 @@ def test_a_page_that_fails_says_so_without_telling_code(
     response = client.get("/policies")
     assert response.status_code == 500
     assert ("Something went wrong" in text_of(response), "secret of the code" in text_of(response)) == (True, False)
-    assert "Request id" in text_of(response)
+    assert "Request ID" in text_of(response)
 
 
 def test_a_database_that_is_away_is_said_with_when_to_come_back(here: World, browse: Browse) -> None:

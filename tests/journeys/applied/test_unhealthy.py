@@ -280,7 +280,7 @@ def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Stati
     station.work()
     request.refresh_from_db()
     assert request.state == "failed"
-    assert "it was made again" in request.problem
+    assert "it was recreated" in request.problem
     assert (states(deployment), version_of(station, "wraith")) == ([(1, "replaced"), (2, "active")], "2")
 
 

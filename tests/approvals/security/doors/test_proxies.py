@@ -13,9 +13,9 @@ import pytest
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 
+from approvals.health_endpoints.checks import PROBES
 from approvals.limits import crowding
 from approvals.networks import Proxies
-from approvals.probes.checks import PROBES
 from approvals.project.middleware.forwarding import Forwarding
 from tests.approvals.conftest import World
 from tests.services.process import free_port

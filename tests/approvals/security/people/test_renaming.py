@@ -138,7 +138,7 @@ def test_S05_the_page_says_to_the_renamed_person_that_they_asked(here: World) ->
     session = client.session
     session[SIGN_IN] = after.holder_id
     session.save()
-    assert "You asked for this change" in client.get(f"/requests/{request.uid}").content.decode()
+    assert "You requested this change" in client.get(f"/requests/{request.uid}").content.decode()
     assert "you requested it" in client.get("/?tab=open").content.decode()
     sent = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "mine"}
     assert client.post(f"/requests/{request.uid}/review", sent).status_code == 403
@@ -233,7 +233,7 @@ def test_S05_a_policy_does_not_approve_what_its_renamed_writer_asked_for(here: W
     allow(here, policy)
     request = asked_by(here, renamed(here, before))
     assert look(request).state == "in_review"
-    assert "asked for this change" in words_of(policy)[1]
+    assert "requested this change" in words_of(policy)[1]
 
 
 def test_S05_a_policy_from_before_that_was_kept_goes_by_its_writers_account(here: World) -> None:

@@ -136,7 +136,7 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
 
 @pytest.mark.parametrize(
     ("image", "words"),
-    [("r/x:1", "so no request was made"), ("r/x:2", "Its request is being prepared")],
+    [("r/x:1", "so no request was created"), ("r/x:2", "Its request is being prepared")],
     ids=["the same", "another"],
 )
 def test_the_page_says_whether_there_was_anything_to_change(
@@ -213,8 +213,8 @@ def test_a_form_that_is_saved_as_it_is_makes_no_number_or_truth_of_a_text(here: 
     [
         pytest.param("sources: []", "sources has its own field in this form", id="a field of the form"),
         pytest.param("paused: true", "paused cannot be set here: pause and resume on the deployment", id="paused"),
-        pytest.param("- a", "expected one map", id="a list"),
-        pytest.param("a: 1\n---\nb: 1", "expected one map", id="two documents"),
+        pytest.param("- a", "expected a mapping", id="a list"),
+        pytest.param("a: 1\n---\nb: 1", "expected a mapping", id="two documents"),
         pytest.param("a: [", "Other spec fields", id="no YAML"),
         pytest.param("a: 1\na: 2", "Other spec fields", id="a key twice"),
         pytest.param("a: &x [1]\nb: " + "[*x, *x]" * 9, "Other spec fields", id="anchors that are no YAML"),
@@ -239,7 +239,7 @@ def test_the_rest_of_a_spec_that_is_no_map_of_other_fields_is_refused_in_words(
     [
         pytest.param("health_checks", "kind: Buoy", "expected a list of mappings, such as [{apiVersion:", id="no list"),
         pytest.param("health_checks", "[a]", "expected a list of mappings", id="no maps in it"),
-        pytest.param("constraints", "[{a: 1}]", "expected one map, such as {kubernetesVersionRange:", id="no map"),
+        pytest.param("constraints", "[{a: 1}]", "expected a mapping, such as {kubernetesVersionRange:", id="no map"),
         pytest.param("rest", "healthChecks: []", "healthChecks has its own field in this form", id="said elsewhere"),
     ],
 )

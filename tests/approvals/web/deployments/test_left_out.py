@@ -16,7 +16,7 @@ from tests.approvals.web.deployments.test_drifts import page
 @pytest.mark.parametrize(
     ("state", "problem", "shown"),
     [
-        pytest.param("waiting", "", "waits", id="waiting"),
+        pytest.param("waiting", "", "waiting for its API", id="waiting"),
         pytest.param("waiting", "harbour is paused", "harbour is paused", id="waiting for more"),
         pytest.param("asked", "Lamp pier exists already; request 2 asks for it", "request 2 asks", id="asked"),
         pytest.param("created", "", "was created", id="created"),

@@ -42,8 +42,8 @@ def test_an_approval_is_kept_with_its_channel_and_digest(
     [
         pytest.param({"reason": "why not"}, "type the name harbour", id="no name typed"),
         pytest.param({"reason": "why not", "typed": "Harbour"}, "type the name harbour", id="another name typed"),
-        pytest.param({"typed": "harbour"}, "say why you approve it", id="no reason"),
-        pytest.param({"typed": "harbour", "reason": " \n"}, "say why you approve it", id="a blank reason"),
+        pytest.param({"typed": "harbour"}, "give a reason for approving it", id="no reason"),
+        pytest.param({"typed": "harbour", "reason": " \n"}, "give a reason for approving it", id="a blank reason"),
         pytest.param({"decision": "Maybe"}, "expected Approve or Deny", id="no decision"),
     ],
 )
@@ -180,7 +180,7 @@ def test_who_asked_may_deny_but_not_approve(here: World, afternoon: dict[str, An
     here.kubernetes.allow("rita", "approve")
     client = browse(here.rita)
     text = text_of(client.get(f"/requests/{afternoon['serious'].uid}"))
-    assert "You asked for this change" in text
+    assert "You requested this change" in text
     assert 'value="Approve"' not in text
     assert 'value="Deny"' in text
     response = decide(client, afternoon["serious"], typed="harbour", reason="mine")
@@ -209,7 +209,7 @@ def test_who_has_decided_sees_it_and_may_decide_again(here: World, afternoon: di
     client, quiet = browse(here.ada), afternoon["quiet"]
     page = text_of(client.get(f"/requests/{quiet.uid}"))
     assert "Your decision: Approve" in page
-    assert "Decide again" in page
+    assert "Change your decision" in page
     assert decide(client, quiet, decision="Deny", reason="on second thoughts").status_code == 302
     page = text_of(client.get(f"/requests/{quiet.uid}"))
     assert "Your decision: Deny" in page

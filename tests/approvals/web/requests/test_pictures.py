@@ -13,7 +13,7 @@ from django.core.cache import cache
 
 from approvals.models import Request
 from approvals.web.requests.findings import FINDINGS_PER_PAGE
-from approvals.web.requests.sight import MAX_OPENED
+from approvals.web.requests.shown import MAX_OPENED
 from provisioner.pipeline import look_offline
 from provisioner.review.base.record import to_record
 from tests.approvals.conftest import World
@@ -103,7 +103,7 @@ def test_S09_a_definition_that_the_viewer_may_not_get_is_not_drawn(here: World, 
     hidden = client.get(path)
     assert hidden.status_code == 200
     assert "secretField" not in text_of(hidden)
-    assert "hidden from you" in text_of(hidden)
+    assert "not allowed to see" in text_of(hidden)
 
 
 def test_S09_roles_that_the_viewer_may_not_get_are_only_counted(here: World, browse: Browse) -> None:
@@ -115,7 +115,7 @@ def test_S09_roles_that_the_viewer_may_not_get_are_only_counted(here: World, bro
     here.kubernetes.closed = {"clusterroles"}
     hidden = text_of(client.get(path))
     assert "treasures" not in hidden
-    assert "hidden from you" in hidden
+    assert "not allowed to see" in hidden
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_one_finding_is_opened_by_its_address(here: World, afternoon: dict[str, 
     finding = next(one for one in serious.reports.get().body["findings"] if one["path"])
     text = text_of(browse(here.ada).get(f"/requests/{serious.uid}/findings?only={finding['fingerprint']}"))
     assert '<details class="finding" open>' in text
-    assert "Lines concerned" in text
+    assert "Affected lines" in text
 
 
 def test_S09_no_search_tells_what_a_hidden_secret_holds(here: World, browse: Browse) -> None:

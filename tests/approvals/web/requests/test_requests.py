@@ -40,7 +40,7 @@ def test_live_values_are_hidden_from_who_may_not_get_the_object(here: World, bro
     pages = [text_of(client.get(f"/requests/{request.uid}{rest}")) for rest in ("", "/objects", "/objects/0")]
     assert not any("live-value-of-others" in page for page in pages)
     assert "exists, hidden from you" in pages[0]
-    assert "hidden from you" in pages[2]
+    assert "not allowed to see its values" in pages[2]
     here.kubernetes.allow("ada", "get", action["ref"]["name"])
 
     cache.clear()
@@ -228,7 +228,7 @@ def test_a_problem_is_shown_with_who_can_mend_it(here: World, afternoon: dict[st
 @pytest.mark.parametrize(
     ("state", "problem", "words"),
     [
-        ("failed", "the registry did not answer", "ended before its report was made"),
+        ("failed", "the registry did not answer", "ended before its report was ready"),
         ("preparing", "the worker lacks a right", "The report will be prepared when the request continues"),
         ("preparing", "", "Preparing the report"),
     ],

@@ -11,7 +11,7 @@ from approvals import services
 from approvals.models import AuditEntry, Report, Request, Review
 from approvals.policy import OWN_RULES_PREFIX
 from approvals.services.waivers import MAX_WAIVERS, Waiver
-from approvals.web.requests.sight import MAX_OPENED
+from approvals.web.requests.shown import MAX_OPENED
 from approvals.web.requests.waivers import FIELD
 from tests.approvals import world
 from tests.approvals.conftest import World
@@ -100,7 +100,7 @@ def test_a_denial_accepts_nothing(here: World, serious: Request, browse: Browse)
     [
         pytest.param({FIELD + "foreign": "why not"}, "not in the report", id="foreign"),
         pytest.param({FIELD: "why not"}, "not in the report", id="no fingerprint"),
-        pytest.param({"reason": "", FIELD + "f": "so that <b>all</b> is kept"}, "say why you approve", id="form"),
+        pytest.param({"reason": "", FIELD + "f": "so that <b>all</b> is kept"}, "give a reason for approving", id="form"),
     ],
 )
 def test_what_is_refused_is_shown_again_with_what_was_written(

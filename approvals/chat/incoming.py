@@ -30,7 +30,7 @@ PATIENCE = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     """What came of a delivery: `kept` in its row, `said` in the chat."""
 
     kept: str
@@ -38,7 +38,7 @@ class Answer:
 
 
 _LATE = "this decision was too old to process: check the request, and decide again if needed"
-TOO_LATE = Answer(_LATE, _LATE)
+TOO_LATE = Reply(_LATE, _LATE)
 
 
 def take_in(tool: str, delivery: Delivery) -> bool:
@@ -78,7 +78,7 @@ def give_up(delivery_id: int, words: str) -> None:
     ChatDelivery.objects.filter(pk=delivery_id, done_at__isnull=True).update(done_at=timezone.now(), words=words)
 
 
-def _answer(wish: Wish, said_at: datetime) -> Answer:
+def _answer(wish: Wish, said_at: datetime) -> Reply:
     try:
         caller = _person(wish)
         if caller is None:
@@ -86,7 +86,7 @@ def _answer(wish: Wish, said_at: datetime) -> Answer:
         words = _decide(wish, caller, said_at)
     except Refused as exc:
         words = str(exc)
-    return Answer(words, slack.escaped(words))
+    return Reply(words, slack.escaped(words))
 
 
 def _decide(wish: Wish, caller: Caller, said_at: datetime) -> str:
@@ -156,14 +156,14 @@ def _person(wish: Wish) -> Caller | None:
     return caller if caller and caller.proofs else None
 
 
-def _invitation(wish: Wish) -> Answer:
+def _invitation(wish: Wish) -> Reply:
     """A one-time code and nothing about the request. The code is said, never kept."""
     words = "this chat account is not linked, or its link has expired"
     if not wish.reply_to:
-        return Answer(words, words)
+        return Reply(words, words)
     code = services.issue_link_code(tool=wish.tool, tenant=wish.tenant, account=wish.account, name=wish.name)
     url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
-    return Answer(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
+    return Reply(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
 
 
 def _reply(url: str, words: str) -> None:

@@ -15,9 +15,9 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from approvals.errors import KeyMissing, Undecipherable
+from approvals.health_endpoints import notes
+from approvals.health_endpoints.listener import PlainResponse, Responder
 from approvals.limits import crowding
-from approvals.probes import notes
-from approvals.probes.listener import Answer, Answerer
 
 PATIENCE_SECONDS = 2
 KEPT_SECONDS = 1.0
@@ -27,11 +27,11 @@ class NotReady(Exception):
     """The message says what is missing, for the operator."""
 
 
-def healthz(headers: Mapping[str, str]) -> Answer:
-    return Answer.of({"status": "ok"})
+def healthz(headers: Mapping[str, str]) -> PlainResponse:
+    return PlainResponse.of({"status": "ok"})
 
 
-def readyz(headers: Mapping[str, str]) -> Answer:
+def readyz(headers: Mapping[str, str]) -> PlainResponse:
     """Every check by name; 503 if one of them failed. Messages name what is missing, never an address or a password.
 
     `notes` are there if an operator should mend something with which the process can work: how it is reached, and
@@ -41,7 +41,7 @@ def readyz(headers: Mapping[str, str]) -> Answer:
     status = "ok" if _are_well(answers) else "not ready"
     told = {**notes.told(), **({"addresses": crowding.found()} if crowding.found() else {})}
     facts = {"status": status, "checks": answers, **({"notes": told} if told else {})}
-    return Answer.of(facts, 200 if status == "ok" else 503)
+    return PlainResponse.of(facts, 200 if status == "ok" else 503)
 
 
 def is_ready() -> bool:
@@ -141,4 +141,4 @@ CHECKS: dict[str, Callable[[], None]] = {
     "keys": check_keys,
 }
 # What is answered apart from the pages, by path.
-PROBES: dict[str, Answerer] = {"/healthz": healthz, "/readyz": readyz}
+PROBES: dict[str, Responder] = {"/healthz": healthz, "/readyz": readyz}
