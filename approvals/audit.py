@@ -32,7 +32,7 @@ MACHINE = Actor("pratique", "machine")
 # Facts of entries that earlier versions wrote, in which words of the API server stand among ours. No entry is changed
 # or counted anew for that: the chain covers what was written.
 _MIXED = frozenset({"problem", "words"})
-WITHHELD = "withheld: written before the words of the cluster were kept apart"
+WITHHELD = "withheld: recorded before the cluster's own messages were stored separately"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def verify_chain() -> ChainState:
         if entry.number != length or entry.previous_hash != previous or entry.hash != entry_hash(entry):
             return ChainState(False, length, entry.number, f"the chain is broken at entry {entry.number}")
         previous = entry.hash
-    return ChainState(True, length, None, f"{length} entries, each one's hash covers the one before")
+    return ChainState(True, length, None, f"{length} entries; the hash of each covers the one before")
 
 
 def _instant(at: datetime) -> str:

@@ -38,84 +38,84 @@ http_seconds = Histogram(
 )
 refused_sign_ins = Counter(
     "pratique_refused_sign_ins",
-    "Refused sign-ins, by door: password, cluster_token, api_token, id_token, proxy, metrics_token.",
+    "Refused sign-ins, by credential: password, cluster_token, api_token, id_token, proxy, metrics_token.",
     ["door"],
     registry=registry,
 )
 refused_callbacks = Counter(
     "pratique_refused_callbacks",
-    "Refused callbacks of chat tools, by tool and reason: unverified, unreadable.",
+    "Refused chat callbacks, by tool and reason: unverified, unreadable.",
     ["tool", "reason"],
     registry=registry,
 )
 api_calls = Counter(
     "pratique_api_calls",
-    "Calls to the Kubernetes API, by cluster, verb and outcome.",
+    "Kubernetes API calls, by cluster, verb and outcome.",
     ["cluster", "verb", "outcome"],
     registry=registry,
 )
 api_seconds = Histogram(
     "pratique_api_call_seconds",
-    "Time of a call to the Kubernetes API, by cluster and verb; of a watch, until it begins.",
+    "Duration of Kubernetes API calls, by cluster and verb; for a watch, the time until it starts.",
     ["cluster", "verb"],
     buckets=_QUICK,
     registry=registry,
 )
 steps = Counter(
     "pratique_steps",
-    "Steps that a worker took for requests, by step and outcome: done, failed, waiting, lost_claim, crashed.",
+    "Steps of requests run by a worker, by step and outcome: done, failed, waiting, lost_claim, crashed.",
     ["step", "outcome"],
     registry=registry,
 )
 step_seconds = Histogram(
     "pratique_step_seconds",
-    "Time of a step that ended, done or failed, by step: prepare, evaluate, apply, restore.",
+    "Duration of completed or failed steps, by step: prepare, evaluate, apply, restore.",
     ["step"],
     buckets=_SLOW,
     registry=registry,
 )
 tasks = Counter(
     "pratique_tasks",
-    "Tasks that a worker ran, by task and outcome: done, crashed.",
+    "Tasks run by a worker, by task and outcome: done, crashed.",
     ["task", "outcome"],
     registry=registry,
 )
 task_seconds = Histogram(
-    "pratique_task_seconds", "Time of a task, by task.", ["task"], buckets=_SLOW, registry=registry
+    "pratique_task_seconds", "Duration of tasks, by task.", ["task"], buckets=_SLOW, registry=registry
 )
 lost_claims = Counter(
     "pratique_lost_claims",
-    "Claims that another process took over while this one worked, by kind: request, deployment.",
+    "Claims taken over by another process during work, by kind: request, deployment.",
     ["kind"],
     registry=registry,
 )
 unsent_wakes = Counter(
     "pratique_unsent_wakes",
-    "Messages that could not be put into the queue; the sweep finds their work.",
+    "Messages that could not be queued; the sweep picks up their work.",
     registry=registry,
 )
 crashes = Counter(
     "pratique_uncaught_exceptions",
-    "Exceptions that nobody caught, by where: main, thread.",
+    "Uncaught exceptions, by place: main, thread.",
     ["where"],
     registry=registry,
 )
 watch_events = Counter(
     "pratique_watch_events",
-    "Events that the watch received, by cluster.",
+    "Events received by the watch, by cluster.",
     ["cluster"],
     registry=registry,
 )
 watch_lag = Histogram(
     "pratique_watch_lag_seconds",
-    "Time from a change of an object to the moment when the watch hears of it, by cluster (clocks compared).",
+    "Time from a change of an object to its watch event, by cluster (compares two clocks).",
     ["cluster"],
     buckets=(0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600),
     registry=registry,
 )
 watch_breaks = Counter(
     "pratique_watch_breaks",
-    "Watches that broke off and were tried again, by cluster.",
+    "Watches that were interrupted and retried, by cluster.",
     ["cluster"],
     registry=registry,
 )

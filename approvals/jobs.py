@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from approvals import wake
-from approvals.chat import inbox, outbox
+from approvals.chat import incoming, outgoing
 from approvals.ledger import claims
 from approvals.steps.advance import Advance
 from approvals.steps.mirroring.mirror import look_after
@@ -63,7 +63,7 @@ class Act(Once):
         super().__init__(self.task, delivery_id)
 
     def look(self, worker: str) -> bool:
-        inbox.act(self.key)
+        incoming.act(self.key)
         return False
 
     def step(self) -> Step:
@@ -73,7 +73,7 @@ class Act(Once):
         wake.delivery(self.key)
 
     def give_up(self, error: WorkerDied) -> None:
-        inbox.give_up(self.key, str(error))
+        incoming.give_up(self.key, str(error))
 
 
 class Tell(Once):
@@ -84,7 +84,7 @@ class Tell(Once):
         self._occasion = occasion
 
     def look(self, worker: str) -> bool:
-        outbox.tell(self.key, self._occasion)
+        outgoing.tell(self.key, self._occasion)
         return False
 
     def step(self) -> Step:
@@ -99,5 +99,5 @@ JOBS: dict[str, Callable[[int], Work]] = {
     Correct.task: Correct,
     claims.LOOK_AFTER: LookAfter,
     Act.task: Act,
-    **{f"tell {occasion}": partial(Tell, occasion=occasion) for occasion in outbox.OCCASIONS},
+    **{f"tell {occasion}": partial(Tell, occasion=occasion) for occasion in outgoing.OCCASIONS},
 }

@@ -33,7 +33,7 @@ def yaml_of(path: str) -> object:
     if len(as_python) > 1:
         raise ValueError(f"{path} holds {len(as_python)} documents; expected one")
     if as_kubectl != [one for one in as_python if one is not None]:
-        raise ValueError(f"{path} can be read in two ways: quote what looks like a number, a date, or yes and no")
+        raise ValueError(f"{path} is ambiguous YAML: quote values that look like numbers, dates, yes or no")
     return as_kubectl[0] if as_kubectl else None
 
 
@@ -57,13 +57,13 @@ class Place:
     def text(self, key: str, default: str | None = None) -> str:
         value = self.mapping().get(key, default)
         if not isinstance(value, str) or (default is None and not value):
-            raise ValueError(f"{self.where}.{key}: expected text, found {kind_of(value)}")
+            raise ValueError(f"{self.where}.{key}: expected a string, found {kind_of(value)}")
         return value
 
     def texts(self, key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
         value = self.mapping().get(key, list(default))
         if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-            raise ValueError(f"{self.where}.{key}: expected a list of texts, found {kind_of(value)}")
+            raise ValueError(f"{self.where}.{key}: expected a list of strings, found {kind_of(value)}")
         return tuple(value)
 
     def flag(self, key: str) -> bool:
@@ -93,8 +93,8 @@ class Place:
 def each_once(what: str, values: Sequence[str]) -> None:
     twice = sorted({value for value in values if values.count(value) > 1})
     if twice:
-        raise ValueError(f"{what} {twice[0]!r} stands there twice")
+        raise ValueError(f"{what} {twice[0]!r} is listed twice")
 
 
 def kind_of(value: object) -> str:
-    return "nothing" if value is None else "empty text" if value == "" else f"a {type(value).__name__}"
+    return "nothing" if value is None else "an empty string" if value == "" else f"a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""The content store: rendered manifests by digest, on Django's storage, encrypted (security.md S30).
+"""The content store: rendered manifests by digest, on Django's storage, encrypted (docs/security.md S30).
 
 What is read is hashed again (promise 1).
 """
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals import models
 from approvals.encryption import files
-from approvals.encryption.envelope import Place, decrypt_file, encrypted_parts
+from approvals.encryption.envelope import StoredPlace, decrypt_file, encrypted_parts
 from provisioner import render
 from provisioner.errors import DigestMismatch
 from provisioner.values import Content, Pin, SourceKind
@@ -46,7 +46,7 @@ def get(row: models.Content, *, pins: tuple[Pin, ...] = ()) -> Content:
     manifests = render.parse(stored)  # which takes nothing but what would be written for them again
     found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
     if found != row.digest:
-        raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes hash to {found}")
+        raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes have digest {found}")
     return Content(manifests, row.install_namespace, row.service_account, pins, row.digest)
 
 
@@ -73,8 +73,8 @@ def path_of(digest: str) -> str:
     return f"{algorithm}/{value[:2]}/{value}"
 
 
-def place_of(digest: str) -> Place:
-    return Place("content", (digest,))
+def place_of(digest: str) -> StoredPlace:
+    return StoredPlace("content", (digest,))
 
 
 def _read(digest: str) -> bytes:

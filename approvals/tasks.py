@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from approvals import jobs, services, wake
-from approvals.chat import inbox
+from approvals.chat import incoming
 from approvals.ledger import claims, drifts, optionals, pivots, quotas, strays
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
@@ -81,7 +81,7 @@ def sweep() -> None:
     lost = strays.due(now).values_list("deployment_id", flat=True)
     for pk in {*differing, *lost, *optionals.due(now).values_list("revision__deployment_id", flat=True)}:
         wake.drift(pk)
-    for pk in inbox.overdue(now):
+    for pk in incoming.overdue(now):
         act_on_delivery.delay(pk)
     for pk in quotas.waiting().values_list("pk", flat=True):
         pivots.take_up(pk)

@@ -1,20 +1,20 @@
 """May this person do this? The one place that asks the cluster about people, always outside a transaction.
 
-A name counts on the cluster where it was proved (security.md S01). "Could not ask" is never yes (promise 4).
+A name counts on the cluster where it was proved (docs/security.md S01). "Could not ask" is never yes (promise 4).
 """
 
 from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
 from approvals.access.caller import Caller, Credential, Proof, Scope
 from approvals.access.callers import of_chat, of_issuer, of_operator, of_proxy, of_sign_in, of_token
 from approvals.access.identity import (
-    Standing,
+    FoundIdentity,
     acting_as,
     check_fresh,
+    find_identity,
     groups_limit,
     identity_of,
     last_known_of,
     proved_on,
-    standing_on,
     still_known_of,
 )
 from approvals.access.measuring import Answers, answers_of
@@ -56,12 +56,12 @@ __all__ = [
     "Asker",
     "Caller",
     "Credential",
+    "FoundIdentity",
     "Kubernetes",
     "Permission",
     "Person",
     "Proof",
     "Scope",
-    "Standing",
     "acting_as",
     "acting_of",
     "also_known_as",
@@ -71,6 +71,7 @@ __all__ = [
     "asker_of",
     "check_fresh",
     "each_once",
+    "find_identity",
     "groups_limit",
     "has_proved_all",
     "identity_of",
@@ -104,7 +105,6 @@ __all__ = [
     "proved_on",
     "read_answers",
     "requester_record",
-    "standing_on",
     "still_known_of",
     "using",
     "writers_of",

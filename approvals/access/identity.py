@@ -1,4 +1,4 @@
-"""As whom a caller acts on a cluster: what they have proved there, and not too long ago (security.md S01, S25).
+"""As whom a caller acts on a cluster: what they have proved there, and not too long ago (docs/security.md S01, S25).
 
 A caller is asked about. Of a person who is not there, such as one who gave a review yesterday, only the latest proof
 of their identity is known: `last_known_of`.
@@ -24,7 +24,7 @@ MAPPED = models.KubernetesIdentity.Authenticator.MAPPED
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FoundIdentity:
     """As whom a caller acts on one cluster; else why as nobody: `refusal`. A `proof` that is too old is there, too."""
 
     identity: Identity | None
@@ -37,23 +37,23 @@ def groups_limit() -> timedelta:
     return timedelta(hours=settings.PRATIQUE["GROUPS_HOURS"])
 
 
-def standing_on(caller: Caller, cluster: models.Cluster) -> Standing:
+def find_identity(caller: Caller, cluster: models.Cluster) -> FoundIdentity:
     """Judged by the proofs of this very session or token, never by the account (S01)."""
     if not caller.may_act_on(cluster.pk) and caller.user.kubernetes_identities.filter(cluster=cluster).exists():
-        words = f"this token is not for cluster {cluster.name}: make one that names it"
-        return Standing(None, refusal=OutOfScope(words, cluster=cluster.name))
+        words = f"this token does not cover cluster {cluster.name}: create a token for that cluster"
+        return FoundIdentity(None, refusal=OutOfScope(words, cluster=cluster.name))
     proof = caller.proof_on(cluster.pk)
     if proof is None:
-        words = f"you have no Kubernetes identity on cluster {cluster.name}: sign in with a token of that cluster"
-        return Standing(None, refusal=NotAllowed(words))
+        words = f"you have no Kubernetes identity on cluster {cluster.name}: sign in with a token for that cluster"
+        return FoundIdentity(None, refusal=NotAllowed(words))
     if not proof.is_fresh(timezone.now(), groups_limit()):
-        return Standing(None, proof, too_old(caller, [proof]))
-    return Standing(proof.identity, proof)
+        return FoundIdentity(None, proof, too_old(caller, [proof]))
+    return FoundIdentity(proof.identity, proof)
 
 
 def identity_of(caller: Caller, cluster: models.Cluster) -> Identity | None:
     """None: nobody there, or by a proof that is too old."""
-    return standing_on(caller, cluster).identity
+    return find_identity(caller, cluster).identity
 
 
 def acting_as(caller: Caller, cluster: models.Cluster) -> Identity:
@@ -63,7 +63,7 @@ def acting_as(caller: Caller, cluster: models.Cluster) -> Identity:
 
 def proved_on(caller: Caller, cluster: models.Cluster) -> Proof:
     """What makes the caller somebody there; raises as `acting_as`."""
-    found = standing_on(caller, cluster)
+    found = find_identity(caller, cluster)
     if found.refusal:
         raise found.refusal
     assert found.proof is not None
@@ -79,22 +79,22 @@ def check_fresh(caller: Caller) -> None:
 def too_old(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> ProofTooOld:
     names = ", ".join(proof.cluster for proof in proofs)
     hours = settings.PRATIQUE["GROUPS_HOURS"]
-    words = f"your identity and groups on {names} were proved more than {hours} hours ago, and count no longer: "
+    words = f"your identity and groups on {names} were verified more than {hours} hours ago and have expired: "
     return ProofTooOld(words + _remedy(caller, proofs), clusters=[proof.cluster for proof in proofs])
 
 
 def _remedy(caller: Caller, proofs: list[Proof] | tuple[Proof, ...]) -> str:
     if caller.credential == Credential.ID_TOKEN:
-        return "ask your issuer for a new ID token"
+        return "get a new ID token from your issuer"
     if caller.credential == Credential.API_TOKEN and any(proof.is_of_proxy for proof in proofs):
-        return "make a new token on the account page"
+        return "create a new token on the account page"
     if caller.credential != Credential.API_TOKEN:
         return "sign in again"
     if any(proof.is_of_issuer for proof in proofs):
-        return "its issuer does not say anew who you are: try again later, or make a new token on the account page"
+        return "the issuer did not confirm who you are: try again later, or create a new token on the account page"
     if any(not proof.is_mapped for proof in proofs):
-        return "prove them anew with a token of that cluster, by POST /api/v1/tokens/current/prove"
-    return "make a new token on the account page"
+        return "verify them again with a token for that cluster: POST /api/v1/tokens/current/prove"
+    return "create a new token on the account page"
 
 
 def last_known_of(user: User, cluster: models.Cluster) -> Identity | None:

@@ -123,7 +123,7 @@ def writers_of(policy: models.Policy, cluster: models.Cluster) -> Iterator[tuple
     known = [person_recorded(record) for record in each_once(records)]
     for person in [*known, *(person_of_account(user, cluster) for user in accounts.values())]:
         account = accounts.get(person.user_id or 0)
-        yield person.username or (account.get_username() if account else "an account that is gone"), person
+        yield person.username or (account.get_username() if account else "a deleted account"), person
 
 
 def each_once(records: Iterable[Record]) -> list[dict[str, Any]]:

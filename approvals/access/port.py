@@ -136,7 +136,7 @@ def own_kubeconfig(name: str) -> str | None:
     except (OSError, UnicodeDecodeError) as exc:
         raise BadSource(f"PRATIQUE_KUBECONFIGS_DIR: {name} cannot be read as text ({type(exc).__name__})") from exc
     if not text.strip():
-        raise BadSource(f"PRATIQUE_KUBECONFIGS_DIR: {name} is empty; expected a kubeconfig")
+        raise BadSource(f"PRATIQUE_KUBECONFIGS_DIR: {name} is empty; expected a kubeconfig file")
     return text
 
 

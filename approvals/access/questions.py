@@ -10,7 +10,7 @@ from django.core.cache import cache
 
 from approvals import models
 from approvals.access.caller import Caller
-from approvals.access.identity import standing_on
+from approvals.access.identity import find_identity
 from approvals.access.port import kubernetes
 from approvals.errors import CouldNotAsk, NotAllowed, ProofTooOld, Refused
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
@@ -65,10 +65,10 @@ def may(
     fresh: bool = False,
 ) -> Permission:
     """Whether Kubernetes lets the caller do `verb` on our resource; reads may be answered from the last 15 seconds."""
-    standing = standing_on(caller, cluster)
-    if standing.identity is None:
-        return Permission(False, str(standing.refusal), refused=standing.refusal)
-    return ask_for(standing.identity, cluster, AccessRequest(verb, OWN_GROUP, resource, name=name), fresh=fresh)
+    found = find_identity(caller, cluster)
+    if found.identity is None:
+        return Permission(False, str(found.refusal), refused=found.refusal)
+    return ask_for(found.identity, cluster, AccessRequest(verb, OWN_GROUP, resource, name=name), fresh=fresh)
 
 
 def may_read(caller: Caller, cluster: models.Cluster) -> Permission:
@@ -119,7 +119,7 @@ def may_use_account(identity: Identity, wanted: models.Request, *, fresh: bool =
             return part
         if not part.allowed:
             return answer
-    words = f"Kubernetes lets {identity.username} make every request as {namespace}/{name} (constrained impersonation)"
+    words = f"Kubernetes lets {identity.username} send any request as {namespace}/{name} (constrained impersonation)"
     return Permission(True, words, "", identity)
 
 
@@ -131,10 +131,10 @@ def _constrained(namespace: str, name: str) -> list[AccessRequest]:
 
 def may_see_object(caller: Caller, cluster: models.Cluster, ref: ObjectRef) -> Permission:
     """Whether the caller may read this very object, so that its live values may be shown (S09)."""
-    standing = standing_on(caller, cluster)
-    identity = standing.identity
+    found = find_identity(caller, cluster)
+    identity = found.identity
     if identity is None:
-        return Permission(False, str(standing.refusal), refused=standing.refusal)
+        return Permission(False, str(found.refusal), refused=found.refusal)
     try:
         plural = kubernetes().plural_of(cluster, ref)
     except PratiqueError as exc:
@@ -173,7 +173,7 @@ def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest,
 
 def _could_not_ask(identity: Identity, error: str) -> Permission:
     return Permission(
-        False, f"could not ask Kubernetes, which counts as no: {error}", identity=identity, could_ask=False
+        False, f"Kubernetes could not be asked, so this counts as no: {error}", identity=identity, could_ask=False
     )
 
 

@@ -65,7 +65,7 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed(f"the token has ended: {token.ended_because}")
         caller = access.of_token(token)
         if not caller.proofs:
-            raise AuthenticationFailed("the token has ended with the identity behind it: make a new one")
+            raise AuthenticationFailed("the identity behind this token has expired: create a new token")
         if token.last_used_at is None or now - token.last_used_at > NOTED_EVERY:
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
         return token.user, caller
@@ -78,13 +78,13 @@ class TokenAuthentication(BaseAuthentication):
             text = word.decode("ascii")
             issuer = issuer_of(text, settings.PRATIQUE["OIDC_FILE"])
             if not issuer.audiences:
-                raise TokenRefused("the operator takes no ID tokens of this issuer here")
+                raise TokenRefused("ID tokens from this issuer are not accepted here")
             caller = services.caller_of_id_token(verify_id_token(text, issuer, issuer.audiences, services.DISCOVERY))
         except (TokenRefused, NotAllowed, UnicodeDecodeError) as exc:
             instruments.refused_sign_ins.labels("id_token").inc()
             raise AuthenticationFailed(f"the ID token is refused: {exc}") from exc
         except IssuerSilent as exc:
-            raise CouldNotAsk(f"nobody could be asked about the ID token: {exc}") from exc
+            raise CouldNotAsk(f"the ID token could not be verified: {exc}") from exc
         attempt.succeed()
         return caller.user, caller
 
@@ -93,15 +93,16 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class BrowserAuthentication(SessionAuthentication):
-    """A browser's session, whose other proofs project.callers has looked at."""
+    """A browser's session, whose other proofs project.middleware.callers has looked at."""
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
         found: tuple[User, None] | None = super().authenticate(request)
         awaited = getattr(request._request, "awaited_proxy", "")
         if awaited:
             raise AuthenticationFailed(
-                f"this call did not come through {awaited}, which proves this browser's session with each request. The"
-                " session goes on, and does not count for this call: use an API token, or call through the proxy"
+                f"this call did not come through {awaited}, which authenticates each request of this browser "
+                "session. The session is still valid, but not for this call: use an API token, or call through "
+                "the proxy"
             )
         return found
 
@@ -137,8 +138,8 @@ def _check_sender(request: Request) -> None:
     is_json = request.headers.get("Content-Type", "").partition(";")[0].strip().lower() == "application/json"
     if not is_json or site not in ("same-origin", "none"):
         raise PermissionDenied(
-            "a call by a proxy's word that changes something needs Content-Type: application/json, also without a body,"
-            " and comes from no other site"
+            "a write authenticated by a proxy needs Content-Type: application/json, even without a body, and "
+            "must not come from another site"
         )
 
 
@@ -151,7 +152,7 @@ class ProxyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     name = "proxy"
 
     def get_security_definition(self, auto_schema: object) -> dict[str, str]:
-        words = "set by a proxy of PRATIQUE_IDENTITY_PROXIES_FILE with api: true; from anybody else it counts nothing"
+        words = "set by a proxy of PRATIQUE_IDENTITY_PROXIES_FILE with api: true; ignored from anyone else"
         return {"type": "apiKey", "in": "header", "name": USER, "description": words}
 
 

@@ -18,25 +18,27 @@ PROBLEM: dict[str, Any] = {
         "type": {"type": "string", "example": "about:blank"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "code": {"type": "string", "description": "stable; what a program decides by"},
+        "code": {"type": "string", "description": "stable; for programs to act on"},
         "detail": {"type": "string", "description": "for people: what was found, what was expected"},
     },
     "additionalProperties": True,
 }
 WORDS = {
     400: "The query or the body cannot be read.",
-    401: "Nobody is signed in: the token is missing, unknown, revoked, expired or not proved lately.",
-    403: "Kubernetes does not let you, the token is not for this, or a rule of the approval forbids it.",
-    404: "There is nothing at this address, or you may not see it.",
-    406: "Only JSON is spoken.",
-    409: "It is no longer as it was when you looked.",
-    412: "If-Match names another state than the present one.",
+    401: (
+        "Not authenticated: the token is missing, unknown, revoked or expired, or its identity must be verified again."
+    ),
+    403: "Kubernetes does not allow it, the token lacks the scope, or an approval rule forbids it.",
+    404: "Not found, or you are not allowed to see it.",
+    406: "Only JSON is accepted and returned.",
+    409: "The resource changed since you read it.",
+    412: "If-Match does not match the current ETag.",
     413: "The body is too large.",
     415: "The body is not JSON.",
-    422: "The body is JSON, but not as expected.",
+    422: "The body is valid JSON, but a field is missing or invalid.",
     429: "Too many calls, or too many open requests.",
-    500: "This failed, and the log tells more; or the operator has to migrate the database.",
-    503: "The cluster could not be asked, which is never a yes, or the database does not answer.",
+    500: "An internal error, see the log; or the database needs a migration.",
+    503: "The cluster could not be asked, which never counts as yes, or the database is not responding.",
 }
 Codes = Mapping[int, frozenset[str]]
 EVERYWHERE: Codes = {

@@ -35,12 +35,12 @@ def check_names(query: QueryDict, known: Collection[str]) -> None:
     for name, values in sorted(query.lists()):
         if name not in known:
             raise InvalidQuery(
-                f"there is no parameter {name[:MAX_LENGTH]!r} here; expected: {words}",
+                f"unknown parameter {name[:MAX_LENGTH]!r}; expected one of: {words}",
                 parameter=name[:MAX_LENGTH],
                 expected=sorted(known),
             )
         if len(values) > 1:
-            raise InvalidQuery(f"{name} is given {len(values)} times; expected once", parameter=name)
+            raise InvalidQuery(f"{name} was given {len(values)} times; expected once", parameter=name)
 
 
 class Filters(DjangoFilterBackend):

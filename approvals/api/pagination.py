@@ -23,8 +23,8 @@ class Pages(PageNumberPagination):
 
     page_size = 50
     page_size_query_param = "page_size"
-    page_size_query_description = "rows per page, from 1; more than 200 is taken as 200"
-    page_query_description = "the page, from 1"
+    page_size_query_description = "rows per page, 1 to 200; larger values count as 200"
+    page_query_description = "the page number, from 1"
     max_page_size = 200
     names = ("page", "page_size", ANCHOR)
 
@@ -39,7 +39,7 @@ class Pages(PageNumberPagination):
     def get_page_number(self, request: Http, paginator: Paginator[Any]) -> int:
         number = _whole(request, "page", least=1) or 1
         if number > paginator.num_pages:
-            raise NotFound(f"there is no page {number}: the last is {paginator.num_pages}")
+            raise NotFound(f"page {number} does not exist: the last page is {paginator.num_pages}")
         return number
 
     def get_page_size(self, request: Http) -> int:
@@ -52,7 +52,7 @@ class Pages(PageNumberPagination):
         return self._anchored(super().get_previous_link())
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        words = "as the links `next` and `previous` carry it: rows that were added after the first page are left out"
+        words = "as in the links `next` and `previous`: rows added after the first page are left out"
         anchor = {"name": ANCHOR, "required": False, "in": "query", "description": words, "schema": {"type": "integer"}}
         return [*super().get_schema_operation_parameters(view), anchor]
 

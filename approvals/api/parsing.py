@@ -16,7 +16,7 @@ MAX_BODY_BYTES = 2 * 1024 * 1024
 class BodyTooLarge(APIException):
     status_code = 413
     default_code = "body-too-large"
-    default_detail = f"the body is too large: at most {MAX_BODY_BYTES} bytes are read"
+    default_detail = f"the body is too large: at most {MAX_BODY_BYTES} bytes are accepted"
 
 
 class BoundedJson(BaseParser):
@@ -35,7 +35,7 @@ class BoundedJson(BaseParser):
             found = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_no_number)
             _check_text(found)
         except (ValueError, RecursionError) as exc:
-            raise ParseError(f"the body is not JSON that can be read: {exc}") from exc
+            raise ParseError(f"the body is not valid JSON: {exc}") from exc
         return found
 
 
@@ -44,19 +44,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice!r} is given twice")
+        raise ValueError(f"the key {twice!r} appears twice")
     return found
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _check_text(value: object) -> None:
     if isinstance(value, str):
         value.encode()
         if "\0" in value:
-            raise ValueError("a string holds NUL, which no database keeps")
+            raise ValueError("a string contains a NUL character, which cannot be stored")
     elif isinstance(value, Mapping | list):
         parts: Iterable[object] = (*value.keys(), *value.values()) if isinstance(value, Mapping) else value
         for part in parts:

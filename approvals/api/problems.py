@@ -56,7 +56,7 @@ def body_of(status: int, code: str, detail: str, **facts: object) -> dict[str, o
 
 def _of_framework(exc: Exception) -> Exception:
     if isinstance(exc, Http404):
-        return exceptions.NotFound("there is nothing at this address, or you may not see it")
+        return exceptions.NotFound("not found, or you are not allowed to see it")
     if isinstance(exc, PermissionDenied):
         return exceptions.PermissionDenied()
     if isinstance(exc, RequestDataTooBig):
@@ -66,5 +66,5 @@ def _of_framework(exc: Exception) -> Exception:
 
 def _shaped(exc: exceptions.APIException, answer: Response) -> Response:
     if isinstance(exc, exceptions.ValidationError):
-        return problem(422, "invalid-input", "the input is not as expected: see errors", errors=answer.data)
+        return problem(422, "invalid-input", "the input is invalid: see errors", errors=answer.data)
     return problem(answer.status_code, str(exc.get_codes()).replace("_", "-"), str(exc.detail))

@@ -1,4 +1,4 @@
-"""What a token may do at all, before anybody is asked: its scopes, and how long ago it was proved (security.md S33)."""
+"""What a token may do before Kubernetes is asked: its scopes, and how fresh its proofs are (docs/security.md S33)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def caller_of(http: Http) -> Caller:
     """Who is asking; the permission classes let nobody else in."""
     if isinstance(http.auth, Caller):
         return http.auth
-    caller = http._request.find_caller()  # type: ignore[attr-defined]  # set by project.callers
+    caller = http._request.find_caller()  # type: ignore[attr-defined]  # set by project.middleware.callers
     assert isinstance(caller, Caller)
     return caller
 
@@ -40,7 +40,9 @@ class InScope(BasePermission):
         caller, needed = caller_of(request), scope_of(request, basename, getattr(view, "action", "") or "")
         if not caller.has(needed):
             given = ", ".join(sorted(caller.scopes or ()))
-            words = f"this token lacks the scope {needed}: it has {given}. Make one with that scope on the account page"
+            words = (
+                f"this token lacks the scope {needed}: it has {given}. Create one with that scope on the account page"
+            )
             raise OutOfScope(words, scope=needed)
         access.check_fresh(caller)
         return True

@@ -1,4 +1,4 @@
-"""What the API shows and takes. Live values of a cluster are shown by `visible_report` only (security.md S09)."""
+"""What the API shows and takes. Live values of a cluster are shown by `visible_report` only (docs/security.md S09)."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
 class DriftFieldSerializer(serializers.Serializer[Any]):
     path = serializers.CharField()
     change = serializers.CharField(help_text="changed, removed or added")
-    manager = serializers.CharField(help_text="who wrote it last, by the name that they gave themselves")
-    at = serializers.CharField(help_text="when, as the API server noted it")
-    expected = serializers.CharField(help_text="as approved, cut short; empty where the value is hidden from you")
+    manager = serializers.CharField(help_text="the field manager that wrote it last")
+    at = serializers.CharField(help_text="when, as recorded by the API server")
+    expected = serializers.CharField(help_text="the approved value, shortened; empty if you are not allowed to see it")
     found = serializers.CharField()
 
 
 class DriftSerializer(serializers.ModelSerializer[Drift]):
-    """`changes` hold values only where the caller may get the object; of a Secret never."""
+    """`changes` have values only if the caller is allowed to get the object, and never for a Secret."""
 
     object = serializers.CharField(source="item")
     revision = serializers.IntegerField(source="revision.number")
@@ -101,7 +101,7 @@ class DriftSerializer(serializers.ModelSerializer[Drift]):
     state = serializers.CharField(help_text="open, corrected or over")
     is_hidden = serializers.SerializerMethodField()
     changes = serializers.SerializerMethodField()
-    server_words = serializers.SerializerMethodField(help_text="what the API server said of the problem")
+    server_words = serializers.SerializerMethodField(help_text="the API server's message about the problem")
 
     class Meta:
         model = Drift
@@ -170,19 +170,19 @@ class ReinstateInput(RollbackInput):
 
 
 class RevokeInput(RollbackInput):
-    reason = serializers.CharField(max_length=MAX_REASON, help_text="why nobody shall go back to it")
+    reason = serializers.CharField(max_length=MAX_REASON, help_text="why nobody should roll back to it")
 
 
-ALLOWED = "Kubernetes allowed this reviewer to decide; which role did is shown to people who may get roles and bindings"
+ALLOWED = "Kubernetes allowed this reviewer to decide; the role is shown only to people who can get roles and bindings"
 
 
 class ReviewSerializer(serializers.ModelSerializer[Review]):
     access_reason = serializers.SerializerMethodField(
-        help_text="why Kubernetes allowed it: which roles did, where you may get roles and bindings"
+        help_text="why Kubernetes allowed it, with the roles if you can get roles and bindings"
     )
 
     is_replaced = serializers.BooleanField(
-        read_only=True, help_text="whether a later review by the same reviewer counts instead"
+        read_only=True, help_text="whether a later review by the same reviewer replaces it"
     )
 
     class Meta:
@@ -209,12 +209,12 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
 
 
 class RequesterSerializer(serializers.Serializer[Any]):
-    """What an issuer calls them (`sub`) is between it and Pratique."""
+    """The issuer's `sub` is not included."""
 
     username = serializers.CharField()
     uid = serializers.CharField(default="")
     groups = serializers.ListField(child=serializers.CharField(), default=list)
-    groups_at = serializers.CharField(default="", help_text='when the groups were proved; "" where nobody knows')
+    groups_at = serializers.CharField(default="", help_text='when the groups were verified; "" if unknown')
     via = serializers.CharField(default="")
     user_id = serializers.IntegerField(allow_null=True, default=None)
 
@@ -227,7 +227,9 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
     worst = serializers.SerializerMethodField()
     headline = serializers.SerializerMethodField()
-    requesters = RequesterSerializer(many=True, help_text="all who wrote it since what runs, or asked for it")
+    requesters = RequesterSerializer(
+        many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
+    )
 
     class Meta:
         model = Request
@@ -274,7 +276,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
 
 class AcknowledgementSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="as `acknowledges` of an approval names it")
-    words = serializers.CharField(help_text="what goes with it, counted and measured; empty where that is nothing more")
+    words = serializers.CharField(help_text="what is deleted along with it; empty if nothing else is")
 
 
 class VoidedRoundSerializer(serializers.ModelSerializer[VoidedRound]):
@@ -285,9 +287,11 @@ class VoidedRoundSerializer(serializers.ModelSerializer[VoidedRound]):
 
 class RequestDetailSerializer(RequestSerializer):
     reviews = ReviewSerializer(many=True)
-    voided_rounds = VoidedRoundSerializer(many=True, help_text="rounds whose reviews no longer count, and why")
+    voided_rounds = VoidedRoundSerializer(many=True, help_text="rounds whose reviews no longer count, with the reason")
     to_acknowledge = serializers.SerializerMethodField()
-    server_words = serializers.SerializerMethodField(help_text="of the problem, about objects that you may get")
+    server_words = serializers.SerializerMethodField(
+        help_text="messages of the API server about the problem, for objects that you can get"
+    )
 
     class Meta(RequestSerializer.Meta):
         fields = [*RequestSerializer.Meta.fields, "spec", "reviews", "voided_rounds", "to_acknowledge", "server_words"]
@@ -303,7 +307,7 @@ class RequestDetailSerializer(RequestSerializer):
 
 
 class OutcomeSerializer(serializers.ModelSerializer[Outcome]):
-    """`warnings` and `server_words` are there where the caller may get the object."""
+    """`warnings` and `server_words` are included if the caller is allowed to get the object."""
 
     class Meta:
         model = Outcome
@@ -316,12 +320,12 @@ class OutcomeSerializer(serializers.ModelSerializer[Outcome]):
 
 class WaiverInput(serializers.Serializer[Any]):
     fingerprint = serializers.CharField(max_length=80, help_text="of a finding of the current round's report")
-    reason = serializers.CharField(max_length=MAX_WAIVER_REASON, help_text="why it is accepted")
+    reason = serializers.CharField(max_length=MAX_WAIVER_REASON, help_text="why the finding is accepted")
 
 
 class ReviewInput(serializers.Serializer[Any]):
     decision = serializers.ChoiceField(choices=["Approve", "Deny"])
-    subject_digest = serializers.CharField(max_length=80, help_text="the digest of what was looked at")
+    subject_digest = serializers.CharField(max_length=80, help_text="the digest of what you reviewed")
     reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
     acknowledges = serializers.ListField(
         child=serializers.CharField(max_length=700),
@@ -352,7 +356,10 @@ class ProofSerializer(serializers.ModelSerializer[Proof]):
 
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):
     scopes = serializers.ListField(child=serializers.CharField(), help_text=f"of {', '.join(ApiToken.Scope.values)}")
-    proofs = ProofSerializer(many=True, help_text="what counts for PRATIQUE_GROUPS_HOURS, and is proved anew")
+    proofs = ProofSerializer(
+        many=True,
+        help_text="the identities of the token; each is valid for PRATIQUE_GROUPS_HOURS after it was verified",
+    )
 
     class Meta:
         model = ApiToken

@@ -20,7 +20,7 @@ ACTIONS = {
 WRITING = Limit("rest-writing", 120, 60)
 # By the name of the address: the description of the whole API is worked out anew each time.
 ADDRESSES = {"api-schema": Limit("rest-schema", 20, 60)}
-WORDS = "too many requests came from you: try again in {time}"
+WORDS = "too many requests: try again in {time}"
 
 
 class _Counted(BaseThrottle):

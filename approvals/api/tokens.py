@@ -1,4 +1,4 @@
-"""The token that a call comes with: what it may do, and proving it anew (security.md S33)."""
+"""The token that a call comes with: what it may do, and proving it anew (docs/security.md S33)."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class TokenViewSet(viewsets.GenericViewSet[Any]):
     @extend_schema(responses=shapes.TokenSerializer)
     @action(detail=False)
     def current(self, request: Http, **_: Any) -> Response:
-        """What this token may do, where, until when, and when that was proved."""
+        """The scopes, clusters and expiry of this token, and when its identities were verified."""
         return self._shown(request)
 
     @extend_schema(request=shapes.ProveInput, responses=shapes.TokenSerializer)
     @action(detail=False, methods=["post"], url_path="current/prove")
     def prove(self, request: Http, **_: Any) -> Response:
-        """Prove anew that the token's person is who they were, by a token of a cluster for audience pratique.
+        """Verify the token's identities again with a cluster token for audience pratique.
 
-        Groups are read anew. 403 where that token is somebody else's.
+        Groups are read anew. 403 if that token belongs to someone else.
         """
         wish = shapes.ProveInput(data=request.data)
         wish.is_valid(raise_exception=True)
@@ -55,6 +55,6 @@ class TokenViewSet(viewsets.GenericViewSet[Any]):
     def _shown(self, request: Http) -> Response:
         caller = caller_of(request)
         if caller.credential != Credential.API_TOKEN:
-            raise NotFound("this call came with a browser's session, not with a token")
+            raise NotFound("this call was authenticated by a browser session, not by a token")
         row = ApiToken.objects.prefetch_related("proofs__identity__cluster").get(pk=caller.holder_id or 0)
         return Response(shapes.TokenSerializer(row).data)

@@ -1,4 +1,4 @@
-"""The resources. Everything is limited to the clusters whose requests the caller may read (security.md S02)."""
+"""The resources. Everything is limited to the clusters whose requests the caller may read (docs/security.md S02)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
 from approvals.api.report_parts import part_of
 from approvals.api.scopes import caller_of
-from approvals.api.sight import MAX_ASKED, visible_report
+from approvals.api.visible_report import MAX_ASKED, visible_report
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Policy, Report, Request, Review, Revision
 from approvals.selectors import drift
@@ -47,8 +47,8 @@ PAGED = ("list", "revisions", "drift", "outcomes")
 
 
 @method_decorator(decorator_from_middleware(ConditionalGetMiddleware), name="dispatch")
-class Readable(viewsets.GenericViewSet[Any]):
-    """Knows the caller's clusters. Every answer to a GET carries an ETag; a known one is a 304."""
+class ClusterScoped(viewsets.GenericViewSet[Any]):
+    """Limited to the caller's clusters. Every response to a GET has an ETag; a matching If-None-Match gets a 304."""
 
     parser_classes = [BoundedJson]
     filter_backends = [filters.Filters]
@@ -61,7 +61,7 @@ class Readable(viewsets.GenericViewSet[Any]):
         known = [*narrowing.base_filters] if narrowing and self.action != "create" else []
         known += shapes.ReportPart().fields if self.action == "report" else []
         if self.action not in CONDITIONAL and request.method not in SAFE_METHODS and "If-Match" in request.headers:
-            raise NotAsExpected("If-Match is for PUT and DELETE of what has an ETag; nothing is looked at here")
+            raise NotAsExpected("If-Match is only supported for PUT and DELETE of resources with an ETag")
         self._check_named(request.query_params.get("cluster", ""))
         filters.check_names(request.query_params, [*known, *(Pages.names if self.action in PAGED else ())])
 
@@ -88,7 +88,7 @@ class Readable(viewsets.GenericViewSet[Any]):
         try:
             return super().get_object()
         except MultipleObjectsReturned:
-            raise Ambiguous("several clusters have an object of this uid: add ?cluster=") from None
+            raise Ambiguous("several clusters have an object with this uid: add ?cluster=") from None
         except Http404:
             self.check_all_answered()
             self._check_elsewhere()
@@ -97,7 +97,9 @@ class Readable(viewsets.GenericViewSet[Any]):
     def _check_named(self, cluster: str) -> None:
         """Raise OutOfScope where this cluster is one that the token is not for, and its person is somebody there."""
         if cluster in {one.name for one in self._elsewhere()}:
-            raise OutOfScope(f"this token is not for cluster {cluster}: make one that names it", cluster=cluster)
+            raise OutOfScope(
+                f"this token does not cover cluster {cluster}: create a token for that cluster", cluster=cluster
+            )
 
     def _check_elsewhere(self) -> None:
         """The same for the cluster of what this address names."""
@@ -117,7 +119,7 @@ class Readable(viewsets.GenericViewSet[Any]):
         return list(Cluster.objects.filter(identities__user=caller.user).exclude(pk__in=caller.clusters))
 
     def list(self, request: Http, *args: Any, **kwargs: Any) -> Response:
-        """A page; the headers Pratique-Could-Not-Ask and Pratique-Proof-Too-Old name clusters whose rows may lack."""
+        """One page. Headers Pratique-Could-Not-Ask and Pratique-Proof-Too-Old name clusters with missing rows."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         answer = self.get_paginated_response(self.get_serializer(page, many=True).data)
         too_old = [cluster.name for cluster, permission in self.answers if permission.is_too_old]
@@ -139,7 +141,9 @@ class Readable(viewsets.GenericViewSet[Any]):
         body = JSONRenderer().render(self.get_serializer(found).data, media_type, self.get_renderer_context())
         etag = set_response_etag(HttpResponse(body))["ETag"]
         if etag not in wanted:
-            raise NotAsExpected(f"If-Match is {', '.join(wanted)[:200]}; the present state is {etag}: look again")
+            raise NotAsExpected(
+                f"If-Match is {', '.join(wanted)[:200]}; the current ETag is {etag}: read the resource again"
+            )
 
     def retrieve(self, request: Http, *args: Any, **kwargs: Any) -> Response:
         return Response(self.get_serializer(self.get_object()).data)
@@ -153,13 +157,15 @@ class Readable(viewsets.GenericViewSet[Any]):
                 permission.check()
         silent = self.silent_clusters()
         if silent:
-            raise CouldNotAsk(f"could not ask Kubernetes what you may read on {', '.join(silent)}", clusters=silent)
+            raise CouldNotAsk(
+                f"Kubernetes could not be asked what you are allowed to read on {', '.join(silent)}", clusters=silent
+            )
 
     def paged(self, rows: QuerySet[Any], shape: type[BaseSerializer[Any]]) -> Response:
         return self.get_paginated_response(shape(self.paginate_queryset(rows), many=True).data)
 
 
-class ClusterViewSet(Readable):
+class ClusterViewSet(ClusterScoped):
     serializer_class = shapes.ClusterSerializer
     lookup_field = "name"
 
@@ -167,7 +173,7 @@ class ClusterViewSet(Readable):
         return Cluster.objects.filter(pk__in=[cluster.pk for cluster in self.clusters()]).order_by("name")
 
 
-class DeploymentViewSet(Readable):
+class DeploymentViewSet(ClusterScoped):
     serializer_class = shapes.DeploymentSerializer
     filterset_class = filters.DeploymentFilter
     object_filterset_class = filters.ByCluster
@@ -182,7 +188,7 @@ class DeploymentViewSet(Readable):
 
     @extend_schema(request=shapes.DeploymentInput, responses={201: shapes.DeploymentSerializer})
     def create(self, request: Http) -> Response:
-        """Make a BundleDeployment in the cluster, as the caller."""
+        """Create a BundleDeployment in the cluster, as the caller."""
         wish = _valid(shapes.DeploymentInput(data=request.data))
         cluster = next((it for it in self.clusters() if it.name == wish["cluster"]), None)
         if cluster is None:
@@ -196,7 +202,7 @@ class DeploymentViewSet(Readable):
 
     @extend_schema(request=shapes.SpecInput, responses=shapes.DeploymentSerializer)
     def update(self, request: Http, **_: Any) -> Response:
-        """Replace the spec; 409 where the spec is no longer the one of `generation`."""
+        """Replace the spec; 409 if `generation` is not the current one."""
         wish = _valid(shapes.SpecInput(data=request.data))
         found = self.get_object()
         self.check_if_match(found)
@@ -210,7 +216,7 @@ class DeploymentViewSet(Readable):
         return Response(self.get_serializer(changed).data)
 
     def destroy(self, request: Http, **_: Any) -> Response:
-        """Ask for deletion: a request that has to be approved while objects are left."""
+        """Request deletion: creates a request that must be approved if objects are left."""
         found = self.get_object()
         self.check_if_match(found)
         services.delete_deployment(by=caller_of(request), deployment=found, via=VIA)
@@ -219,7 +225,7 @@ class DeploymentViewSet(Readable):
     @extend_schema(request=shapes.PauseInput, responses=shapes.DeploymentSerializer)
     @action(detail=True, methods=["post"])
     def pause(self, request: Http, **_: Any) -> Response:
-        """Stop or resume what is applied; requests are still made and reported."""
+        """Pause or resume applying. While paused, changes still create requests with reports."""
         wish = _valid(shapes.PauseInput(data=request.data))
         changed = services.pause_deployment(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
@@ -227,14 +233,14 @@ class DeploymentViewSet(Readable):
     @extend_schema(request=None, responses=shapes.DeploymentSerializer)
     @action(detail=True, methods=["post"], url_path="ask-again")
     def ask_again(self, request: Http, **_: Any) -> Response:
-        """Ask for the same once more, from the sources on; 409 while a request is open."""
+        """Fetch the sources again and create a new request; 409 while a request is open."""
         changed = services.ask_again(by=caller_of(request), deployment=self.get_object(), via=VIA)
         return Response(self.get_serializer(changed).data)
 
     @extend_schema(request=shapes.RollbackInput, responses=shapes.DeploymentSerializer)
     @action(detail=True, methods=["post"])
     def rollback(self, request: Http, **_: Any) -> Response:
-        """Ask for the content of an earlier revision, from the stored bytes: a request that has to be approved."""
+        """Request a rollback to the stored content of an earlier revision: creates a request that must be approved."""
         wish = _valid(shapes.RollbackInput(data=request.data))
         changed = services.rollback_deployment(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
@@ -242,7 +248,7 @@ class DeploymentViewSet(Readable):
     @extend_schema(request=shapes.RevokeInput, responses=shapes.RevisionSerializer)
     @action(detail=True, methods=["post"])
     def revoke(self, request: Http, **_: Any) -> Response:
-        """Mark an earlier revision as revoked: nobody goes back to it, and it is not put back by itself."""
+        """Mark an earlier revision as revoked: it can no longer be rolled back to or restored automatically."""
         wish = _valid(shapes.RevokeInput(data=request.data))
         marked = services.revoke_revision(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(shapes.RevisionSerializer(marked).data)
@@ -250,7 +256,7 @@ class DeploymentViewSet(Readable):
     @extend_schema(request=shapes.ReinstateInput, responses=shapes.RevisionSerializer)
     @action(detail=True, methods=["post"])
     def reinstate(self, request: Http, **_: Any) -> Response:
-        """Take that mark off again; 409 where there is none."""
+        """Remove the revoked mark; 409 if there is none."""
         wish = _valid(shapes.ReinstateInput(data=request.data))
         marked = services.reinstate_revision(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(shapes.RevisionSerializer(marked).data)
@@ -264,7 +270,7 @@ class DeploymentViewSet(Readable):
     @extend_schema(responses=shapes.DriftSerializer(many=True))
     @action(detail=True)
     def drift(self, request: Http, **_: Any) -> Response:
-        """What differs from what was approved, or did in the last day: who, which fields, and what was put back."""
+        """Drift now and in the last day: the field managers, the fields, and what was corrected."""
         deployment = self.get_object()
         rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=timezone.now()))
         sight = Sight(caller_of(request), deployment.cluster, limit=MAX_ASKED)
@@ -272,7 +278,7 @@ class DeploymentViewSet(Readable):
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 
 
-class RequestViewSet(Readable):
+class RequestViewSet(ClusterScoped):
     filterset_class = filters.RequestFilter
     lookup_field = "uid"
 
@@ -302,9 +308,9 @@ class RequestViewSet(Readable):
     @extend_schema(parameters=[shapes.ReportPart], responses={200: dict})
     @action(detail=True)
     def report(self, request: Http, **_: Any) -> Response:
-        """The report of the current round; live values only of objects that the caller may get.
+        """The report of the current round, with live values only of objects that the caller is allowed to get.
 
-        A large one comes in parts, each with all counts: `parts` says where the next one starts.
+        A large report comes in parts, each with all counts: `parts` says where the next one starts.
         """
         wish = filters.query_of(shapes.ReportPart(data=request.query_params))
         shown = self._shown(request)
@@ -316,7 +322,7 @@ class RequestViewSet(Readable):
     @extend_schema(responses={200: dict})
     @action(detail=True, url_path=r"report/objects/(?P<position>\d{1,7})")
     def planned(self, request: Http, position: str, **_: Any) -> Response:
-        """One planned action with its object as it was and as it will be, by its position in the plan."""
+        """One planned action by its position in the plan, with its object before and after."""
         actions = self._shown(request)["plan"]["actions"]
         if int(position) >= len(actions):
             raise Http404
@@ -341,7 +347,7 @@ class RequestViewSet(Readable):
     @extend_schema(request=shapes.ReviewInput, responses={201: shapes.ReviewSerializer})
     @action(detail=True, methods=["post"])
     def reviews(self, request: Http, **_: Any) -> Response:
-        """Approve or deny exactly the subject that was looked at; 409 where it is no longer current."""
+        """Approve or deny exactly the subject digest that was reviewed; 409 if it is no longer current."""
         wish = _valid(shapes.ReviewInput(data=request.data))
         wish["waives"] = [services.Waiver(**one) for one in wish["waives"]]
         given = services.review(
@@ -357,7 +363,7 @@ class RequestViewSet(Readable):
         return Response(self.get_serializer(self.get_object()).data)
 
 
-class PolicyViewSet(Readable):
+class PolicyViewSet(ClusterScoped):
     serializer_class = shapes.PolicySerializer
     lookup_field = "name"
 
@@ -365,7 +371,7 @@ class PolicyViewSet(Readable):
         return Policy.objects.filter(cluster__in=self.clusters()).select_related("cluster").order_by("name")
 
 
-class AuditViewSet(Readable):
+class AuditViewSet(ClusterScoped):
     serializer_class = shapes.AuditSerializer
     filterset_class = filters.AuditFilter
     lookup_field = "number"

@@ -47,7 +47,7 @@ class Slack:
                 return None
             return Delivery(key, _wish(team, user, action, str(payload.get("response_url") or "")))
         except MALFORMED as exc:
-            raise Unreadable("expected block_actions of one of our own messages") from exc
+            raise Unreadable("expected block_actions from a message that Pratique sent") from exc
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
         url = services.page_of(request)
@@ -131,14 +131,14 @@ def _to_name(named: list[services.Acknowledgement]) -> list[str]:
     telling = [str(one) for one in named if one.words]
     rest = len(named) - len(telling)
     more = f"{rest} {'other objects' if telling else 'objects'}" if rest else ""
-    return [f"an approval has to name {each}" for each in (*telling, more) if each]
+    return [f"an approval must acknowledge: {each}" for each in (*telling, more) if each]
 
 
 def _summary(report: Report | None, to_name: list[str]) -> str:
     """How many findings of each severity, then as many whole lines of what is to be named and of the headline as fit,
     and how many do not."""
     if report is None:
-        return "there is no report yet"
+        return "the report is not ready yet"
     counts = [f"{report.severities[it]} {it}" for it in Severity if report.severities.get(it)]
     lines = [" · ".join(counts) or "no findings"]
     headline = [f"• {escaped(line)}" for line in (*to_name, *report.headline)]

@@ -10,7 +10,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from approvals import instruments, services
-from approvals.chat import inbox
+from approvals.chat import incoming
 from approvals.chat.slack import NAME as SLACK
 from approvals.chat.slack import Slack, check_team, verified_form
 from approvals.chat.tools import Tool, Unreadable, Unverified, identifier, storable
@@ -43,7 +43,7 @@ def receive(http: HttpRequest, tool: str) -> HttpResponse:
     attempt.succeed()
     if delivery is None:
         return HttpResponse()
-    is_new = inbox.take_in(tool, delivery)
+    is_new = incoming.take_in(tool, delivery)
     return JsonResponse({"delivery": delivery.key, "duplicate": not is_new}, status=200 if tool == SLACK else 202)
 
 

@@ -1,4 +1,4 @@
-"""The generic decision endpoint, after Standard Webhooks: one key is one robot identity (security.md S21)."""
+"""The generic decision endpoint, after Standard Webhooks: one key is one robot identity (docs/security.md S21)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 MAX_BODY_BYTES = 64 * 1024
 MAX_ID = 128
 EXPECTED = (
-    "expected a JSON object with request, subjectDigest, decision (Approve or Deny), and if you like reason, actor and"
+    "expected a JSON object with request, subjectDigest, decision (Approve or Deny), and optionally reason, actor and"
     " acknowledges (a list of strings)"
 )
 # What the library raises besides its own error, for headers, secrets and bodies that are malformed.
@@ -41,7 +41,7 @@ class DecisionWebhook:
         except UNVERIFIABLE as exc:
             raise Unverified from exc
         if not settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
-            raise Unreadable("PRATIQUE_DECISION_WEBHOOK_USER is not set, so nobody decides through this endpoint")
+            raise Unreadable("PRATIQUE_DECISION_WEBHOOK_USER is not set, so this endpoint accepts no decisions")
         return Delivery(headers["webhook-id"], _wish(_object(body)))
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:

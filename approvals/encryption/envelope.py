@@ -37,7 +37,7 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoredPlace:
     """Where an envelope belongs: `what` it is, and of which row or file."""
 
     what: str
@@ -53,11 +53,11 @@ class Place:
         return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
-def encrypt(data: bytes, *, place: Place) -> bytes:
+def encrypt(data: bytes, *, place: StoredPlace) -> bytes:
     return b"".join(encrypted_parts(data, place=place))
 
 
-def encrypted_parts(data: bytes, *, place: Place) -> Iterator[bytes]:
+def encrypted_parts(data: bytes, *, place: StoredPlace) -> Iterator[bytes]:
     """The envelope in parts of at most CHUNK_BYTES and a tag, by the first key."""
     key = keyring()[0]
     header = MAGIC + key.id + os.urandom(SALT_BYTES)
@@ -69,11 +69,11 @@ def encrypted_parts(data: bytes, *, place: Place) -> Iterator[bytes]:
         yield cipher.encrypt(_nonce(number, is_last=number == count - 1), chunk, about)
 
 
-def decrypt(envelope: bytes, *, place: Place) -> bytes:
+def decrypt(envelope: bytes, *, place: StoredPlace) -> bytes:
     return decrypt_file(BytesIO(envelope), place=place)
 
 
-def decrypt_file(file: Readable, *, place: Place) -> bytes:
+def decrypt_file(file: Readable, *, place: StoredPlace) -> bytes:
     """What was encrypted for this place.
 
     Raises KeyMissing where its key is not here, and Undecipherable where it is no envelope, was changed, cut short, or
@@ -82,7 +82,7 @@ def decrypt_file(file: Readable, *, place: Place) -> bytes:
     header = file.read(HEADER_BYTES)
     identifier = key_id(header)
     if identifier is None or len(header) < HEADER_BYTES:
-        raise Undecipherable(f"{place} is not encrypted: somebody has replaced it, or it was restored from elsewhere")
+        raise Undecipherable(f"{place} is not encrypted: it was replaced, or restored from another installation")
     cipher, about = _opened(key_named(identifier, what=str(place)), header, place)
     whole = BytesIO()  # b"".join would hold the chunks as well
     try:
@@ -90,7 +90,7 @@ def decrypt_file(file: Readable, *, place: Place) -> bytes:
             whole.write(cipher.decrypt(_nonce(number, is_last=is_last), chunk, about))
     except InvalidTag:
         raise Undecipherable(
-            f"{place} cannot be decrypted: it was changed, cut short, or belongs to something else;"
+            f"{place} cannot be decrypted: it was changed or truncated, or it belongs to another record;"
             " restore it from a backup"
         ) from None
     return whole.getvalue()
@@ -101,7 +101,7 @@ def key_id(head: bytes) -> bytes | None:
     return head[len(MAGIC) : HEAD_BYTES] if head.startswith(MAGIC) and len(head) >= HEAD_BYTES else None
 
 
-def _opened(key: Key, header: bytes, place: Place) -> tuple[AESGCM, bytes]:
+def _opened(key: Key, header: bytes, place: StoredPlace) -> tuple[AESGCM, bytes]:
     """The cipher of one envelope, and what each of its chunks is bound to."""
     salt = header[-SALT_BYTES:]
     secret = HKDF(hashes.SHA256(), 32, salt, b"pratique: data key of an envelope").derive(key.secret)

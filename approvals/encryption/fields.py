@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models.query_utils import DeferredAttribute
 
-from approvals.encryption.envelope import Place, decrypt, encrypt
+from approvals.encryption.envelope import StoredPlace, decrypt, encrypt
 from approvals.packed import pack, unpack
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ class EncryptedField(Base):
     def from_bytes(self, data: bytes) -> Any:
         raise NotImplementedError
 
-    def place_of(self, *values: object) -> Place:
+    def place_of(self, *values: object) -> StoredPlace:
         """Of the row whose `bound_to` columns hold these values."""
-        return Place(self.place, tuple(map(str, values)))
+        return StoredPlace(self.place, tuple(map(str, values)))
 
     def decrypted(self, value: Encrypted, instance: models.Model) -> Any:
         return self.from_bytes(decrypt(value.envelope, place=self._place_in(instance)))
@@ -98,7 +98,7 @@ class EncryptedField(Base):
         value = self.pre_save(obj, False)
         return base64.b64encode(value.envelope).decode() if value else ""
 
-    def _place_in(self, instance: models.Model) -> Place:
+    def _place_in(self, instance: models.Model) -> StoredPlace:
         return self.place_of(*(getattr(instance, name) for name in self.bound_to))
 
 

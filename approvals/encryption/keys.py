@@ -51,7 +51,7 @@ def parse_keys(text: str) -> tuple[Key, ...]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     keys = tuple(_parsed(word, position) for position, word in enumerate(words, start=1))
     if len({key.id for key in keys}) < len(keys):
-        raise ValueError("one key stands there twice: remove one of the two")
+        raise ValueError("a key is listed twice: remove one of the two")
     return keys
 
 

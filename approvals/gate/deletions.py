@@ -25,7 +25,7 @@ from provisioner.review.base.record import from_record
 from provisioner.sentences import number, some_phrases
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, Plan, Severity
 
-WORDS = "it holds no data, and PRATIQUE_UNREVIEWED_DELETIONS lets it go without a review"
+WORDS = "it contains no data, and PRATIQUE_UNREVIEWED_DELETIONS allows deleting it without a review"
 MAX_NAMED = 3
 _DEFINITION, _NAMESPACE = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), GroupKind("", "Namespace")
 _TAKING = (Action.DELETE, Action.REPLACE)
@@ -81,7 +81,7 @@ def _with_what_goes_along(request: Request, api: Api) -> Unreviewed:
     if not words:
         return Unreviewed(True)
     named = some_phrases(words, MAX_NAMED)
-    return Unreviewed(False, f"it is reviewed, because no plan names what else goes: {named}")
+    return Unreviewed(False, f"a review is needed, because no plan lists what else is deleted: {named}")
 
 
 def _goes_along(request: Request, api: Api, planned: Plan) -> list[str]:
@@ -124,10 +124,10 @@ def _late(readers: Sequence[Api], ref: ObjectRef, uid: str, shown: Mapping[str, 
         query = Query(group, "", kind, place, metadata_only=True)
         there = samples(readers, [query])[query]
         if there.problem:
-            raise TryLater(f"which objects go with {ref} cannot be seen by now: {there.problem}")
+            raise TryLater(f"the objects that are deleted with {ref} could not be read: {there.problem}")
         late = _since(there, count, (shown.get("newest") or {}).get(kind))
         if late > 0:
-            yield f"{number(late, f'{kind} object')} created since, which would go with {ref}"
+            yield f"{number(late, f'{kind} object')} created since then would be deleted with {ref}"
 
 
 def _since(there: Sample, count: int, last: str | None) -> int:

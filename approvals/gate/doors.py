@@ -54,7 +54,8 @@ def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
     assert permission.identity is not None
     if access.is_machine(permission.identity):
         raise NotAllowed(
-            f"{permission.identity.username} is a machine account or a cluster master, and those do not review"
+            f"{permission.identity.username} is a machine account or a member of system:masters, and those "
+            "cannot review"
         )
     return Decider(permission.identity, permission.words, by.name, permission.server_words)
 
@@ -72,5 +73,5 @@ def check_override(identity: Identity, deployment: BundleDeployment) -> str:
     if not permission.could_ask:
         raise CouldNotAsk(permission.words)
     if not permission.allowed:
-        raise NotAllowed(f"accepting a finding needs more than approving: {permission.words}", rule=permission.rule)
+        raise NotAllowed(f"accepting a finding needs the verb override: {permission.words}", rule=permission.rule)
     return permission.server_words or permission.words

@@ -18,8 +18,8 @@ T_co = TypeVar("T_co", covariant=True)
 class How(StrEnum):
     """Where a fact was learned."""
 
-    CLUSTER = "asked of the cluster"
-    RECORDS = "read in our records"
+    CLUSTER = "read from the cluster"
+    RECORDS = "read from the database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Unknown:
 
 Fact: TypeAlias = Known[T_co] | Unknown
 # What a question does not need is not read; judged by mistake, it is unknown.
-NOT_READ = Unknown("it was not asked", datetime.min.replace(tzinfo=UTC), How.RECORDS, code="not-read")
+NOT_READ = Unknown("it was not checked", datetime.min.replace(tzinfo=UTC), How.RECORDS, code="not-read")
 
 
 def value_of(fact: Fact[T_co]) -> T_co | None:

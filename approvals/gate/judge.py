@@ -21,15 +21,15 @@ FRESH = timedelta(minutes=15)
 SHOWN = 10
 # What comes and goes again and again is reported anew so often, and then no more by itself.
 MAX_ROUNDS = 5
-HAS_CHANGED = "the cluster changed since the review, so the plan did: it is reported and reviewed again"
-OVER = "what stood in the way is gone or another one by now, so the plan changed: it is reported and reviewed again"
-TAKES_DATA = "what would be deleted without a review holds data by now: it is reported again, and reviewed"
+HAS_CHANGED = "the cluster changed since the review, so the plan changed: it needs a new report and a new review"
+OVER = "the conflicting objects changed, so the plan changed: it needs a new report and a new review"
+TAKES_DATA = "the deletion would now delete data: it needs a new report and a review"
 _THEN = {
     Question.PLAN: "it is applied",
     Question.APPLY: "it is applied",
-    Question.GO_ON: "what was begun goes on",
-    Question.RESTORE: "what ran before is put back",
-    Question.TAKE_AWAY: "what arrived late is taken away",
+    Question.GO_ON: "applying continues",
+    Question.RESTORE: "the previous revision is restored",
+    Question.TAKE_AWAY: "objects that arrived late are deleted",
 }
 Check = Callable[[GateFacts], Iterator[Reason]]
 
@@ -54,9 +54,9 @@ def _settled(facts: GateFacts, found: list[Reason]) -> list[Reason]:
         return found
     waits = [one for one in found if one.next == Next.WAIT and one.remedy != UNANSWERED]
     if facts.is_untouched:
-        found.append(reason(Kind.NO_LONGER_WISHED, "something else is wished for by now", facts.about))
+        found.append(reason(Kind.NO_LONGER_WISHED, "the spec has changed", facts.about))
     elif waits:
-        words = f"{facts.about.name} asks for something else by now, and {waits[0].words}"
+        words = f"the spec of {facts.about.name} has changed, and {waits[0].words}"
         found.append(reason(Kind.NO_LONGER_WISHED, words, facts.about))
     return found
 
@@ -70,10 +70,10 @@ def _of_time(facts: GateFacts, now: datetime) -> Iterator[Reason]:
 def _unknowns(facts: GateFacts, now: datetime) -> Iterator[Reason]:
     for name, fact in facts.needed():
         if isinstance(fact, Unknown):
-            words = f"nobody asked about this: {name.replace('_', ' ')}" if fact.code == "not-read" else fact.words
+            words = f"not checked: {name.replace('_', ' ')}" if fact.code == "not-read" else fact.words
             yield unanswered(replace(fact, words=words), facts.about)
         elif fact.how is How.CLUSTER and now - fact.at > FRESH:
-            words = f"what is known of this is too old: {name.replace('_', ' ')}"
+            words = f"the information is too old: {name.replace('_', ' ')}"
             yield reason(Kind.TOO_OLD, words, facts.about)
 
 
@@ -82,7 +82,7 @@ def _cluster(facts: GateFacts) -> Iterator[Reason]:
     about, uid = facts.about, value_of(facts.cluster_uid)
     if uid is not None and about.recorded_cluster and uid != about.recorded_cluster:
         words = f"its kube-system has uid {uid}, expected {about.recorded_cluster}"
-        yield reason(Kind.OTHER_CLUSTER, f"cluster {about.cluster} is another one: {words}", about)
+        yield reason(Kind.OTHER_CLUSTER, f"cluster {about.cluster} is a different cluster: {words}", about)
 
 
 def _wish(facts: GateFacts) -> Iterator[Reason]:
@@ -98,7 +98,7 @@ def _wish(facts: GateFacts) -> Iterator[Reason]:
         words = f"BundleDeployment {about.name} is {'not ' if about.is_removal else ''}being deleted"
         yield reason(kind, words, about)
     elif wish.options_digest != about.options_digest:
-        words = f"the spec of {about.name} is no longer the reviewed one: a new request follows"
+        words = f"the spec of {about.name} is no longer the reviewed one: a new request will follow"
         yield reason(kind, words, about)
 
 
@@ -128,14 +128,14 @@ def _account(facts: GateFacts) -> Iterator[Reason]:
         words = "spec.installNamespace and spec.serviceAccountName are both needed"
         yield reason(Kind.NO_ACCOUNT_NAMED, words, facts.about)
     elif account.approved_uid and not account.uid:
-        words = f"the ServiceAccount with uid {account.approved_uid}, which was approved, is gone"
+        words = f"the approved ServiceAccount with uid {account.approved_uid} was deleted"
         yield reason(Kind.OTHER_ACCOUNT, words, facts.about)
     elif not account.uid:
         words = f"ServiceAccount {account.namespace}/{account.name} does not exist"
-        more = "it goes on by itself once it is created, with the rights that the bundle needs"
+        more = "the request continues automatically when it is created with the permissions that the bundle needs"
         yield reason(Kind.NO_ACCOUNT, f"{words}: {more}", facts.about)
     elif account.approved_uid and account.uid != account.approved_uid:
-        words = f"the ServiceAccount has uid {account.uid}; approved was {account.approved_uid}: it was made again"
+        words = f"the ServiceAccount has uid {account.uid}, but {account.approved_uid} was approved: it was recreated"
         yield reason(Kind.OTHER_ACCOUNT, words, facts.about)
 
 
@@ -154,8 +154,9 @@ def _requesters(facts: GateFacts) -> Iterator[Reason]:
     if sources.names and not (about.is_requester_known and about.has_requesters):
         yield reason(
             Kind.REQUESTER_UNKNOWN,
-            f"the sources name {named}, and nobody knows who asked: nothing of it is read for "
-            "somebody whose right to get it cannot be asked. Change the deployment as a person who signed in here",
+            f"the sources use {named}, and the requester is unknown, so nothing is read: Pratique reads Secrets "
+            "and ConfigMaps only if the requester may get them. Change the deployment as a person who signed "
+            "in here",
             about,
         )
     for fact in value_of(facts.requesters) or ():
@@ -170,13 +171,13 @@ def _requesters(facts: GateFacts) -> Iterator[Reason]:
 
 def _unreadable(sources: Sources, names: str, about: About) -> str:
     words = (
-        f"the sources name {', '.join(sources.names)}, and what is known of {names}, who asked, was proved more than "
-        f"{sources.hours} hours ago: nothing of it is read. "
+        f"the sources use {', '.join(sources.names)}, and the identity of {names}, who requested the change, "
+        f"was verified more than {sources.hours} hours ago, so nothing is read. "
     )
     if not sources.is_unattended:
-        return f"{words}{names} has to sign in again; then ask again"
-    remedy = f"Ask again as somebody who may get it, or an operator lists {about.cluster}/{about.name} in"
-    return f"nobody asked for this just now; {words}{remedy} PRATIQUE_UNATTENDED_READS"
+        return f"{words}{names} must sign in again and request it again"
+    remedy = f"Request it again as someone who may get it, or an operator adds {about.cluster}/{about.name} to"
+    return f"this request was created automatically; {words}{remedy} PRATIQUE_UNATTENDED_READS"
 
 
 def _own_right(facts: GateFacts) -> Iterator[Reason]:
@@ -196,16 +197,16 @@ def _subject(facts: GateFacts) -> Iterator[Reason]:
     if subject is None or approved is None or account is None:
         return
     if not account.uid or account.uid != subject.service_account_uid:
-        now = f"has uid {account.uid}: it was made again" if account.uid else "is gone"
-        words = f"approved was a ServiceAccount with uid {subject.service_account_uid}; the one of that name {now}"
+        now = f"now has uid {account.uid}: it was recreated" if account.uid else "is gone"
+        words = f"a ServiceAccount with uid {subject.service_account_uid} was approved; the one of that name {now}"
         yield reason(Kind.OTHER_ACCOUNT, words, about)
         return
     found = subject.digest
     if found != about.subject_digest:
-        words = f"what would be applied has subject digest {found}; approved was {about.subject_digest}"
+        words = f"the content to apply has subject digest {found}, but {about.subject_digest} was approved"
         yield reason(Kind.OTHER_SUBJECT, words, about)
     elif found not in approved:
-        words = f"there is no Approved verdict for {found} in round {about.round}"
+        words = f"no approval exists for {found} in round {about.round}"
         yield reason(Kind.OTHER_SUBJECT, words, about)
 
 
@@ -215,7 +216,7 @@ def _verdict(facts: GateFacts) -> Iterator[Reason]:
     if subject is not None and approved is not None and subject.digest not in approved:
         running = value_of(facts.running)
         number = running.number if running else 0
-        words = f"there is no Approved verdict for revision {number}, whose subject is {subject.digest}"
+        words = f"no approval exists for revision {number}, whose subject is {subject.digest}"
         yield reason(Kind.NOT_VERIFIED, words, facts.about)
 
 
@@ -225,9 +226,9 @@ def _running(facts: GateFacts) -> Iterator[Reason]:
     if running is None:
         return
     if not running.is_active:
-        yield reason(Kind.NOT_RUNNING, f"revision {running.number} is no longer the one that runs", facts.about)
+        yield reason(Kind.NOT_RUNNING, f"revision {running.number} is no longer running", facts.about)
     if running.is_at_work:
-        words = "a request is being applied: what differs is compared when it is done"
+        words = "a request is being applied: drift is checked afterwards"
         yield reason(Kind.AT_WORK, words, facts.about)
 
 
@@ -242,12 +243,12 @@ def _stands(facts: GateFacts) -> Iterator[Reason]:
     elif wish.is_being_deleted:
         yield reason(Kind.DELETING, f"BundleDeployment {about.name} is being deleted", about)
     elif wish.is_paused:
-        yield reason(Kind.PAUSED, f"{about.name} is paused: it goes on once somebody resumes it", about)
+        yield reason(Kind.PAUSED, f"{about.name} is paused: this continues when someone resumes it", about)
     elif facts.question == Question.CORRECT and wish.drift == "Report":
-        words = f"the spec of {about.name} says by now that drift is only reported"
+        words = f"the spec of {about.name} now says that drift is only reported"
         yield reason(Kind.OTHER_WISH, words, about)
     elif facts.question == Question.CREATE and wish.options_digest != about.options_digest:
-        words = f"the spec of {about.name} is no longer the approved one: its request comes first"
+        words = f"the spec of {about.name} is no longer the approved one: its request must be settled first"
         yield reason(Kind.OTHER_WISH, words, about)
 
 
@@ -259,10 +260,15 @@ def _collisions(facts: GateFacts) -> Iterator[Reason]:
     if found.is_over and found.rounds < MAX_ROUNDS:
         yield reason(Kind.COLLISION_OVER, OVER, facts.about)
     elif found.is_over:
-        words = f"what stands in the way came and went {found.rounds + 1} times: it is not reported again for that"
+        words = (
+            f"conflicting objects appeared and disappeared {found.rounds + 1} times: the request is not "
+            "reported again for that"
+        )
         yield reason(Kind.COLLIDES_AGAIN, words, facts.about)
     words = "; ".join(found.words[:SHOWN])
-    yield reason(Kind.CANNOT_BE_ADOPTED, f"{words}. It is not adopted, so nobody can approve this", facts.about)
+    yield reason(
+        Kind.CANNOT_BE_ADOPTED, f"{words}. It will not be adopted, so this request cannot be approved", facts.about
+    )
 
 
 def _revoked(facts: GateFacts) -> Iterator[Reason]:
@@ -302,7 +308,7 @@ def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
     said = tuple((one.ref, one.said) for one in shown if one.said)
     kind = Kind.COLLIDES if all(one.is_foreign for one in plan.refused) else Kind.REFUSED
     kind = Kind.NOT_SERVED if all(one.is_unserved for one in plan.refused) else kind
-    words = f"{len(plan.refused)} of {len(plan.actions)} objects would be refused: {words}"
+    words = f"{len(plan.refused)} of {len(plan.actions)} objects would be rejected: {words}"
     return reason(kind, words, facts.about, said)
 
 
@@ -314,7 +320,7 @@ def _unseen(facts: GateFacts) -> Iterator[Reason]:
 
 
 def _unseen_words(words: Sequence[str]) -> str:
-    return f"no reviewer was shown what would go by now: {some_phrases(words, SHOWN)}"
+    return f"the deletion would also delete objects that no reviewer saw: {some_phrases(words, SHOWN)}"
 
 
 _PEOPLE: tuple[Check, ...] = (people.still_approved, people.guards_let_go)

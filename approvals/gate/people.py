@@ -12,7 +12,7 @@ from approvals.policy import DOUBT, Ballot, Decision, Tally, decide
 
 APPROVES = "approves"
 HOLDS = ("holds", "error")
-NOT_LET_GO = "nothing lets this deletion go without a review any more: it is reported again, and reviewed"
+NOT_LET_GO = "this deletion needs a review now: a new report is prepared"
 # Enough by itself, as a grant is. A Deny and guards count all the same, and so does that nobody knows who asked (S07).
 ENOUGH = Ballot("Approve", is_grant=True, counts=True, may_use_account=False)
 
@@ -76,7 +76,7 @@ def why_not(review: ReviewFacts) -> str:
     if review.decision != "Approve":
         return ""
     if review.is_own:
-        return "they are among those who asked"
+        return "they requested this change"
     if not review.is_in_force:
         return "the policy was changed since"
     return _words_against(review.decides)
@@ -102,7 +102,7 @@ def holding(guards: Iterable[PolicyFacts]) -> dict[str, str]:
 
 def _objection_to_waiver(review: ReviewFacts) -> str:
     if review.is_own:
-        return "they are among those who asked"
+        return "they requested this change"
     if not _is_given(review.decides):
         return "they may no longer decide"
     return _words_against(review.overrides)
@@ -146,11 +146,11 @@ def still_approved(facts: GateFacts) -> Iterator[Reason]:
     found = count(facts)
     if not is_enough(found):
         words = "; ".join([found.words, *lost(reviews)])
-        words = f"not every approval counts any more, asked again before applying: {words}"
+        words = f"checked again before applying, some approvals no longer count: {words}"
         yield reason(_kind_of_loss(facts, reviews), words, facts.about)
     waivers = accepted(reviews).lost
     if waivers:
-        yield reason(Kind.WAIVER_LOST, f"asked again before applying: {'; '.join(waivers)}", facts.about)
+        yield reason(Kind.WAIVER_LOST, f"checked again before applying: {'; '.join(waivers)}", facts.about)
 
 
 def _kind_of_loss(facts: GateFacts, reviews: Sequence[ReviewFacts]) -> Kind:
@@ -175,7 +175,7 @@ def guards_let_go(facts: GateFacts) -> Iterator[Reason]:
     found = holding(value_of(facts.guards) or ())
     if found:
         words = "; ".join(f"guard {name}: {said}" for name, said in sorted(found.items()))
-        yield reason(Kind.GUARD_HOLDS, f"held back, asked again before applying: {words}", facts.about)
+        yield reason(Kind.GUARD_HOLDS, f"held back when checked again before applying: {words}", facts.about)
 
 
 def still_lets_go(facts: GateFacts) -> Iterator[Reason]:

@@ -37,7 +37,7 @@ LACKING = "PRE-RULES"
 # The finding about an object that is somebody else's.
 FOREIGN = "OWN-02"
 MAX_LOOKED_AT = 20
-NOT_ADOPTABLE = "it is somebody else's and cannot be adopted as things stand; why is shown to people who may get it"
+NOT_ADOPTABLE = "it belongs to someone else and cannot be adopted; the reason is shown only to people who may get it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,5 +171,8 @@ def _missing(request: Request, api: Api, content: Content) -> str:
     if not found.missing:
         return ""
     rules = "1 rule" if len(found.missing) == 1 else f"{len(found.missing)} rules"
-    words = f"{account} lacks {rules} to apply this. It goes on by itself once somebody who may has applied:"
+    words = (
+        f"{account} lacks {rules} needed to apply this. The request continues automatically when someone "
+        "with the permission has applied:"
+    )
     return f"{words}\n{as_yaml(found)}"

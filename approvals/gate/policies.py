@@ -18,8 +18,8 @@ from provisioner.expressions.evaluator import ask
 from provisioner.values import Action, Severity
 
 Result = PolicyEvaluation.Result
-NOT_SELECTED = "its selector does not select this deployment"
-DESTRUCTIVE = "the request deletes, replaces or adopts objects, and only people acknowledge that"
+NOT_SELECTED = "the deployment does not match its selector"
+DESTRUCTIVE = "the request deletes, replaces or adopts objects, which only people can acknowledge"
 
 
 def reviewed_report(request: Request) -> Report:
@@ -159,7 +159,7 @@ def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Fac
         return Result.NOT_SELECTED, NOT_SELECTED
     if _is_destructive(report):
         # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
-        return Result.SILENT, f"it was not asked: {DESTRUCTIVE}"
+        return Result.SILENT, f"it was not evaluated: {DESTRUCTIVE}"
     answer = _answer(each, facts)
     if answer.is_error:
         return Result.ERROR, answer.words
@@ -185,13 +185,13 @@ def _with_message(each: Policy, words: str) -> str:
 def _obstacle(each: Policy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
     if report.severities.get(Severity.UNKNOWN, 0):
-        return "the report has unknown findings, and no policy approves those"
+        return "the report has unknown findings, which policies cannot approve"
     if any(finding.rule.startswith(policy.OWN_RULES_PREFIX) for finding in report.findings.all()):
-        return "the content touches Pratique itself, which only people approve"
+        return "the content affects Pratique itself, which only people can approve"
     if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
         return DESTRUCTIVE
     if not request.is_requester_known:
-        return "nobody knows who asked, so a person who may use the ServiceAccount has to approve"
+        return "the requester is unknown, so a person who may use the ServiceAccount must approve"
     counts = objection_to(each, request)
     return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
 

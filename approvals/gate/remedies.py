@@ -13,17 +13,19 @@ from provisioner.errors import BadSource, DigestMismatch, Forbidden, PlanChanged
 from provisioner.values import ObjectRef
 
 HELD_BACK = "held-back"
-UNANSWERED = "It is asked again by itself. If that lasts, an operator looks why the cluster does not answer."
-WRONG = "Somebody who may update BundleDeployment {name} corrects its spec, which makes a new request."
-_REVIEW_AGAIN = "Reviewers look at the new report of request {number}, and decide again."
+UNANSWERED = (
+    "Pratique retries automatically. If the problem persists, an operator checks why the cluster is not responding."
+)
+WRONG = "Someone who may update BundleDeployment {name} corrects its spec, which creates a new request."
+_REVIEW_AGAIN = "Reviewers check the new report of request {number} and decide again."
 MAKE_WAY = (
-    "Their owner renames or removes them, and it goes on by itself. Where nobody holds them, somebody who may update "
-    "BundleDeployment {name} may set spec.collisionProtection to IfNoController: the request that follows adopts them, "
-    "once reviewers acknowledge that."
+    "The owner of these objects renames or deletes them, and the request continues automatically. If they have "
+    "no owner, someone who may update BundleDeployment {name} can set spec.collisionProtection to "
+    "IfNoController: the new request adopts the objects after reviewers acknowledge it."
 )
 MADE_AGAIN = "collision-over"
-_OR_CHANGE = "Or somebody who may update BundleDeployment {name} changes it, which makes a new request."
-_RIGHT_AGAIN = "The reviewer signs in again, or an administrator of the cluster gives the right back"
+_OR_CHANGE = "Or someone who may update BundleDeployment {name} changes it, which creates a new request."
+_RIGHT_AGAIN = "The reviewer signs in again, or a cluster administrator restores the permission"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,246 +49,248 @@ class Kind(Enum):
     OTHER_CLUSTER = Row(
         Next.END,
         PreconditionFailed.code,
-        "the kubeconfig leads to another cluster",
-        "An operator corrects the kubeconfig of cluster {cluster}, or registers the other one under a name of its own. "
-        f"{ASK_ANEW}",
+        "the kubeconfig points to another cluster",
+        "An operator corrects the kubeconfig of cluster {cluster}, or registers the other cluster under a "
+        f"new name. {ASK_ANEW}",
     )
     NO_LONGER_WISHED = Row(
         Next.END,
         "no-longer-wished",
-        "the BundleDeployment asks for something else, is gone or is being deleted",
-        "Decide on the request that follows.",
+        "the BundleDeployment was changed or deleted",
+        "Decide on the new request.",
     )
     # Not begun: nothing has to be ended, and the wish may be the approved one again before anybody sees the other.
     FOLLOWED = Row(
         Next.WAIT,
         "no-longer-wished",
-        "what was approved and has not begun is not what the BundleDeployment asks for by now",
-        "Decide on the request that follows, which takes the place of this one.",
+        "the BundleDeployment was changed after the approval, and applying has not started",
+        "Decide on the new request, which replaces this one.",
     )
     NO_ACCOUNT_NAMED = Row(Next.END, BadSource.code, "the spec names no ServiceAccount", WRONG)
     NO_ACCOUNT = Row(
         Next.WAIT,
         "missing-account",
         "the ServiceAccount does not exist",
-        "An administrator of the cluster creates it, with its rights; it goes on by itself.",
+        "A cluster administrator creates it with the required permissions; the request then continues automatically.",
         awaits=Awaits.ACCOUNT,
     )
     OTHER_ACCOUNT = Row(
         Next.END,
         DigestMismatch.code,
-        "the ServiceAccount is gone or was made again since the approval",
-        f"What was approved was approved for the account before. {ASK_ANEW}",
+        "the ServiceAccount was deleted or recreated after the approval",
+        f"The approval was for the previous ServiceAccount. {ASK_ANEW}",
     )
     OTHER_SUBJECT = Row(
         Next.END,
         DigestMismatch.code,
-        "content, plan, options or account are not what was approved",
+        "content, plan, options or ServiceAccount differ from what was approved",
         CHANGED,
     )
     NOT_VERIFIED = Row(
         Next.END,
         DigestMismatch.code,
-        "no verdict approves what runs as it is recorded",
+        "no approval matches the recorded running revision",
         CHANGED,
     )
     REQUESTER_LACKS = Row(
         Next.WAIT,
         Forbidden.code,
-        "somebody who asked may not use the ServiceAccount, or may not get what the sources name",
-        "An administrator of the cluster gives them that right, and it goes on by itself; or somebody who has it "
-        "changes the deployment.",
+        "a requester may not use the ServiceAccount, or may not get a Secret or ConfigMap of the sources",
+        "A cluster administrator grants the permission, and the request continues automatically; or someone "
+        "who has it changes the deployment.",
         awaits=Awaits.RIGHTS,
     )
     REQUESTER_UNKNOWN = Row(
         Next.END,
         Forbidden.code,
-        "the sources name a Secret or ConfigMap, and nobody knows who asked",
-        "Somebody who signed in here and may get it changes BundleDeployment {name}.",
+        "the sources use a Secret or ConfigMap, and the requester is unknown",
+        "Someone who signs in to Pratique and may get the Secret or ConfigMap changes BundleDeployment {name}.",
     )
     GROUPS_TOO_OLD = Row(
         Next.END,
         "groups-too-old",
-        "the sources name a Secret or ConfigMap, and the groups of who asked were proved too long ago",
-        f"Who asked signs in again. {ASK_ANEW} An operator may list the deployment in PRATIQUE_UNATTENDED_READS.",
+        "the sources use a Secret or ConfigMap, and the requester's groups were verified too long ago",
+        f"The requester signs in again. {ASK_ANEW} Or an operator adds the deployment to PRATIQUE_UNATTENDED_READS.",
     )
-    CANNOT_BE_ADOPTED = Row(Next.WAIT, "collides", "the plan meets objects that are somebody else's", MAKE_WAY)
+    CANNOT_BE_ADOPTED = Row(
+        Next.WAIT, "collides", "the plan includes existing objects that belong to someone else", MAKE_WAY
+    )
     REVOKED = Row(
         Next.END,
         PreconditionFailed.code,
-        "the revision to be put back is revoked",
-        "Somebody who may `approve` BundleDeployment {name} reinstates it, or a rollback to another one is asked for.",
+        "the target revision of the rollback is revoked",
+        "Someone who may `approve` BundleDeployment {name} reinstates the revision, or requests a rollback to "
+        "another one.",
     )
     DENIED = Row(
         Next.DENY,
         "denied",
         "a reviewer denied it",
-        f"Somebody who may update BundleDeployment {{name}} changes it. {ASK_ANEW}",
+        f"Someone who may update BundleDeployment {{name}} changes it. {ASK_ANEW}",
     )
-    NOT_LET_GO = Row(
-        Next.REPORT_AGAIN, PlanChanged.code, "a deletion may not go without a review any more", _REVIEW_AGAIN
-    )
+    NOT_LET_GO = Row(Next.REPORT_AGAIN, PlanChanged.code, "the deletion needs a review now", _REVIEW_AGAIN)
     PLAN_CHANGED = Row(
-        Next.REPORT_AGAIN, PlanChanged.code, "the plan does more than the reviewed one did", _REVIEW_AGAIN
+        Next.REPORT_AGAIN, PlanChanged.code, "the plan contains more than the reviewed one", _REVIEW_AGAIN
     )
-    COLLISION_OVER = Row(Next.REPORT_AGAIN, MADE_AGAIN, "what stood in the way is gone", _REVIEW_AGAIN)
+    COLLISION_OVER = Row(Next.REPORT_AGAIN, MADE_AGAIN, "the conflicting objects are gone", _REVIEW_AGAIN)
     COLLIDES_AGAIN = Row(
         Next.WAIT,
         "collides-again",
-        "what stood in the way came and went too often to be reported again",
-        "Who makes those objects again and again stops that. Then somebody who may `approve` BundleDeployment {name} "
-        f"denies this request, and it is asked for again. {ASK_ANEW}",
+        "conflicting objects appeared and disappeared too often",
+        "Find out what keeps recreating these objects and stop it. Then someone who may `approve` "
+        f"BundleDeployment {{name}} denies this request. {ASK_ANEW}",
     )
     POLICY_CHANGED = Row(
         Next.REPORT_AGAIN,
         "policy-changed",
-        "the policy that approved was changed, or is off by now, and nothing has begun",
-        f"The policy is asked as it is by now. {_REVIEW_AGAIN}",
+        "the approving policy was changed or disabled, and applying has not started",
+        f"Pratique evaluates the current policy. {_REVIEW_AGAIN}",
     )
     GOES_ALONG_UNSEEN = Row(
         Next.REPORT_AGAIN,
         "goes-along-unseen",
-        "objects that no reviewer was shown would go with what is deleted",
-        f"{_REVIEW_AGAIN} Where something makes them all the time, it is stopped first.",
+        "the deletion would also delete objects that no reviewer saw",
+        f"{_REVIEW_AGAIN} If something keeps creating these objects, stop it first.",
     )
     GOES_ALONG_LATE = Row(
         Next.END,
         "goes-along-unseen",
-        "the same, where it has begun: what holds them is not deleted",
-        f"Whoever made those objects keeps or removes them. {ASK_ANEW}",
+        "the same, after applying started: the object that contains them is not deleted",
+        f"The owner of these objects decides whether to keep or delete them. {ASK_ANEW}",
     )
-    TAKES_DATA = Row(
-        Next.REPORT_AGAIN, PlanChanged.code, "an unreviewed deletion would take data by now", _REVIEW_AGAIN
-    )
+    TAKES_DATA = Row(Next.REPORT_AGAIN, PlanChanged.code, "an unreviewed deletion would now delete data", _REVIEW_AGAIN)
     OWN_RIGHT = Row(
         Next.WAIT,
         "missing-right",
-        "Pratique itself may not act as the ServiceAccount",
-        "An operator prints and applies the rights with the command that the words hold; it goes on by itself.",
+        "Pratique is not allowed to impersonate the ServiceAccount",
+        "An operator runs the command in the message to grant the permission; the request then continues "
+        "automatically.",
         awaits=Awaits.RIGHTS,
     )
-    EXPIRED = Row(Next.WAIT, "expired", "nobody settled the request in time", ASK_ANEW)
-    TOO_OLD = Row(Next.WAIT, "too-old", "what was learned is too old to act on", UNANSWERED)
+    EXPIRED = Row(Next.WAIT, "expired", "the request was not settled in time", ASK_ANEW)
+    TOO_OLD = Row(Next.WAIT, "too-old", "the information is too old to act on", UNANSWERED)
     TOO_FEW = Row(
         Next.WAIT,
         "needs-approval",
-        "people have not approved it yet",
-        "Somebody who may `approve` BundleDeployment {name}, and did not ask for the change, decides on it.",
+        "not enough people have approved it yet",
+        "Someone who may `approve` BundleDeployment {name}, and did not request the change, decides on it.",
         is_problem=False,
     )
     LOST_APPROVAL = Row(
         Next.WAIT,
         "approval-lost",
-        "an approval does not count now",
-        f"{_RIGHT_AGAIN}, which is asked anew by itself; or somebody else who may `approve` it approves it.",
+        "an approval does not count at the moment",
+        f"{_RIGHT_AGAIN}, which Pratique detects automatically; or someone else who may `approve` it approves it.",
         awaits=Awaits.RIGHTS,
     )
     GOES_ALONG = Row(
         Next.WAIT,
         "needs-review",
-        "a deletion would take along what others hung to it",
-        "Somebody who may `approve` BundleDeployment {name} reviews the deletion.",
+        "the deletion would also delete objects of others",
+        "Someone who may `approve` BundleDeployment {name} reviews the deletion.",
     )
     NOBODY_USES_ACCOUNT = Row(
         Next.WAIT,
         HELD_BACK,
-        "nobody who asked is known by now, and no approver may use the ServiceAccount",
-        "An administrator of the cluster lets one of the approvers `impersonate` the ServiceAccount, which is asked "
-        "anew by itself; or somebody approves it who may.",
+        "the requesters cannot be verified, and no approver may use the ServiceAccount",
+        "A cluster administrator allows one of the approvers to `impersonate` the ServiceAccount, which "
+        "Pratique detects automatically; or someone with this permission approves it.",
         awaits=Awaits.RIGHTS,
     )
     DOUBTED = Row(
         Next.WAIT,
         HELD_BACK,
-        "nobody knows who asked, and an approver may have",
+        "the requester is unknown, and could be the approver",
         "One more person who may `approve` BundleDeployment {name} approves it.",
     )
     HELD_BY_GUARD = Row(
         Next.WAIT,
         HELD_BACK,
-        "a guard holds back what is in review",
-        "Somebody who may `approve` and `override` accepts the findings with their approval, or the policy is changed "
-        "by who may; guards are asked anew by themselves.",
+        "a guard holds the request in review back",
+        "Someone who may `approve` and `override` accepts the findings when approving, or the policy is "
+        "changed. Pratique evaluates guards again automatically.",
     )
     NOT_APPROVED_ANY_MORE = Row(
         Next.WAIT,
         "no-longer-approved",
-        "the approval would not be given today",
-        f"{_RIGHT_AGAIN}; it goes on by itself. {_OR_CHANGE}",
+        "the approval is no longer valid",
+        f"{_RIGHT_AGAIN}; the request then continues automatically. {_OR_CHANGE}",
         awaits=Awaits.RIGHTS,
     )
     POLICY_CHANGED_MIDWAY = Row(
         Next.WAIT,
         "policy-changed",
-        "the same, where it has begun",
-        "Somebody who may update BundleDeployment {name} changes it: then this ends, and the request that follows is "
-        "reviewed. Of a policy that was only switched off: who may switches it on again.",
+        "the same, after applying started",
+        "Someone who may update BundleDeployment {name} changes it: this request then ends, and the new one is "
+        "reviewed. If the policy was only disabled, someone who may edit it enables it again.",
     )
     WAIVER_LOST = Row(
         Next.WAIT,
         "waiver-lost",
-        "who accepted a finding may not any more",
-        f"{_RIGHT_AGAIN}; it goes on by itself. {_OR_CHANGE}",
+        "the reviewer who accepted a finding no longer has the permission",
+        f"{_RIGHT_AGAIN}; the request then continues automatically. {_OR_CHANGE}",
         awaits=Awaits.RIGHTS,
     )
     GUARD_HOLDS = Row(
         Next.WAIT,
         "guard-holds",
-        "a guard holds back what was approved",
-        "The guard lets go by itself, or who may changes the policy; it goes on by itself.",
+        "a guard holds the approved request back",
+        "The guard's condition becomes true, or the policy is changed; the request then continues automatically.",
     )
     PAUSED = Row(
         Next.WAIT,
         "paused",
         "the BundleDeployment is paused",
-        "Somebody who may update BundleDeployment {name} resumes it.",
+        "Someone who may update BundleDeployment {name} resumes it.",
     )
     UNMET = Row(
         Next.WAIT,
         "unmet-constraints",
-        "the cluster is not as spec.constraints wants it",
-        "What the constraints ask for is brought about, and it goes on by itself; or somebody who may update "
-        "BundleDeployment {name} changes them, which makes a new request.",
+        "the cluster does not meet spec.constraints",
+        "When the cluster meets the constraints, the request continues automatically. Or someone who may "
+        "update BundleDeployment {name} changes them, which creates a new request.",
     )
     MISSING_RIGHTS = Row(
         Next.WAIT,
         "missing-rights",
-        "the installing ServiceAccount lacks rights",
-        "An administrator of the cluster applies the roles that the words hold; it goes on by itself.",
+        "the installing ServiceAccount lacks permissions",
+        "A cluster administrator applies the roles in the message; the request then continues automatically.",
         awaits=Awaits.RIGHTS,
     )
     NOT_SERVED = Row(
         Next.WAIT,
         "unknown-kind",
-        "the cluster serves no such kind, or not in this version",
-        "Whoever may installs what serves the kind, mostly its CustomResourceDefinition, and it goes on by itself. Or "
-        "somebody who may update BundleDeployment {name} lists it in spec.optionalKinds, which makes a new request.",
+        "the cluster does not serve the kind or version",
+        "Install what serves the kind, usually its CustomResourceDefinition; the request then continues automatically. "
+        "Or someone who may update BundleDeployment {name} adds it to spec.optionalKinds, which creates a new request.",
     )
     REFUSED = Row(
         Next.WAIT,
         "objects-refused",
-        "the API server would refuse objects",
-        "What stands in the way is taken away in the cluster, and it goes on by itself; or the bundle is corrected, "
-        "which makes a new request.",
+        "the API server would reject objects",
+        "Fix the cause in the cluster, and the request continues automatically. Or correct the bundle, which "
+        "creates a new request.",
     )
-    COLLIDES = Row(Next.WAIT, "collides", "what was approved meets objects that are somebody else's", MAKE_WAY)
+    COLLIDES = Row(
+        Next.WAIT, "collides", "the approved plan includes existing objects that belong to someone else", MAKE_WAY
+    )
     NOT_RUNNING = Row(
         Next.WAIT,
         "not-running",
-        "the revision is not the one that runs",
-        "Nothing is to be done: what runs is compared.",
+        "the revision is no longer the running one",
+        "No action needed: the running revision is compared instead.",
     )
     AT_WORK = Row(
         Next.WAIT,
         "at-work",
-        "a request is being applied or put back",
-        "Nothing is to be done: that comes first.",
+        "a request is being applied or rolled back",
+        "No action needed: the comparison runs afterwards.",
     )
     OTHER_WISH = Row(
         Next.WAIT,
         "other-wish",
-        "the wish is another one by now than what runs was approved for",
-        "Decide on the request for what is wished for by now.",
+        "the spec has changed since the running revision was approved",
+        "Decide on the request for the new spec.",
     )
     DELETING = Row(
         Next.WAIT, "being-deleted", "the BundleDeployment is being deleted", "Decide on the request for the deletion."
@@ -317,4 +321,4 @@ def missing_right(cluster: str, words: str, named: str = "") -> str:
     """
     option = f" --installer {shlex.quote(named)}" if named else ""
     command = f"pratique-manage rights --cluster {cluster}{option} | kubectl apply -f -"
-    return f"{words}: an operator has to give Pratique that right. To print and apply it: {command}"
+    return f"{words}: an operator must grant Pratique this permission. Print and apply it with: {command}"

@@ -131,14 +131,14 @@ def _is_doubted(row: Review) -> bool:
 def _standing(row: Review, request: Request) -> Identity | str:
     """The identity that the review was given as, with groups that are young enough; else why there is none."""
     if row.user is None:
-        return "their account here is gone"
+        return "their account was deleted"
     identity = access.still_known_of(row.user, request.deployment.cluster, now=timezone.now())
     if identity is None:
-        return "their identity and groups were proved too long ago, or count no longer: they have to sign in again"
+        return "their identity and groups have expired: they must sign in again"
     # The same name made again is another person (S01).
     if (identity.username, identity.uid) != (row.username, row.uid):
-        return f"they are {identity.username} by now, and gave it as {row.username}"
-    return "they are a machine, and those do not vote" if access.is_machine(identity) else identity
+        return f"their user name is now {identity.username}, but the approval was by {row.username}"
+    return "they are a machine account, and those cannot approve" if access.is_machine(identity) else identity
 
 
 def _own_wish(policy: Policy, request: Request) -> str:
@@ -147,7 +147,7 @@ def _own_wish(policy: Policy, request: Request) -> str:
         return ""
     for name, writer in access.writers_of(policy, request.deployment.cluster):
         if has_asked(request, writer):
-            return f"its author or editor {name} asked for this change"
+            return f"its author or editor {name} requested this change"
     return ""
 
 

@@ -20,7 +20,7 @@ def unmet_words(request: Request, api: Api) -> str:
     policy.check_constraints(constraints, ask(policy.CONSTRAINT, texts))
     around = _surroundings(request, api)
     found = policy.unmet(constraints, around, ask(policy.CONSTRAINT, texts, policy.facts_of(around)))
-    return f"it waits until its constraints are met: {'; '.join(found)}" if found else ""
+    return f"waiting for its constraints: {'; '.join(found)}" if found else ""
 
 
 def _surroundings(request: Request, api: Api) -> policy.Surroundings:

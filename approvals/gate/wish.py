@@ -110,6 +110,6 @@ def own_right(request: Request, api: Api) -> Right:
         AccessRequest("impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", namespace, name),
         AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name),
     )
-    words = f"Pratique's worker may not act as ServiceAccount {namespace}/{name}"
+    words = f"Pratique's worker is not allowed to impersonate ServiceAccount {namespace}/{name}"
     is_given = any(ask_self(api, one) for one in either)
     return Right(is_given, words)

@@ -185,7 +185,7 @@ def hold_off_drift(deployment_id: int) -> None:
     rows = BundleDeployment.objects.filter(pk=deployment_id)
     row = for_change(rows).get()
     if row.claimed_by and rows.filter(held()).exists():
-        raise Busy(f"what runs of {row.name} is being corrected at this moment: it goes on right after that")
+        raise Busy(f"drift of {row.name} is being corrected: this continues afterwards")
     if row.claimed_by:
         rows.update(claimed_by="", claimed_until=None, worker_deaths=F("worker_deaths") + 1)
 

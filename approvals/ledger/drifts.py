@@ -44,7 +44,7 @@ def stir(deployment_ids: Collection[int]) -> None:
     """Something happened to objects of these deployments: their health is read at the next look (steps.observe)."""
     if deployment_ids:
         keys = hold(BundleDeployment.objects.filter(pk__in=deployment_ids))
-        BundleDeployment.objects.filter(pk__in=keys).update(stirs=F("stirs") + 1)
+        BundleDeployment.objects.filter(pk__in=keys).update(event_count=F("event_count") + 1)
 
 
 @transaction.atomic(durable=True)

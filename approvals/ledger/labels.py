@@ -19,7 +19,7 @@ def follow(deployment: BundleDeployment) -> None:
     known = _distinct([*row.earlier_labels, row.labels])
     facts = {"labels": deployment.labels, "labelsBefore": row.labels}
     if lifecycle.may(State(row.state), Event.FIND_STALE):
-        words = "the labels changed since the report, and with them what guards it: it is reported and reviewed again"
+        words = "the labels changed since the report, so other guards may apply: a new report and review are needed"
         changes = {"labels": deployment.labels, "earlier_labels": known}
         rounds.void(row, code="labels-changed", words=words, facts=facts, **changes)
         return

@@ -96,7 +96,7 @@ def ask(rows: Iterable[OptionalObject], request: Request, problem: str) -> None:
     """
     pivots.ask_once_more(of=request)
     about = Request.objects.filter(deployment=request.deployment, state__in=OPEN).first()
-    words = f"{problem}; request {about.number} asks for it" if about else f"{problem}; ask for it again"
+    words = f"{problem}; request {about.number} includes it" if about else f"{problem}; request it again"
     for row in rows:
         _settle(row, State.ASKED, words)
         facts = {"object": str(ref_of(row)), "why": problem, "number": about.number if about else 0}

@@ -42,16 +42,16 @@ def why_not(cluster: Cluster, requester: str, *, but: BundleDeployment | None = 
     )
     most, most_of_one = settings.PRATIQUE["MAX_OPEN_REQUESTS"], settings.PRATIQUE["MAX_OPEN_REQUESTS_OF_ONE"]
     if held[requester] >= most_of_one:
-        who = "requesters whom nobody can name have" if requester == UNKNOWN else f"{requester} has"
+        who = "unknown requesters have" if requester == UNKNOWN else f"{requester} has"
         return (
-            f"{who} {held[requester]} open requests on cluster {cluster.name}, and {most_of_one} is the limit of one"
-            " requester: have some of them decided, or withdraw some"
+            f"{who} {held[requester]} open requests on cluster {cluster.name}; the limit per requester is "
+            f"{most_of_one}. Decide or withdraw some of them"
         )
     if held.total() >= most:
         holders = ", ".join(f"{name} {count}" for name, count in held.most_common(SHOWN))
         return (
-            f"cluster {cluster.name} has {held.total()} open requests, and {most} is the limit (most of them:"
-            f" {holders}): have some of them decided, or withdraw some"
+            f"cluster {cluster.name} has {held.total()} open requests; the limit is {most} (by requester: "
+            f"{holders}). Decide or withdraw some of them"
         )
     return ""
 
@@ -61,7 +61,9 @@ def wait(deployment: BundleDeployment, wish: Mapping[str, Any], words: str) -> N
     is_new, before = deployment.waiting_since is None, deployment.waiting_words
     deployment.waiting = dict(wish)
     deployment.waiting_since = deployment.waiting_since or timezone.now()
-    deployment.waiting_words = f"no request is made yet: {words}. It is made by itself when there is room"
+    deployment.waiting_words = (
+        f"no request was created yet: {words}. It will be created automatically when the limit allows"
+    )
     deployment.save(update_fields=["waiting", "waiting_since", "waiting_words"])
     if is_new:
         audit.record(verb="request.waits", actor=MACHINE, deployment=deployment, facts={"why": words})

@@ -58,7 +58,7 @@ class Store(Protocol):
         """Forget the number under `key`."""
 
 
-def take(limit: Limit, *key: str, words: str = "that was too often: try again in {time}") -> None:
+def take(limit: Limit, *key: str, words: str = "too many attempts: try again in {time}") -> None:
     """Count one more of `key`. Raises TooManyAttempts, with `words` and the time that is left, beyond the limit."""
     count = _store().add(_name(limit, key), 1, limit.seconds)
     if count.total > limit.most:
@@ -168,7 +168,9 @@ class Shared:
     def _note_away(self, exc: Exception) -> None:
         self._away_until = time.monotonic() + AWAY_SECONDS
         # Its words may name an address or hold a password.
-        logger.warning("Redis does not answer: limits are counted by each process", extra={"error": type(exc).__name__})
+        logger.warning(
+            "Redis is not responding: each process counts limits on its own", extra={"error": type(exc).__name__}
+        )
 
 
 memory = Memory()

@@ -15,10 +15,10 @@ from approvals.limits.counters import Limit
 
 MINUTE, QUARTER, MONTH = 60, 15 * 60, 30 * 86400
 _KNOWN = Limit("known", 1, MONTH)
-_WORDS = "too many attempts failed: try again in {time}"
+_WORDS = "too many failed attempts: try again in {time}"
 _PAIR_WORDS = (
-    "Too many attempts with this name failed from your address. Try again in {time}; from elsewhere, or with another"
-    " name, nothing is locked."
+    "Too many failed attempts for this name from your address. Try again in {time}. Other names and other"
+    " addresses are not locked."
 )
 
 

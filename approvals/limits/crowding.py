@@ -25,19 +25,21 @@ LOOKED_AT = 200
 NEARLY_ALL = 0.95
 HERE = {"localhost", "127.0.0.1", "::1"}
 UNBELIEVED = (
-    "X-Forwarded-For comes from a peer that is not in PRATIQUE_TRUSTED_PROXIES, so limits count everybody behind that"
-    " peer as one: if it is a proxy of yours, name its network there"
+    "a peer that is not in PRATIQUE_TRUSTED_PROXIES sends X-Forwarded-For, so rate limits count everyone "
+    "behind it as one client: if it is your proxy, add its network to PRATIQUE_TRUSTED_PROXIES"
 )
 CROWDED = (
-    "nearly all requests come from one private address, so limits count everybody behind it as one: if it is a proxy of"
-    " yours, have it pass on the client's address, and name all proxies (docs/doors.md)"
+    "nearly all requests come from one private address, so rate limits count everyone behind it as one client: "
+    "if it is your proxy, configure it to forward the client's address, and trust all your proxies "
+    "(docs/doors.md)"
 )
 NAMELESS = (
-    "requests come over a Unix socket without X-Forwarded-For, so limits count everybody as one: have the proxy send it"
+    "requests arrive over a Unix socket without X-Forwarded-For, so rate limits count everyone as one client: "
+    "configure the proxy to send it"
 )
 
 
-class Notes:
+class CrowdingNotes:
     """What one process noticed."""
 
     def __init__(self) -> None:
@@ -84,7 +86,7 @@ def _is_private(address: Address) -> bool:
     return address.is_private or (address.version == shared.version and address in shared)
 
 
-notes = Notes()
+notes = CrowdingNotes()
 
 
 def note(http: HttpRequest) -> None:

@@ -1,0 +1,1 @@
+"""The commands of `pratique-manage`, and what `make demo` starts; nothing imports this room."""

@@ -14,7 +14,7 @@ def cluster_named(name: str) -> Cluster:
     cluster = Cluster.objects.filter(name=name).first()
     if cluster is None:
         known = ", ".join(Cluster.objects.values_list("name", flat=True)) or "none"
-        raise CommandError(f"no cluster {visible(name)} is registered; there is: {known}")
+        raise CommandError(f"cluster {visible(name)} is not registered; registered: {known}")
     return cluster
 
 
@@ -22,6 +22,6 @@ def account_named(name: str, hint: str = "") -> User:
     """Raises CommandError, which ends with `hint`."""
     user = User.objects.filter(username=name).first()
     if user is None:
-        words = f"there is no account {visible(name)}"
+        words = f"account {visible(name)} does not exist"
         raise CommandError(f"{words}; {hint}" if hint else words)
     return user

@@ -10,9 +10,9 @@ from functools import partial
 from django.conf import settings
 from django.db import connections
 
+from approvals.health_endpoints import NOTHING, Listener, PlainResponse, open_socket
 from approvals.metrics.exposition import exposition
 from approvals.metrics.views import may_read
-from approvals.probes import NOTHING, Answer, Listener, open_socket
 
 logger = logging.getLogger(__name__)
 PATH = "/metrics"
@@ -45,7 +45,7 @@ def answer_on(sock: socket.socket, process: str) -> Listener:
     return listener
 
 
-def _answer(of_service: bool, headers: Mapping[str, str]) -> Answer:
+def _answer(of_service: bool, headers: Mapping[str, str]) -> PlainResponse:
     """Without the token where there is one: nothing. Without any there is none to ask for (configuration)."""
     if settings.PRATIQUE["METRICS_TOKEN"] and not may_read(headers.get("authorization", "")):
         return NOTHING
@@ -53,4 +53,4 @@ def _answer(of_service: bool, headers: Mapping[str, str]) -> Answer:
         body, content_type = exposition(of_service=of_service)
     finally:
         connections.close_all()
-    return Answer(body, content_type=content_type)
+    return PlainResponse(body, content_type=content_type)

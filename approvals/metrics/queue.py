@@ -29,9 +29,9 @@ class QueueCollector:
             raise SourceAway(type(exc).__name__) from exc
         age = max(0.0, time.time() - oldest[0][1]) if oldest else 0.0
         return [
-            GaugeMetricFamily("pratique_queue_messages", "Messages that wait in the queue.", waiting),
-            GaugeMetricFamily("pratique_queue_unacked_messages", "Messages that workers are at work on.", unacked),
+            GaugeMetricFamily("pratique_queue_messages", "Messages waiting in the queue.", waiting),
+            GaugeMetricFamily("pratique_queue_unacked_messages", "Messages being processed by workers.", unacked),
             GaugeMetricFamily(
-                "pratique_queue_oldest_unacked_seconds", "Age of the oldest message that is worked on; 0 for none.", age
+                "pratique_queue_oldest_unacked_seconds", "Age of the oldest message being processed; 0 for none.", age
             ),
         ]

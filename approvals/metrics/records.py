@@ -72,7 +72,7 @@ def _requests(now: datetime) -> Iterator[Metric]:
         idle.add_metric([state], _age(min((one.idle for one in of_state), default=now), now))
     yield oldest
     yield idle
-    waiting = _gauge("pratique_waiting_requests", "Open requests that wait for something, by problem code.", "code")
+    waiting = _gauge("pratique_waiting_requests", "Open requests that are waiting, by problem code.", "code")
     for code, number in sorted(by_code.items()):
         waiting.add_metric([code], number)
     yield waiting
@@ -81,7 +81,7 @@ def _requests(now: datetime) -> Iterator[Metric]:
     yield from _claims("request", sum(one.held for one in found), lapsed)
     yield GaugeMetricFamily(
         "pratique_request_worker_deaths",
-        "Deaths of workers and their processes at open requests, since these last made progress.",
+        "Worker processes that died while processing open requests, since their last progress.",
         sum(one.deaths for one in found),
     )
     yield GaugeMetricFamily(
@@ -136,7 +136,9 @@ def _clusters(now: datetime) -> Iterator[Metric]:
 def _drifts(now: datetime) -> Iterator[Metric]:
     drifts = _gauge("pratique_open_drifts", "Objects that differ from what was approved, by cluster.", "cluster")
     fights = _gauge(
-        "pratique_drift_fights", "Those of them that somebody keeps changing after they were put back.", "cluster"
+        "pratique_drift_fights",
+        "Drifted objects that another manager keeps changing after they were corrected.",
+        "cluster",
     )
     for one in figures.open_drifts():
         drifts.add_metric([one.cluster], one.open)
@@ -146,12 +148,10 @@ def _drifts(now: datetime) -> Iterator[Metric]:
 
 def _deliveries(now: datetime) -> Iterator[Metric]:
     found = figures.open_deliveries()
-    yield GaugeMetricFamily(
-        "pratique_open_chat_deliveries", "Decisions from chat that nobody acted on yet.", found.count
-    )
+    yield GaugeMetricFamily("pratique_open_chat_deliveries", "Chat decisions not processed yet.", found.count)
     yield GaugeMetricFamily(
         "pratique_oldest_chat_delivery_seconds",
-        "Age of the oldest decision from chat that nobody acted on; 0 for none.",
+        "Age of the oldest unprocessed chat decision; 0 for none.",
         _age(found.oldest or now, now),
     )
 
@@ -170,7 +170,7 @@ FAMILIES: tuple[Callable[[datetime], Iterator[Metric]], ...] = (
 def _claims(kind: str, held: int, lapsed: int) -> Iterator[Metric]:
     claims = _gauge(
         f"pratique_{kind}_claims",
-        f"Claims of workers on {kind}s, by state: held, or lapsed because their worker stopped.",
+        f"Claims of workers on {kind}s, by state: held, or lapsed because the worker stopped.",
         "state",
     )
     claims.add_metric(["held"], held)

@@ -6,7 +6,7 @@ from django.core.files.storage import storages
 from django.db import migrations, transaction
 
 from approvals.encryption import files
-from approvals.encryption.envelope import HEAD_BYTES, Place, decrypt, decrypt_file, encrypt, encrypted_parts, key_id
+from approvals.encryption.envelope import HEAD_BYTES, StoredPlace, decrypt, decrypt_file, encrypt, encrypted_parts, key_id
 from approvals.packed import pack, unpack
 
 # model, plain column, what the places of its rows are called, the columns that tell the row; how it becomes bytes, and back
@@ -56,7 +56,7 @@ def decrypt_table(apps, name, column, what, bound_to, _, from_bytes):
 
 
 def place_of(row, what, bound_to):
-    return Place(what, tuple(str(getattr(row, name)) for name in bound_to))
+    return StoredPlace(what, tuple(str(getattr(row, name)) for name in bound_to))
 
 
 def digests(apps):
@@ -76,7 +76,7 @@ def encrypt_content(digest):
     with storage.open(path, "rb") as file:
         plain = file.read()
     if key_id(plain[:HEAD_BYTES]) is None:
-        files.replace(storage, path, encrypted_parts(plain, place=Place("content", (digest,))))
+        files.replace(storage, path, encrypted_parts(plain, place=StoredPlace("content", (digest,))))
     if isinstance(storage, files.PrivateFiles):
         storage.make_private(path)
     return True
@@ -86,7 +86,7 @@ def decrypt_content(digest):
     storage, path = storages["content"], path_of(digest)
     if storage.exists(path):
         with storage.open(path, "rb") as file:
-            plain = decrypt_file(file, place=Place("content", (digest,)))
+            plain = decrypt_file(file, place=StoredPlace("content", (digest,)))
         files.replace(storage, path, [plain])
 
 

@@ -1,4 +1,7 @@
-"""The records: columns and constraints only. `services` and `steps` write them, `selectors` read them."""
+"""The records: columns and constraints only. `services` and `steps` write them, `selectors` read them.
+
+Every room above may import the models by name from here; managers and querysets live with them.
+"""
 
 from approvals.models.audit import AuditEntry
 from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode

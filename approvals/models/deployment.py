@@ -62,16 +62,16 @@ class BundleDeployment(Claimed):
     seen_at = models.DateTimeField()
     looked_after_at = models.DateTimeField(null=True, blank=True)
     # Counted by whoever watches (ledger.drifts); by number, because clocks differ. Health was read as of the second.
-    stirs = models.PositiveBigIntegerField(default=0)
-    stirs_observed = models.PositiveBigIntegerField(null=True, blank=True)
+    event_count = models.PositiveBigIntegerField(default=0)
+    events_observed = models.PositiveBigIntegerField(null=True, blank=True)
     observed_at = models.DateTimeField(null=True, blank=True)
     deletion_requested_at = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
-    drift_problem = models.TextField(blank=True, help_text="why nobody can tell whether something drifted")
+    drift_problem = models.TextField(blank=True, help_text="why drift could not be checked")
     # What is asked for beyond a quota (ledger.quotas).
     waiting = models.JSONField(null=True, blank=True)
     waiting_since = models.DateTimeField(null=True, blank=True)
-    waiting_words = models.TextField(blank=True, help_text="why no request is made yet, and what to do")
+    waiting_words = models.TextField(blank=True, help_text="why no request was created yet, and what to do")
     active_revision = models.ForeignKey(
         "approvals.Revision", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -97,7 +97,7 @@ class BundleDeployment(Claimed):
 
 
 class SpecWrite(models.Model):
-    """Who wrote one generation of a spec (security.md S05). `username` is "" where nobody can tell."""
+    """Who wrote one generation of a spec (docs/security.md S05). `username` is "" where nobody can tell."""
 
     deployment = models.ForeignKey(BundleDeployment, on_delete=models.CASCADE, related_name="writes")
     generation = models.PositiveBigIntegerField()
@@ -105,7 +105,7 @@ class SpecWrite(models.Model):
     username = models.CharField(max_length=253, blank=True)
     uid = models.CharField(max_length=253, blank=True)
     groups = models.JSONField(default=list)
-    groups_at = models.DateTimeField(null=True, blank=True, help_text="when the groups were proved; null: nobody knows")
+    groups_at = models.DateTimeField(null=True, blank=True, help_text="when the groups were verified; null: unknown")
     # Of the identity that proved it, "" where the cluster or its operator vouched: a name can be changed at an issuer.
     issuer = models.CharField(max_length=255, blank=True, default="")
     subject = models.CharField(max_length=255, blank=True, default="")
@@ -156,11 +156,11 @@ class Revision(models.Model):
     message = models.TextField(blank=True)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
-    healthy_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen healthy for the first time")
-    overdue_at = models.DateTimeField(null=True, blank=True, help_text="when it was seen to have missed its deadline")
+    healthy_at = models.DateTimeField(null=True, blank=True, help_text="when it was first observed healthy")
+    overdue_at = models.DateTimeField(null=True, blank=True, help_text="when it missed its deadline to become healthy")
     # Nobody goes back to a revoked revision, and the machine does not put it back (S16).
     revoked_at = models.DateTimeField(null=True, blank=True)
-    revoked_by = models.CharField(max_length=253, blank=True, help_text="their name on the cluster")
+    revoked_by = models.CharField(max_length=253, blank=True, help_text="user name on the cluster")
     revoked_reason = models.CharField(max_length=1000, blank=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Who somebody is on a cluster, and which session or API token has proved it (security.md S01, S25, S33)."""
+"""Who somebody is on a cluster, and which session or API token has proved it (docs/security.md S01, S25, S33)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ class SignIn(models.Model):
     agent = models.CharField(max_length=300, blank=True, help_text="the browser's User-Agent")
     password_at = models.DateTimeField(null=True, blank=True, help_text="when the local account's password was given")
     grant = models.ForeignKey("approvals.IssuerGrant", on_delete=models.CASCADE, null=True, blank=True)
-    proxy = models.CharField(max_length=63, blank=True, default="", help_text="it has to name `proxy_subject`")
+    proxy = models.CharField(
+        max_length=63, blank=True, default="", help_text="the proxy that must name `proxy_subject`"
+    )
     proxy_subject = models.CharField(max_length=255, blank=True, default="")
 
     def __str__(self) -> str:

@@ -42,7 +42,7 @@ class Request(Claimed):
 
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     deployment = models.ForeignKey("approvals.BundleDeployment", on_delete=models.PROTECT, related_name="requests")
-    number = models.PositiveIntegerField(help_text="counts the deployment's requests, from 1")
+    number = models.PositiveIntegerField(help_text="the number of the request within its deployment, from 1")
     purpose = models.CharField(max_length=10, choices=Purpose.choices, default=Purpose.DEPLOY)
     generation = models.PositiveBigIntegerField()
     spec = models.JSONField()
@@ -54,7 +54,7 @@ class Request(Claimed):
     requesters = models.JSONField(default=list)
     is_requester_known = models.BooleanField(default=False)
     is_unattended = models.BooleanField(
-        default=False, help_text="nobody asked at that moment: those who wrote the spec are its requesters"
+        default=False, help_text="created automatically: the people who last changed the spec are its requesters"
     )
     # Whether every requester was let use the ServiceAccount and read what the sources name, when it was last asked.
     is_installer_proved = models.BooleanField(default=False)
@@ -78,18 +78,18 @@ class Request(Claimed):
     subject_digest = models.CharField(max_length=80, blank=True)
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
-    remedy = models.TextField(blank=True, db_default="", help_text="who can do what about the problem")
+    remedy = models.TextField(blank=True, db_default="", help_text="what can be done about the problem, and by whom")
     # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
     server_words = models.JSONField(default=list, blank=True)
     awaits = models.CharField(
         max_length=10,
         blank=True,
         choices=[(it, it) for it in Awaits],
-        help_text="what in the cluster has to change before another look is worth it",
+        help_text="what must change in the cluster before the next check",
     )
     attempts = models.PositiveIntegerField(default=0)
     worked_seconds = models.FloatField(
-        default=0.0, help_text="that applying it, or putting back what ran before, has taken of its deadline"
+        default=0.0, help_text="used of its deadline by applying it or restoring the previous revision"
     )
     look_again_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
@@ -216,11 +216,9 @@ class Review(models.Model):
     issuer = models.CharField(max_length=255, blank=True, default="")
     subject = models.CharField(max_length=255, blank=True, default="")
     acknowledges = models.JSONField(default=list)
-    may_use_account = models.BooleanField(
-        default=False, help_text="may impersonate the installing ServiceAccount (S07)"
-    )
+    may_use_account = models.BooleanField(default=False, help_text="may impersonate the installing ServiceAccount")
     may_write = models.BooleanField(
-        default=False, help_text="nobody knows who asked, and this reviewer may have written it (S05)"
+        default=False, help_text="the requester is unknown, and this reviewer may have written the spec"
     )
     # [{fingerprint, reason}]: findings of this round that the reviewer accepts, so that guards look past them.
     waives = models.JSONField(default=list)

@@ -117,13 +117,13 @@ class Discovery:
 def _ask(issuer: Issuer) -> tuple[Mapping[str, Any], Mapping[str, jwt.PyJWK]]:
     document = get_json(issuer, issuer.url.removesuffix("/") + PATH)
     if document.get("issuer") != issuer.url:
-        raise IssuerSilent(f"{issuer.url} says that it is another issuer: {str(document.get('issuer'))[:200]!r}")
+        raise IssuerSilent(f"{issuer.url} identifies itself as another issuer: {str(document.get('issuer'))[:200]!r}")
     for name in (*NEEDED, *OPTIONAL):
         address = document.get(name)
         if address is None and name in OPTIONAL:
             continue
         if not isinstance(address, str) or not is_protected(address):
-            raise IssuerSilent(f"{issuer.url} gives no https address as {name}")
+            raise IssuerSilent(f"{issuer.url} gives no https URL for {name}")
     return document, _keys(issuer, get_json(issuer, document["jwks_uri"]))
 
 
@@ -175,7 +175,7 @@ def _send(issuer: Issuer, method: str, url: str, headers: Mapping[str, str], for
             )
             body = _read(issuer, answer)
     except (urllib3.exceptions.HTTPError, OSError) as exc:
-        raise IssuerSilent(f"{issuer.url} does not answer: {type(exc).__name__}") from exc
+        raise IssuerSilent(f"{issuer.url} did not respond: {type(exc).__name__}") from exc
     return answer.status, body
 
 
@@ -185,9 +185,9 @@ def _read(issuer: Issuer, answer: urllib3.BaseHTTPResponse) -> bytes:
     while piece := answer.read1(PIECE_BYTES):
         body += piece
         if len(body) > MAX_BYTES:
-            raise IssuerSilent(f"{issuer.url} answers with more than {MAX_BYTES} bytes")
+            raise IssuerSilent(f"{issuer.url} returned more than {MAX_BYTES} bytes")
         if time.monotonic() > end:
-            raise IssuerSilent(f"{issuer.url} takes more than {ANSWER_SECONDS:.0f} s for an answer")
+            raise IssuerSilent(f"{issuer.url} took more than {ANSWER_SECONDS:.0f} s to respond")
     return body
 
 
@@ -195,7 +195,7 @@ def _object(issuer: Issuer, code: int, body: bytes, known: Collection[int]) -> M
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as exc:
-        raise IssuerSilent(f"{issuer.url} answers with code {code} and no JSON") from exc
+        raise IssuerSilent(f"{issuer.url} returned status {code} without JSON") from exc
     if not isinstance(found, dict) or code not in known or (code != 200 and "error" not in found):
-        raise IssuerSilent(f"{issuer.url} answers with code {code}, which is no answer to this")
+        raise IssuerSilent(f"{issuer.url} returned the unexpected status {code}")
     return found

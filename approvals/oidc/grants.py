@@ -18,7 +18,7 @@ class GrantRefused(Exception):
     """The issuer gives no tokens for this any more; `code` is its error, such as invalid_grant."""
 
     def __init__(self, code: str):
-        super().__init__(f"the issuer says {code}")
+        super().__init__(f"the issuer returned {code}")
         self.code = code
 
 
@@ -103,7 +103,7 @@ def _tokens(issuer: Issuer, discovery: Discovery, wish: Mapping[str, str], nonce
         raise GrantRefused(str(answer["error"])[:60])
     id_token, refresh_token = answer.get("id_token"), answer.get("refresh_token", "")
     if not isinstance(id_token, str) or not isinstance(refresh_token, str) or len(refresh_token) > MAX_CHARACTERS:
-        raise IssuerSilent(f"{issuer.url} answers without an ID token, so it says nothing of the person")
+        raise IssuerSilent(f"{issuer.url} returned no ID token, so the person is unknown")
     return Tokens(verify_id_token(id_token, issuer, [client.id], discovery, nonce=nonce), id_token, refresh_token)
 
 

@@ -110,7 +110,7 @@ def _issuer(place: Place, folder: Path) -> Issuer:
     place.allow("name", "title", "url", "certificateAuthorityFile", "audiences", "client", "clusters")
     name = place.text("name")
     if not NAME.fullmatch(name):
-        raise ValueError(f"{place.where}.name: {name!r}; expected a-z, 0-9 and - (it stands in addresses)")
+        raise ValueError(f"{place.where}.name: {name!r}; expected a-z, 0-9 and - (the name is part of URLs)")
     client = _client(place.child("client"), folder)
     ca_file = place.text("certificateAuthorityFile", "")
     issuer = Issuer(
@@ -192,9 +192,9 @@ def _apart_on_each_cluster(every: Sequence[Issuer]) -> None:
                 theirs = other.rules_on(rules.cluster)
                 if other is not one and theirs and _may_clash(rules, theirs):
                     raise ValueError(
-                        f"issuers {one.name} and {other.name} count on cluster {rules.cluster}, and the prefix of one"
-                        " begins with that of the other: either could name the other's people. Give them prefixes"
-                        " that differ from the first letter that they do not share, such as a: and b:"
+                        f"issuers {one.name} and {other.name} are both used on cluster {rules.cluster}, and the "
+                        "prefix of one starts with the prefix of the other, so either could name people of the "
+                        "other. Use prefixes of which none starts with another, such as a: and b:"
                     )
 
 

@@ -16,10 +16,10 @@ RESERVED = "system:"
 MAX_GROUPS = 1000
 MAX_CHARACTERS = 253
 OVERAGE = (
-    "the issuer sent no groups, since there are too many of them for a token; have it send only the groups that count"
+    "the issuer sent no groups because they do not fit in a token; configure it to send only the groups that count"
     " on this cluster"
 )
-NO_GROUPS_CLAIM = "the issuer sent no claim {claim}, so nobody knows the groups; ask for the scope that it needs"
+NO_GROUPS_CLAIM = "the issuer sent no claim {claim}, so the groups are unknown; request the scope that provides it"
 
 
 class ClaimsRefused(Exception):
@@ -38,12 +38,12 @@ def names_on(rules: ClusterRules, claims: Mapping[str, Any]) -> Named:
     """Whom verified `claims` mean by a cluster's rules. Raises ClaimsRefused."""
     for claim, value in rules.required:
         if claims.get(claim) != value:
-            raise ClaimsRefused(f"the claim {claim} is not what cluster {rules.cluster} asks for")
+            raise ClaimsRefused(f"the claim {claim} does not match what cluster {rules.cluster} requires")
     username = rules.username.prefix + _username(rules, claims)
     groups, unknown = _groups(rules, claims)
     for name in (username, *groups):
         if name.startswith(RESERVED):
-            raise ClaimsRefused(f"{name} starts with {RESERVED}, which only the cluster itself may prove")
+            raise ClaimsRefused(f"{name} starts with {RESERVED}, which only the cluster itself can assert")
     return Named(Identity(username, groups), unknown)
 
 
@@ -52,9 +52,9 @@ def _username(rules: ClusterRules, claims: Mapping[str, Any]) -> str:
     value = claims.get(claim)
     room = MAX_CHARACTERS - len(rules.username.prefix)
     if not isinstance(value, str) or not 1 <= len(value) <= room or not value.isprintable():
-        raise ClaimsRefused(f"the claim {claim}, which names people on cluster {rules.cluster}, is not a usable text")
+        raise ClaimsRefused(f"the claim {claim}, which names people on cluster {rules.cluster}, is not a usable string")
     if claim == "email" and claims.get("email_verified", True) is not True:
-        raise ClaimsRefused("the issuer says that the e-mail address is not verified")
+        raise ClaimsRefused("the issuer has not verified the email address")
     return value
 
 
@@ -69,7 +69,7 @@ def _groups(rules: ClusterRules, claims: Mapping[str, Any]) -> tuple[tuple[str, 
     value = claims[claim]
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(one, str) and one.isprintable() for one in found):
-        raise ClaimsRefused(f"the claim {claim} is neither a text nor a list of texts that can be printed")
+        raise ClaimsRefused(f"the claim {claim} is neither a string nor a list of printable strings")
     if len(found) > MAX_GROUPS or any(len(one) > MAX_CHARACTERS for one in found):
         return (), OVERAGE
     return tuple(sorted({rules.groups.prefix + one for one in found if one})), ""

@@ -47,10 +47,10 @@ def issuer_of(text: str, issuers: Issuers) -> Issuer:
     try:
         claims = jwt.decode(text, options={"verify_signature": False})
     except jwt.PyJWTError as exc:
-        raise TokenRefused("the token is no JWT") from exc
+        raise TokenRefused("the token is not a JWT") from exc
     issuer = issuers.with_url(str(claims.get("iss", "")))
     if issuer is None:
-        raise TokenRefused("the token is of an issuer that the operator has not named")
+        raise TokenRefused("the token's issuer is not configured here")
     return issuer
 
 
@@ -62,20 +62,20 @@ def verify_id_token(
     `nonce` is what the browser's sign-in sent; None where nobody sent any, as for a token that a script brings.
     """
     if str(header_of(text).get("typ")).lower() in OTHER_TYPES:
-        raise TokenRefused("this is another kind of token; expected an ID token")
+        raise TokenRefused("this is not an ID token")
     claims = _claims(text, issuer, audiences, discovery, ["iss", "aud", "sub", "exp", "iat"])
     if "events" in claims or str(claims.get("typ")).lower() in OTHER_CLAIMED_TYPES:
-        raise TokenRefused("this is another kind of token; expected an ID token")
+        raise TokenRefused("this is not an ID token")
     subject = claims["sub"]
     if not 1 <= len(subject) <= MAX_SUBJECT or not subject.isprintable():
-        raise TokenRefused(f"the claim sub has no 1 to {MAX_SUBJECT} characters that can be printed")
+        raise TokenRefused(f"the claim sub is not 1 to {MAX_SUBJECT} printable characters")
     party = claims.get("azp")
     if party is not None and party not in audiences:
         raise TokenRefused("the token was issued to another party (azp)")
     if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and party is None:
-        raise TokenRefused("the token has several audiences and does not say to whom it was issued (azp)")
+        raise TokenRefused("the token has several audiences and no authorized party (azp)")
     if nonce is not None and not compare_digest(str(claims.get("nonce", "")), nonce):
-        raise TokenRefused("the token answers another sign-in (nonce)")
+        raise TokenRefused("the token belongs to another sign-in (nonce)")
     return Verified(issuer, subject, claims, _moment(claims["iat"]), _moment(claims["exp"]))
 
 
@@ -87,12 +87,12 @@ def verify_logout_token(text: str, issuer: Issuer, client: str, discovery: Disco
     claims = _claims(text, issuer, [client], discovery, ["iss", "aud", "iat", "exp", "jti", "events"])
     events = claims["events"]
     if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
-        raise TokenRefused("this is no logout token: its events do not say so")
+        raise TokenRefused("this is not a logout token: the events claim is missing")
     if "nonce" in claims:
-        raise TokenRefused("this is no logout token: it has a nonce")
+        raise TokenRefused("this is not a logout token: it has a nonce")
     subject, session = claims.get("sub", ""), claims.get("sid", "")
     if not isinstance(session, str) or not (subject or session):
-        raise TokenRefused("the logout token names neither a person (sub) nor a session (sid)")
+        raise TokenRefused("the logout token has neither sub nor sid")
     return subject, session
 
 
@@ -103,7 +103,7 @@ def header_of(text: str) -> dict[str, Any]:
     try:
         return jwt.get_unverified_header(text)
     except jwt.PyJWTError as exc:
-        raise TokenRefused("the token is no JWT") from exc
+        raise TokenRefused("the token is not a JWT") from exc
 
 
 def _claims(
@@ -111,12 +111,12 @@ def _claims(
 ) -> dict[str, Any]:
     header = header_of(text)
     if header.get("alg") not in ALGORITHMS:
-        raise TokenRefused(f"the token is signed by {str(header.get('alg'))[:20]!r}; expected one of {ALGORITHMS}")
+        raise TokenRefused(f"the token is signed with {str(header.get('alg'))[:20]!r}; expected one of {ALGORITHMS}")
     key = discovery.key(issuer, str(header.get("kid", "")))
     if key is None:
-        raise TokenRefused("the token is signed by a key that its issuer does not have")
+        raise TokenRefused("the token is signed with a key that its issuer does not publish")
     if key.algorithm_name != header["alg"] and not _is_of_same_family(key.algorithm_name, header["alg"]):
-        raise TokenRefused("the token is signed by another algorithm than its key is for")
+        raise TokenRefused("the token's algorithm does not match its key")
     try:
         return jwt.decode(
             text,
@@ -145,4 +145,4 @@ def _moment(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, TypeError, OSError) as exc:
-        raise TokenRefused("the token is not valid: its times are none") from exc
+        raise TokenRefused("the token is not valid: its times are malformed") from exc

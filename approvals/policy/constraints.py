@@ -93,13 +93,13 @@ def unmet(constraints: Constraints, around: Surroundings, evaluated: Sequence[ex
 
 
 def _cannot_be_asked(text: str, why: BadExpression) -> InvalidConstraint:
-    return InvalidConstraint(f"the constraint {_shown(text)} cannot be asked: {why}")
+    return InvalidConstraint(f"the constraint {_shown(text)} is invalid: {why}")
 
 
 def _over_limit(text: str, why: str) -> ConstraintOverLimit:
     return ConstraintOverLimit(
-        f"the constraint {_shown(text)} could not be evaluated: {why}. It is never met as it is written; change "
-        "spec.constraints.cel, which makes a new request"
+        f"the constraint {_shown(text)} could not be evaluated: {why}. As written, it can never be met. Change "
+        "spec.constraints.cel, which creates a new request"
     )
 
 
@@ -129,7 +129,7 @@ def _apis(constraints: Constraints, around: Surroundings) -> Iterator[str]:
     for each in constraints.get("requiredAPIs") or ():
         name = api_name(each.get("group", ""), each["version"], each["kind"])
         if name not in around.apis:
-            yield f"{name} is not served"
+            yield f"{name} is not served by the cluster"
 
 
 def _deployments(constraints: Constraints, around: Surroundings) -> Iterator[str]:
@@ -137,9 +137,9 @@ def _deployments(constraints: Constraints, around: Surroundings) -> Iterator[str
         name, text = each["name"], each.get("versionRange", "")
         running = around.versions.get(name)
         if running is None:
-            yield f"BundleDeployment {name} does not run"
+            yield f"BundleDeployment {name} has no running revision"
         elif text and not _is_within(running, text):
-            yield f"BundleDeployment {name} runs {running or 'no version'}; {text} is required"
+            yield f"BundleDeployment {name} runs {running or 'an unknown version'}; {text} is required"
         elif name not in around.healthy:
             yield f"BundleDeployment {name} is not healthy"
 

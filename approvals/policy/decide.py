@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 DOUBT = (
-    "nobody knows who asked, and an approver who may write the BundleDeployment may have been the one: one more has to"
+    "the requester is unknown and could be the approver, who may write the BundleDeployment the one: one more has to"
     " approve"
 )
 
@@ -80,7 +80,7 @@ def why_vouched_for(*, is_requester_known: bool, too_old: Sequence[str]) -> str:
     """Why an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked (S07)."""
     must = "one approver must be allowed to impersonate the installing ServiceAccount"
     if not is_requester_known:
-        return f"nobody knows who asked: {must}"
+        return f"the requester is unknown: {must}"
     if not too_old:
         return ""
     names = ", ".join(too_old)

@@ -42,43 +42,43 @@ _COUNTS = "map<string,int>"
 _NAMES = "list<string>"
 
 # Everything that an expression may ask. What a bundle says of itself (version, labels of its objects) is not among
-# them: it is a claim, and cannot satisfy a grant (security.md S13).
+# them: it is a claim, and cannot satisfy a grant (docs/security.md S13).
 FACTS: dict[str, Fact] = {
     "worst": Fact("string", "severity of the worst finding: critical, breaking, unknown, dangerous, notable, safe"),
-    "worst_new": Fact("string", "the same over findings that the running revision does not have"),
-    "severities": Fact(_COUNTS, "findings per severity; every severity is there"),
-    "new_severities": Fact(_COUNTS, "new findings per severity"),
+    "worst_new": Fact("string", "the same, for new findings only (those that the running revision does not have)"),
+    "severities": Fact(_COUNTS, "number of findings per severity; every severity has an entry"),
+    "new_severities": Fact(_COUNTS, "number of new findings per severity"),
     "rules": Fact(_NAMES, "rule ids of all findings, sorted, each once"),
     "new_rules": Fact(_NAMES, "rule ids of the new findings"),
     "waived": Fact(
         "int",
-        "findings that reviewers who may `override` accepted: a guard's other facts are without them. For a grant"
-        " nothing is waived: it sees every finding",
+        "number of findings accepted by reviewers who may `override`; the other facts of a guard leave these "
+        "out. Grants see every finding, and 0 here",
     ),
-    "waived_severities": Fact(_COUNTS, "the same per severity; a guard that is not to be waived asks for 0 here"),
-    "waived_rules": Fact(_NAMES, "rule ids of those findings"),
+    "waived_severities": Fact(_COUNTS, "the same per severity; a guard that must not be overridden requires 0 here"),
+    "waived_rules": Fact(_NAMES, "rule ids of the accepted findings"),
     "actions": Fact(_COUNTS, "planned objects per action: create, update, replace, adopt, delete, none"),
-    "kinds": Fact(_NAMES, "kinds that are created, changed or deleted, as Kind.group"),
-    "namespaces": Fact(_NAMES, "namespaces of those objects"),
+    "kinds": Fact(_NAMES, "kinds to be created, changed or deleted, as Kind.group"),
+    "namespaces": Fact(_NAMES, "namespaces of the planned objects"),
     "purpose": Fact("string", "deploy, delete or rollback"),
     "name": Fact("string", "name of the BundleDeployment"),
     "labels": Fact("map<string,string>", "labels of the BundleDeployment"),
     "cluster": Fact("string", "name of the cluster"),
-    "is_first": Fact("bool", "whether nothing of this deployment runs yet"),
-    "requester_known": Fact("bool", "whether everybody who wrote the spec is known"),
-    "requesters": Fact(_NAMES, "user names of those who asked"),
+    "is_first": Fact("bool", "whether this is the first installation"),
+    "requester_known": Fact("bool", "whether everyone who changed the spec is known"),
+    "requesters": Fact(_NAMES, "user names of the requesters"),
     "sources": Fact(_NAMES, "pinned sources, as kind:reference"),
 }
 
 # What a constraint of a BundleDeployment may ask: the cluster as it is, not the content.
 SURROUNDINGS: dict[str, Fact] = {
-    "kubernetes_version": Fact("string", "of the API server, such as v1.36.3"),
-    "apis": Fact(_NAMES, "the kinds that are served, as group/version/Kind, v1/Kind in the core group"),
+    "kubernetes_version": Fact("string", "version of the API server, such as v1.36.3"),
+    "apis": Fact(_NAMES, "served kinds, as group/version/Kind, or v1/Kind in the core group"),
     "versions": Fact(
         "map<string,string>",
-        "what runs of each other BundleDeployment here, by name",
+        "running version of each other BundleDeployment on the cluster, by name",
     ),
-    "healthy": Fact(_NAMES, "the names of those whose objects are all ready"),
+    "healthy": Fact(_NAMES, "names of those whose objects are all ready"),
 }
 POLICY = Language.of({name: fact.type for name, fact in FACTS.items()})
 CONSTRAINT = Language.of({name: fact.type for name, fact in SURROUNDINGS.items()})
@@ -119,7 +119,7 @@ def answer(text: str, facts: Facts, language: Language, found: expressions.Answe
     """What the evaluator's answer means: what it could not evaluate on all facts is an error in words, and not true."""
     missing = sorted({name for name, _ in language.variables} - facts.keys())
     if missing:
-        return Answer(False, True, f"facts are missing: {', '.join(missing)}")
+        return Answer(False, True, f"missing facts: {', '.join(missing)}")
     try:
         check_form(text)
     except BadExpression as exc:
@@ -128,7 +128,7 @@ def answer(text: str, facts: Facts, language: Language, found: expressions.Answe
         return Answer(False, True, f"does not compile: {_cut(found.words, MAX_WORDS)}")
     if not found.is_bool:
         why = problem_words(text, found) or f"it gives {found.type}; expected bool"
-        more = ". To ask again gives the same answer: the expression has to be changed" if found.exceeds else ""
+        more = ". Evaluating it again will not help: change the expression" if found.exceeds else ""
         return Answer(False, True, f"could not be evaluated: {why}{more}")
     return Answer(found.is_true, False, f"`{text.strip()}` is {'true' if found.is_true else 'false'}")
 

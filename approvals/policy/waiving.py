@@ -11,7 +11,7 @@ OWN_RULES_PREFIX = "OWN-PRATIQUE"
 def why_not_waivable(*, rule: str, severity: str) -> str:
     """Why nobody may waive a finding of this rule and severity; "" where somebody who may `override` may."""
     if rule.startswith(OWN_RULES_PREFIX):
-        return "it touches Pratique itself, and its guards are not opened by what they guard"
+        return "it affects Pratique itself, and such findings cannot be accepted"
     if severity == Severity.UNKNOWN:
-        return "nobody knows what it would mean, and what could not be found out is not accepted as fine"
+        return "its effect is unknown, and unknown findings cannot be accepted"
     return ""

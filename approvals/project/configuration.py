@@ -43,7 +43,7 @@ def switch(text: str) -> bool:
         return True
     if lowered in {"", "0", "false", "no", "off"}:
         return False
-    raise ValueError(f"{text!r} is neither true nor false")
+    raise ValueError(f"{text!r} is not a boolean: expected true or false")
 
 
 def deployments(text: str) -> list[str]:
@@ -51,14 +51,14 @@ def deployments(text: str) -> list[str]:
     found = words(text)
     for one in found:
         if not DEPLOYMENT.fullmatch(one):
-            raise ValueError(f"{one!r} is no deployment: expected CLUSTER/NAME")
+            raise ValueError(f"{one!r} is not a deployment: expected CLUSTER/NAME")
     return found
 
 
 def severity(text: str) -> str:
     """One of provisioner.values.Severity but "unknown", which is worse than every limit."""
     if text not in LIMITS:
-        raise ValueError(f"{text!r} is none of {', '.join(LIMITS)}")
+        raise ValueError(f"{text!r} is not a severity: expected one of {', '.join(LIMITS)}")
     return text
 
 
@@ -78,196 +78,209 @@ def address(text: str) -> tuple[str, int] | None:
         return None
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is no address: expected host:port, such as 0.0.0.0:9090")
+        raise ValueError(f"{text!r} is not an address: expected host:port, such as 0.0.0.0:9090")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 SETTINGS = (
-    Setting("SECRET_KEY", "", "signs sessions and one-time codes; required unless DEBUG"),
+    Setting("SECRET_KEY", "", "signs sessions and one-time codes; required unless DEBUG is true"),
     Setting(
         "ENCRYPTION_KEYS",
         "",
-        "encrypt stored credentials, bundles and reports: the first encrypts, all decrypt"
-        " (`pratique-manage new_encryption_key`); required unless DEBUG",
+        "keys for stored credentials, bundles and reports: the first one encrypts, all of them decrypt "
+        "(create one with `pratique-manage new_encryption_key`); required unless DEBUG is true",
         parse_keys,
     ),
-    Setting("DEBUG", "false", "development only: error pages with code", switch),
-    Setting("ALLOWED_HOSTS", "127.0.0.1,localhost", "host names that the site answers to", words),
-    Setting("PUBLIC_URL", "http://127.0.0.1:8000", "where people reach the site; used in chat messages"),
-    Setting("HTTPS", "false", "cookies only over TLS, HSTS", switch),
-    Setting("TRUSTED_ORIGINS", "", "origins that forms may come from, behind a proxy", words),
+    Setting("DEBUG", "false", "development only: show error pages with source code", switch),
+    Setting("ALLOWED_HOSTS", "127.0.0.1,localhost", "host names that the site serves", words),
+    Setting(
+        "PUBLIC_URL", "http://127.0.0.1:8000", "URL under which people reach the site; used for links in chat messages"
+    ),
+    Setting("HTTPS", "false", "send cookies over TLS only, and HSTS", switch),
+    Setting("TRUSTED_ORIGINS", "", "origins that forms may be submitted from when the site is behind a proxy", words),
     Setting(
         "TRUSTED_PROXIES",
         "",
-        "networks of reverse proxies whose X-Forwarded-For and -Proto are believed (CIDR), `unix` for a Unix socket",
+        "networks of reverse proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted "
+        "(CIDR); `unix` for a Unix socket",
         Proxies.read,
     ),
     Setting(
         "PROBE_ADDRESS",
         "127.0.0.1:8001",
-        "where probes are answered apart from the pages: host:port; empty: nowhere",
+        "host:port of the health endpoints, separate from the pages; empty to disable",
         address,
     ),
-    Setting("DATABASE_URL", "sqlite:///pratique.sqlite3", "PostgreSQL in production"),
-    Setting("REDIS_URL", "redis://127.0.0.1:6379/0", "the queue and the counters of limits: Redis or Valkey"),
+    Setting("DATABASE_URL", "sqlite:///pratique.sqlite3", "database URL; use PostgreSQL in production"),
+    Setting("REDIS_URL", "redis://127.0.0.1:6379/0", "Redis or Valkey, for the task queue and rate limits"),
     Setting("CONTENT_DIR", "content", "folder of the content store"),
     Setting(
         "STATIC_DIR",
         "staticfiles",
-        "folder that `collectstatic` fills; pages have their style without it, too",
+        "folder that `collectstatic` fills; pages are styled without it, too",
     ),
-    Setting("APPROVALS_NEEDED", "1", "how many people must approve a request", int),
-    Setting("SELF_APPROVAL", "false", "whether a requester may approve their own request", switch),
+    Setting("APPROVALS_NEEDED", "1", "number of people who must approve a request", int),
+    Setting("SELF_APPROVAL", "false", "whether requesters may approve their own requests", switch),
     Setting(
         "DOUBT_WRITERS",
         "true",
-        "where nobody knows who asked: one approver who may write the deployment is taken for the one who did",
+        "whether, if the requester is unknown, one approver who may write the deployment is treated as "
+        "the requester and does not count",
         switch,
     ),
-    Setting(
-        "UNREVIEWED_DELETIONS", "false", "whether a deployment that holds no data is deleted without a review", switch
-    ),
+    Setting("UNREVIEWED_DELETIONS", "false", "whether a deployment without data is deleted without a review", switch),
     Setting(
         "UNSEEN_SEVERITY",
         "notable",
-        "the worst severity that may be approved where the report is not shown: chat, webhook",
+        "the worst severity that can be approved through channels that do not show the report: chat and webhook",
         severity,
     ),
     Setting(
         "UNATTENDED_READS",
         "",
-        "deployments (CLUSTER/NAME) whose sources' Secrets and ConfigMaps are read although nobody asked just now and"
-        " what is known of who wrote the spec is older than PRATIQUE_GROUPS_HOURS",
+        "deployments (CLUSTER/NAME) whose source Secrets and ConfigMaps are read even if nobody "
+        "triggered the request and the identities of its requesters are older than PRATIQUE_GROUPS_HOURS",
         deployments,
     ),
-    Setting("MACHINE_REVIEWERS", "", "system: user names that may review", words),
-    Setting("REQUEST_HOURS", "72", "hours until a request that nobody settled expires", int),
+    Setting("MACHINE_REVIEWERS", "", "`system:` user names that may review", words),
+    Setting("REQUEST_HOURS", "72", "hours until an unsettled request expires", int),
     Setting(
         "GROUPS_HOURS",
         "12",
-        "hours that a proved identity and its groups are believed, by every session, API token and chat link",
+        "hours for which a verified identity and its groups are valid in sessions, API tokens and chat links",
         int,
     ),
-    Setting("SESSION_HOURS", "12", "hours after which a browser's session ends, whatever it does", int),
-    Setting("SESSION_IDLE_MINUTES", "120", "minutes after which a session ends in which nothing was asked for", int),
-    Setting("TOKEN_DAYS", "90", "most days that an API token may be made for", int),
+    Setting("SESSION_HOURS", "12", "maximum duration of a browser session, in hours", int),
+    Setting("SESSION_IDLE_MINUTES", "120", "minutes of inactivity after which a browser session ends", int),
+    Setting("TOKEN_DAYS", "90", "maximum lifetime of an API token, in days", int),
     Setting(
         "LOCAL_ACCOUNTS",
         "false",
-        "whether people sign in with a password of an account here, as whom `pratique-manage map_identity` says",
+        "whether people can sign in with the password of a local account, mapped by `pratique-manage map_identity`",
         switch,
     ),
     Setting(
         "ISSUERS_ELSEWHERE",
         "false",
-        "whether this process has no files of issuers and proxies because another has them, as a worker: "
-        "proofs count by age",
+        "set to true for a process that does not have the issuer and proxy files, such as a worker: "
+        "identities are then checked by age only",
         switch,
     ),
-    Setting("CLAIM_SECONDS", "10", "seconds after which a dead worker's claim lapses", int),
+    Setting("CLAIM_SECONDS", "10", "seconds until the claim of a dead worker lapses", int),
     Setting(
         "STEP_MINUTES",
         "15",
-        "minutes that a worker may be at one step without progress before it counts as dead",
+        "minutes without progress after which a step counts as dead",
         int,
     ),
     Setting(
         "ALONE_MEMORY_MIB",
         "1024",
-        "memory (MiB) of the process in which a request is tried once more after its first one died",
+        "memory limit (MiB) of the process that retries a request after its first process died",
         int,
     ),
     Setting(
         "WORKER_MEMORY_MIB",
         "0",
-        "memory (MiB) of one worker with all its processes; 0: the container's limit, else the machine's memory",
+        "memory limit (MiB) of one worker with all its processes; 0: the container's limit, or else the "
+        "machine's memory",
         int,
     ),
     Setting(
         "PREPARATIONS_AT_ONCE",
         "12",
-        "requests that one worker prepares at a time, each in a process of its own: fewer than its threads",
+        "number of requests that one worker prepares in parallel, each in its own process; must be less "
+        "than its number of threads",
         int,
     ),
     Setting(
         "APPLY_MINUTES",
         "15",
-        "minutes that an apply may take, where its spec sets no deadline",
+        "minutes that an apply may take if the spec sets no deadline",
         int,
     ),
     Setting(
-        "APPLIES_AT_ONCE", "6", "requests that one worker process writes for at a time: fewer than its threads", int
+        "APPLIES_AT_ONCE",
+        "6",
+        "number of requests that one worker process applies in parallel; must be less than its number of threads",
+        int,
     ),
     Setting(
-        "PROGRESS_DEADLINE_MINUTES", "30", "minutes until a revision shall be healthy, where its spec does not say", int
+        "PROGRESS_DEADLINE_MINUTES",
+        "30",
+        "minutes within which a revision must become healthy if the spec sets no deadline",
+        int,
     ),
-    Setting("CLUSTER_TIMEOUT_SECONDS", "10", "seconds that one call to a cluster may take", int),
-    Setting("MAX_BUNDLE_MIB", "256", "largest unpacked bundle", int),
-    Setting("MAX_OBJECTS", "5000", "most objects in one bundle", int),
-    Setting("MAX_OPEN_REQUESTS", "200", "open requests that one cluster may have", int),
-    Setting("MAX_OPEN_REQUESTS_OF_ONE", "50", "open requests on one cluster that one requester may have", int),
+    Setting("CLUSTER_TIMEOUT_SECONDS", "10", "timeout of one call to a cluster, in seconds", int),
+    Setting("MAX_BUNDLE_MIB", "256", "maximum size of an unpacked bundle (MiB)", int),
+    Setting("MAX_OBJECTS", "5000", "maximum number of objects in a bundle", int),
+    Setting("MAX_OPEN_REQUESTS", "200", "maximum number of open requests per cluster", int),
+    Setting("MAX_OPEN_REQUESTS_OF_ONE", "50", "maximum number of open requests per requester and cluster", int),
     Setting("ALLOWED_NETWORKS", "", "non-public networks that sources may be fetched from (CIDR)", words),
-    Setting("ALLOWED_SOURCE_HOSTS", "", "hosts that sources may redirect to or take tokens from", words),
+    Setting("ALLOWED_SOURCE_HOSTS", "", "hosts that sources may redirect to or get tokens from", words),
     Setting(
         "NAMESPACE",
         "pratique",
-        "the namespace that Pratique runs in: what reaches into it is approved by people only",
+        "the namespace that Pratique runs in; only people can approve content that affects it",
     ),
     Setting(
         "ALLOWED_IMAGES",
         "",
-        "registries and beginnings of repositories that images may come from; empty: anywhere",
+        "registries and repository prefixes that images may come from; empty: any",
         words,
     ),
     Setting("PLAIN_HTTP", "false", "whether sources may be fetched without TLS", switch),
-    Setting("MUTABLE_HTTP", "false", "whether an http source may lack a checksum", switch),
+    Setting("MUTABLE_HTTP", "false", "whether an http source may omit its checksum", switch),
     Setting(
         "TRUSTED_KUBECONFIGS",
         "",
-        "clusters whose kubeconfig may name files, commands and proxies (TLS is checked all the same)",
+        "clusters whose kubeconfig may reference files, commands and proxies (TLS is always verified)",
         words,
     ),
     Setting(
         "KUBECONFIGS_DIR",
         "",
-        "folder with kubeconfigs of this process alone, each named as its cluster, in place of the registered ones",
+        "folder with one kubeconfig per cluster, named after the cluster, that this process uses instead"
+        " of the registered ones",
     ),
     Setting(
         "OIDC_FILE",
         "",
-        "YAML file of the OpenID Connect issuers whose people sign in, and on which clusters each counts",
+        "YAML file of OpenID Connect issuers and the clusters that each is trusted on",
         parse_issuers,
     ),
     Setting(
         "IDENTITY_PROXIES_FILE",
         "",
-        "YAML file of the proxies in front that say by headers who somebody is, and on which clusters each counts",
+        "YAML file of authenticating proxies and the clusters that each is trusted on",
         parse_identity_proxies,
     ),
     Setting(
-        "RENEW_MINUTES", "10", "minutes after which an issuer is asked anew who somebody is, and in which groups", int
+        "RENEW_MINUTES", "10", "minutes after which the issuer is asked again for a person's identity and groups", int
     ),
-    Setting("SLACK_SIGNING_SECRET", "", "of the Slack app whose buttons decide"),
-    Setting("SLACK_TEAM", "", "the Slack team whose members count"),
-    Setting("SLACK_WEBHOOK_URL", "", "incoming webhook for 'needs you' and 'decided'"),
-    Setting("DECISION_WEBHOOK_SECRET", "", "of the generic decision endpoint (Standard Webhooks, whsec_…)"),
-    Setting("DECISION_WEBHOOK_USER", "", "the user that the generic decision endpoint acts as"),
+    Setting("SLACK_SIGNING_SECRET", "", "signing secret of the Slack app whose buttons decide requests"),
+    Setting("SLACK_TEAM", "", "ID of the Slack team whose members may decide"),
+    Setting("SLACK_WEBHOOK_URL", "", "incoming webhook for messages about requests that need a review or were decided"),
+    Setting("DECISION_WEBHOOK_SECRET", "", "secret of the generic decision endpoint (Standard Webhooks, whsec_…)"),
+    Setting("DECISION_WEBHOOK_USER", "", "user that the generic decision endpoint acts as"),
     Setting(
         "METRICS_TOKEN",
         "",
-        "bearer token that /metrics asks for, at least 32 characters; empty: the site has no /metrics",
+        "bearer token required for /metrics, at least 32 characters; empty: the site does not serve /metrics",
         long_token,
     ),
     Setting(
         "METRICS_OPEN",
         "false",
-        "whether an address for /metrics that others can reach may be served without a token",
+        "whether /metrics may be served without a token on an address that others can reach",
         switch,
     ),
-    Setting("METRICS_ADDRESS", "", "host:port where each process serves its own /metrics; empty: nowhere", address),
-    Setting("LOG_FORMAT", "json", "json or console"),
-    Setting("SENTRY_DSN", "", "errors go there (extra: sentry)"),
-    Setting("OTLP_ENDPOINT", "", "traces go there by OTLP over HTTP, e.g. http://collector:4318 (extra: otel)"),
+    Setting(
+        "METRICS_ADDRESS", "", "host:port on which each process serves its own /metrics; empty to disable", address
+    ),
+    Setting("LOG_FORMAT", "json", "log format: `json` or `console`"),
+    Setting("SENTRY_DSN", "", "Sentry DSN for error reports (extra: sentry)"),
+    Setting("OTLP_ENDPOINT", "", "OTLP/HTTP endpoint for traces, such as http://collector:4318 (extra: otel)"),
 )
 
 
@@ -300,9 +313,10 @@ def check_names_apart(values: Mapping[str, Any]) -> None:
         for other, *there in others + [(it, *astuple(its)) for it, its in proxied[:number]]:
             if here[0] == there[0] and (_may_clash(here[1], there[1]) or _may_clash(here[2], there[2])):
                 raise ValueError(
-                    f"{PREFIX}IDENTITY_PROXIES_FILE: {who} and {other} count on cluster {names.cluster}, and the prefix"
-                    " of one begins with that of the other: either could name the other's people. Give them prefixes"
-                    " that differ from the first letter that they do not share, such as a: and b:"
+                    f"{PREFIX}IDENTITY_PROXIES_FILE: {who} and {other} are both used on cluster "
+                    f"{names.cluster}, and the prefix of one starts with the prefix of the other, so either "
+                    "could name people of the other. Use prefixes of which none starts with another, such as "
+                    "a: and b:"
                 )
 
 
@@ -310,7 +324,7 @@ def check_people_join(values: Mapping[str, Any]) -> None:
     """Raises ValueError where one human would be two people of a cluster: who asks by one way, and approves by another.
 
     Issuers tell people by `sub`. A proxy that is not the only way into a cluster has to tell them by the `sub` of an
-    issuer, too (security.md S05, S12).
+    issuer, too (docs/security.md S05, S12).
     """
     issuers, proxies = values["OIDC_FILE"], values["IDENTITY_PROXIES_FILE"]
     for proxy in proxies:
@@ -319,15 +333,17 @@ def check_people_join(values: Mapping[str, Any]) -> None:
             others = [*there, *(one for one in proxies if one is not proxy and one.names_on(names.cluster))]
             if others and not proxy.issuer:
                 raise ValueError(
-                    f"{PREFIX}IDENTITY_PROXIES_FILE: {proxy.name} and {others[0].name} count on cluster"
-                    f" {names.cluster}, and nobody can tell which of their people are the same: who asks by one could"
-                    f" approve by the other. Have {proxy.name} send the `sub` of its issuer in a header, name that as"
-                    " headers.uid, and give the issuer's address as issuer; or let only one of them count there"
+                    f"{PREFIX}IDENTITY_PROXIES_FILE: {proxy.name} and {others[0].name} are both used on cluster "
+                    f"{names.cluster}, and their people cannot be matched: someone could request through one "
+                    f"and approve through the other. Configure {proxy.name} to send the issuer's `sub` in a "
+                    "header, set headers.uid to that header and issuer to the issuer's URL; or use only one of "
+                    "them on that cluster"
                 )
             if there and issuers.with_url(proxy.issuer) is None:
                 raise ValueError(
-                    f"{PREFIX}IDENTITY_PROXIES_FILE: {proxy.name} has the people of {proxy.issuer}, which is no url in"
-                    f" {PREFIX}OIDC_FILE, and {there[0].name} counts on cluster {names.cluster}: give it to the letter"
+                    f"{PREFIX}IDENTITY_PROXIES_FILE: the issuer {proxy.issuer} of {proxy.name} is not a url in "
+                    f"{PREFIX}OIDC_FILE, and {there[0].name} is used on cluster {names.cluster}: write the same "
+                    "URL in both files"
                 )
 
 
@@ -342,8 +358,8 @@ def check_metrics(values: Mapping[str, Any]) -> None:
     if where is None or values["METRICS_TOKEN"] or values["METRICS_OPEN"] or is_loopback(where[0]):
         return
     raise ValueError(
-        f"{PREFIX}METRICS_ADDRESS: {where[0]} can be reached from elsewhere: set {PREFIX}METRICS_TOKEN, or"
-        f" {PREFIX}METRICS_OPEN=true if a network policy guards it"
+        f"{PREFIX}METRICS_ADDRESS: {where[0]} can be reached from other machines: set {PREFIX}METRICS_TOKEN, or "
+        f"{PREFIX}METRICS_OPEN=true if a network policy protects it"
     )
 
 

@@ -21,7 +21,7 @@ from approvals.web.rendering import is_read
 
 API = "/api/"
 RETRY_SECONDS = 5
-UNSURE = "; whether anything was changed is not known: look before you send it again"
+UNSURE = "; it is not known whether anything was changed: check before you try again"
 # PostgreSQL's undefined_table and undefined_column; of SQLite only the words tell them from a mistake in SQL.
 MISSING_STATES = ("42P01", "42703")
 MISSING_WORDS = re.compile(r"no such (table|column): |table \S+ has no column named ")
@@ -41,53 +41,52 @@ class Failure:
 AWAY = Failure(
     503,
     "unavailable",
-    "the database did not answer, or ended this transaction for another one: try again",
-    "The database does not answer",
-    "Try again in a moment; if it stays so, give the operator the id below.",
+    "the database did not respond, or ended this transaction because of a deadlock: try again",
+    "The database is not responding",
+    "Try again in a moment. If the problem persists, give the operator the request id below.",
 )
 NOT_MIGRATED = Failure(
     500,
     "not-migrated",
-    "the database lacks a table or a column of this version: the operator has to run pratique-manage migrate",
-    "The database is older than this service",
-    "The operator has to run `pratique-manage migrate`; until then, trying again does not help.",
+    "the database schema is older than this version: the operator must run pratique-manage migrate",
+    "The database must be migrated",
+    "The operator must run `pratique-manage migrate`. Trying again before that will not help.",
 )
 LOCKED = Failure(
     503,
     "key-missing",
-    "this is encrypted with a key that the service does not have: the operator has to add it to"
-    " PRATIQUE_ENCRYPTION_KEYS",
-    "A key is missing",
-    "This is encrypted with a key that the service does not have. Nothing is lost: the operator has to add the key to"
-    " PRATIQUE_ENCRYPTION_KEYS.",
+    "this is encrypted with a key that the service does not have: the operator must add it to PRATIQUE_ENCRYPTION_KEYS",
+    "An encryption key is missing",
+    "This is encrypted with a key that the service does not have. Nothing is lost: the operator must add the "
+    "key to PRATIQUE_ENCRYPTION_KEYS.",
 )
 CHANGED = Failure(
     500,
     "undecipherable",
-    "this cannot be decrypted, because what is stored was changed; the operator has to restore it from a backup",
-    "What is stored was changed",
-    "It cannot be decrypted, so it is not shown. The operator has to look at the log and restore it from a backup.",
+    "this cannot be decrypted because the stored data was changed: the operator must restore it from a backup",
+    "The stored data was changed",
+    "It cannot be decrypted, so it is not shown. The operator must check the log and restore it from a backup.",
 )
 FAILED = Failure(
     500,
     "failed",
-    "this failed; the log tells more under the request id",
-    "This page failed",
-    "Try again; if it stays so, give the operator the id below.",
+    "an internal error occurred; the log has details under the request id",
+    "Something went wrong",
+    "Try again. If the problem persists, give the operator the request id below.",
 )
 NOT_READ = Failure(
     400,
     "bad-request",
-    "this cannot be read: it came for a host that is not served here, or in a shape that no form of ours sends",
-    "This cannot be read",
-    "It came for a host that is not served here, or in a shape that no form of ours sends.",
+    "bad request: the host is not served here, or the request is malformed",
+    "Bad request",
+    "The host is not served here, or the request is malformed.",
 )
 FOREIGN = Failure(
     403,
     "permission-denied",
-    "this came without the proof that a page of ours sent it",
-    "This form is too old",
-    "It came from an earlier session or from elsewhere. Go back, load the page again and repeat.",
+    "the CSRF token is missing or invalid",
+    "This form has expired",
+    "The form belongs to an earlier session or to another site. Go back, reload the page and submit it again.",
 )
 
 

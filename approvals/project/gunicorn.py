@@ -22,9 +22,9 @@ if _is_our_folder:
     os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="pratique-metrics-")
 
 from approvals import logs, proxies  # noqa: E402 - after the folder of metrics is named
+from approvals.health_endpoints import PROBES, Listener, open_socket  # noqa: E402 - after the folder of metrics is named
 from approvals.logs.gunicorn import Logger  # noqa: E402 - after the folder of metrics is named
 from approvals.networks import holds_loopback  # noqa: E402 - after the folder of metrics is named
-from approvals.probes import PROBES, Listener, open_socket  # noqa: E402 - after the folder of metrics is named
 from approvals.project import configuration  # noqa: E402 - after the folder of metrics is named
 
 logs.take_over("web", os.environ.get("PRATIQUE_LOG_FORMAT", logs.JSON))
@@ -96,12 +96,12 @@ def on_starting(server: Any) -> None:
         try:
             _probes.append(open_socket(*address))
         except OSError as exc:
-            _refuse(server, f"PRATIQUE_PROBE_ADDRESS is {_named(address)}, and that cannot be listened on: {exc}")
+            _refuse(server, f"cannot listen on PRATIQUE_PROBE_ADDRESS {_named(address)}: {exc}")
     if (address := _settings["METRICS_ADDRESS"]) is not None:
         try:
             _metrics.append(open_socket(*address))
         except OSError as exc:
-            server.log.error("PRATIQUE_METRICS_ADDRESS is %s, and that cannot be listened on: %s", _named(address), exc)
+            server.log.error("cannot listen on PRATIQUE_METRICS_ADDRESS %s: %s", _named(address), exc)
 
 
 def when_ready(server: Any) -> None:
@@ -111,8 +111,9 @@ def when_ready(server: Any) -> None:
         if Path(path).stat().st_mode & stat.S_IWOTH:
             _refuse(
                 server,
-                f"everybody on this machine may open the Unix socket {path}, and be believed as its proxy is: take"
-                " --umask out of GUNICORN_CMD_ARGS and the command line, or give it to a group (SocketMode of systemd)",
+                f"everyone on this machine can open the Unix socket {path} and would be trusted as its proxy: "
+                "remove --umask from GUNICORN_CMD_ARGS and the command line, or restrict the socket to a group "
+                "(SocketMode in systemd)",
             )
 
 
@@ -133,15 +134,16 @@ def _check_binds(server: Any) -> None:
     if sockets and not _settings["TRUSTED_PROXIES"].is_unix:
         _refuse(
             server,
-            f"bound to the Unix socket {sockets[0]}, whose clients have no address: limits would count all as one. Have"
-            " the proxy in front send X-Forwarded-For, and add the word unix to PRATIQUE_TRUSTED_PROXIES",
+            f"listening on the Unix socket {sockets[0]}, whose clients have no address: rate limits would count "
+            "everyone as one client. Configure the proxy to send X-Forwarded-For, and add unix to "
+            "PRATIQUE_TRUSTED_PROXIES",
         )
     near = [str(network) for network in _settings["TRUSTED_PROXIES"].networks if holds_loopback(network)]
     if near and len(sockets) < len(server.address):
         server.log.warning(
-            "PRATIQUE_TRUSTED_PROXIES holds the loopback address (%s): every program beside this one, and whoever may"
-            " run kubectl port-forward, can make up addresses of clients and say that they spoke TLS. Bind a Unix"
-            " socket, and write unix (docs/doors.md)",
+            "PRATIQUE_TRUSTED_PROXIES contains the loopback address (%s): every program on this host or in "
+            "this pod, and everyone who can run kubectl port-forward, can forge client addresses and claim "
+            "TLS. Listen on a Unix socket, and add unix instead (docs/doors.md)",
             ", ".join(near),
         )
 
@@ -154,9 +156,9 @@ def _check_fixed(server: Any) -> None:
     if changed:
         _refuse(
             server,
-            f"{', '.join(changed)}: other than shipped, clients could write headers or addresses that look like those"
-            " of proxies. Take it out of GUNICORN_CMD_ARGS and the command line; PRATIQUE_TRUSTED_PROXIES and"
-            " PRATIQUE_IDENTITY_PROXIES_FILE say whom to believe",
+            f"{', '.join(changed)}: with another value than the shipped one, clients could forge the headers or "
+            "addresses of proxies. Remove it from GUNICORN_CMD_ARGS and the command line; set "
+            "PRATIQUE_TRUSTED_PROXIES and PRATIQUE_IDENTITY_PROXIES_FILE to trust proxies",
         )
 
 

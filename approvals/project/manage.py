@@ -8,7 +8,6 @@ from importlib import metadata
 
 import django
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import execute_from_command_line
 
 
 def main() -> None:
@@ -23,7 +22,9 @@ def main() -> None:
     except (ImproperlyConfigured, ValueError) as exc:
         sys.exit(f"pratique-manage: {exc}")
     privacy.keep_files_private()
-    execute_from_command_line(sys.argv)
+    from approvals.project.command_help import Utility  # noqa: PLC0415 - neither
+
+    Utility(sys.argv).execute()
 
 
 if __name__ == "__main__":

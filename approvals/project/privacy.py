@@ -1,4 +1,4 @@
-"""What a process writes, only its own account reads (security.md S30)."""
+"""What a process writes, only its own account reads (docs/security.md S30)."""
 
 from __future__ import annotations
 
@@ -37,6 +37,4 @@ def _make_private(path: Path) -> None:
             if path.stat().st_mode & UMASK:
                 path.chmod(FILE_MODE)
         except PermissionError:
-            logger.warning(
-                "others may read a file of ours, which belongs to another account", extra={"path": str(path)}
-            )
+            logger.warning("a file that belongs to another account is readable by others", extra={"path": str(path)})

@@ -76,8 +76,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "approvals.project.forwarding.Forwarding",
-    "approvals.project.request_log.RequestLog",
+    "approvals.project.middleware.forwarding.Forwarding",
+    "approvals.project.middleware.request_log.RequestLog",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -85,12 +85,12 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "approvals.project.callers.Callers",
+    "approvals.project.middleware.callers.Callers",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "approvals.project.throttling.Throttle",
+    "approvals.project.middleware.throttling.Throttle",
 ]
 
 ROOT_URLCONF = "approvals.project.urls"
@@ -112,7 +112,7 @@ TEMPLATES = [
 
 DATABASES = {"default": dj_database_url.parse(PRATIQUE["DATABASE_URL"], conn_max_age=60, conn_health_checks=True)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    # Several processes write it in the demo (design.md 9): a writer waits its turn instead of failing.
+    # Several processes write it in the demo: a writer waits its turn instead of failing.
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
@@ -159,7 +159,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRATIQUE["HTTPS"]
 SESSION_COOKIE_AGE = PRATIQUE["SESSION_HOURS"] * 3600
 SECURE_HSTS_SECONDS = 31_536_000 if PRATIQUE["HTTPS"] else 0
-# Left by approvals.project.forwarding, where a trusted proxy says so.
+# Left by approvals.project.middleware.forwarding, where a trusted proxy says so.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -200,7 +200,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Pratique",
-    "DESCRIPTION": "Requests, reports, reviews and revisions of bundles on Kubernetes clusters.",
+    "DESCRIPTION": "Requests, reports, reviews and revisions of bundle deployments on Kubernetes clusters.",
     "VERSION": "v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",

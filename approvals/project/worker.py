@@ -49,7 +49,7 @@ def end_at_once(holders: Sequence[str]) -> None:
 
     The claims of the others are given back; that of what hangs lapses, and counts as a death.
     """
-    logger.critical("a step stands still: this worker ends", extra={"holders": list(holders)})
+    logger.critical("a step makes no progress: this worker stops", extra={"holders": list(holders)})
     HELD.is_stopping = True
     HELD.let_go(claims.let_go, but=frozenset(holders))
     logging.shutdown()

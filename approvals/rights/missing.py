@@ -52,7 +52,7 @@ def words_of(
     by_roles = f"bind the role pratique-{process} (deploy/rbac.yaml), and " if as_itself else ""
     account = f" --account {'/'.join(one_account)}" if one_account else ""
     command = f"pratique-manage rights --cluster {cluster}{account} | kubectl apply -f -"
-    return f"the account of {process} may not: {named}. To give the rights, {by_roles}run: {command}"
+    return f"the account of {process} lacks permissions: {named}. To grant them, {by_roles}run: {command}"
 
 
 def _missing(known: Registered, form: Form, process: Process, may: May) -> list[AccessRequest]:

@@ -8,8 +8,8 @@ import threading
 from django.db import DatabaseError, close_old_connections
 
 from approvals.access.port import connect
+from approvals.health_endpoints import notes
 from approvals.models import Cluster
-from approvals.probes import notes
 from approvals.rights.missing import missing_of_self, words_of
 from approvals.rights.needs import Process
 from provisioner.errors import PratiqueError
@@ -38,7 +38,7 @@ def _tell(process: Process, stop: threading.Event) -> None:
         try:
             found = look(process)
         except DatabaseError as exc:
-            logger.warning("the database does not answer", extra={"error": type(exc).__name__})
+            logger.warning("the database is not responding", extra={"error": type(exc).__name__})
         else:
             for cluster in sorted(found.keys() - {name for name, words in told.items() if words == found.get(name)}):
                 logger.warning("rights are missing", extra={"cluster": cluster, "words": found[cluster]})

@@ -1,1 +1,4 @@
-"""What pages and the API read: one module a door. Callers pass the clusters that the viewer may read (S02)."""
+"""What pages, REST, metrics and the gate read from the database, one module a subject; nothing here writes.
+
+Callers import the modules, and pass the clusters that the viewer may read (docs/security.md S02).
+"""

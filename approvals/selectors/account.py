@@ -58,7 +58,7 @@ def with_scopes(rows: QuerySet[ApiToken]) -> list[ShownToken]:
 
 
 def _named(clusters: Collection[int], names: Mapping[int, str]) -> str:
-    return ", ".join(sorted(names.get(pk, "a cluster that is gone") for pk in clusters))
+    return ", ".join(sorted(names.get(pk, "a deleted cluster") for pk in clusters))
 
 
 def _proofs_of(row: SignIn | ApiToken) -> list[tuple[str, str, datetime]]:

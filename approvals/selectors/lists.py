@@ -65,7 +65,7 @@ def pause_words(*, deployment: BundleDeployment) -> str:
     if not deployment.is_paused:
         return ""
     write = deployment.writes.filter(generation=deployment.paused_generation or 0).first()
-    name = write.username if write and write.username else "somebody whom nobody knows here"
+    name = write.username if write and write.username else "an unknown user"
     return f"by {name}: {deployment.pause_reason or 'no reason given'}"
 
 

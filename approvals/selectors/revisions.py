@@ -33,11 +33,11 @@ def why_not_restorable(*, deployment: BundleDeployment, number: str) -> str:
     if revision:
         return revoked_words(revision)
     there = ", ".join(str(each) for each in restorable(deployment=deployment).values_list("number", flat=True))
-    return f"there is no revision {number} to go back to; there is {there or 'none'}"
+    return f"revision {number} cannot be rolled back to; available: {there or 'none'}"
 
 
 def revoked_words(revision: Revision) -> str:
     """Who revoked it and why; "" where nobody did."""
     if revision.revoked_at is None:
         return ""
-    return f"revision {revision.number} is revoked by {revision.revoked_by}: {revision.revoked_reason}"
+    return f"revision {revision.number} was revoked by {revision.revoked_by}: {revision.revoked_reason}"

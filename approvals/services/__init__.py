@@ -20,7 +20,7 @@ from approvals.services.issuers import (
     renew_grant,
     sign_in_with_issuer,
 )
-from approvals.services.policies import save_policy, standing_of
+from approvals.services.policies import rights_of_policy, save_policy
 from approvals.services.proxied import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
@@ -77,6 +77,7 @@ __all__ = [
     "review",
     "revoke_api_token",
     "revoke_revision",
+    "rights_of_policy",
     "rights_to_tell",
     "rollback_deployment",
     "rotate_keys",
@@ -87,7 +88,6 @@ __all__ = [
     "sign_in_with_issuer",
     "sign_in_with_password",
     "sign_out",
-    "standing_of",
     "to_acknowledge",
     "unlink_chat_account",
     "unlink_identity",

@@ -54,7 +54,7 @@ def _link(by: Caller, code: str) -> ChatAccount:
     row = for_change(LinkCode.objects.filter(digest=_digest(code.strip().lower()))).first()
     if row is None or row.used_at or row.expires_at < now:
         raise InvalidInput(
-            "this code is unknown, used, or older than ten minutes: ask the bot for a new one", field="code"
+            "this code is unknown, already used, or older than ten minutes: ask the bot for a new one", field="code"
         )
     row.used_at = now
     row.save(update_fields=["used_at"])
@@ -65,7 +65,7 @@ def _link(by: Caller, code: str) -> ChatAccount:
         defaults={"user": by.user, "name": row.name, "linked_at": now},
     )
     if not is_new and account.user_id != by.user.pk:
-        raise InvalidInput("this chat account is linked to somebody else: they have to unlink it first", field="code")
+        raise InvalidInput("this chat account is linked to another person, who must unlink it first", field="code")
     limit = access.groups_limit()
     account.identities.set(proof.identity_id for proof in by.proofs if proof.is_fresh(now, limit))
     audit.record(verb="chat.linked", actor=Actor(by.name, "browser"), facts={"account": str(account)})
@@ -76,7 +76,7 @@ def _link(by: Caller, code: str) -> ChatAccount:
 def unlink_chat_account(*, by: Caller, account_id: int) -> None:
     account = ChatAccount.objects.filter(user=by.user, pk=account_id).first()
     if account is None:
-        raise NotFound("you have no such chat account")
+        raise NotFound("this chat account is not linked to your account")
     audit.record(verb="chat.unlinked", actor=Actor(by.name, "browser"), facts={"account": str(account)})
     account.delete()
 

@@ -1,4 +1,4 @@
-"""Registering a cluster (security.md S19)."""
+"""Registering a cluster (docs/security.md S19)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def register_cluster(
     kubeconfig (it may be a slip) and for another cluster; CouldNotAsk where nobody can tell which cluster it is.
     """
     if not NAME.fullmatch(name):
-        raise InvalidInput(f"the name is {name!r}; expected at most 63 small letters, digits and dashes", field="name")
+        raise InvalidInput(
+            f"the name is {name!r}; expected at most 63 lowercase letters, digits and dashes", field="name"
+        )
     try:
         kept = access.kubeconfig_to_keep(name, kubeconfig, context=context) if kubeconfig else ""
     except BadSource as exc:
@@ -65,16 +67,16 @@ def register_cluster(
         return _add(name, kept, _told(found), by)
     if isinstance(found, PratiqueError) and not replacing.uid:
         raise CouldNotAsk(
-            f"nobody can tell whether that is cluster {name}, because the uid of its namespace kube-system could not be"
-            f" read by the new kubeconfig: {found}. Give one that may, or say the uid that `kubectl get namespace"
-            " kube-system -o jsonpath={.metadata.uid}` tells there"
+            f"cannot verify that this is cluster {name}: the new kubeconfig could not read the uid of the "
+            f"namespace kube-system: {found}. Use a kubeconfig that can read it, or pass the uid that `kubectl "
+            f"get namespace kube-system -o jsonpath={{.metadata.uid}}` prints there"
         )
     before = known.uid or _told(_read(name, known.kubeconfig))
     return _replace(known.pk, kept, Uids(_told(found), before, replacing.uid), by)
 
 
 def _taken(name: str) -> InvalidInput:
-    return InvalidInput(f"cluster {name} is registered already, with another kubeconfig", field="may_replace")
+    return InvalidInput(f"cluster {name} is already registered with another kubeconfig", field="may_replace")
 
 
 def _told(found: str | PratiqueError) -> str:
@@ -108,9 +110,9 @@ def _replace(key: int, kubeconfig: str, uids: Uids, by: Actor) -> Cluster:
     for uid in (uids.new, uids.said):
         if uid and expected and uid != expected:
             raise InvalidInput(
-                f"that is another cluster: the uid of its namespace kube-system is {uid}, and that of {cluster.name} is"
-                f" {expected}. The people, policies and requests of {cluster.name} are none of its: register it under a"
-                " name of its own",
+                f"this is a different cluster: its namespace kube-system has uid {uid}, and that of "
+                f"{cluster.name} is {expected}. The people, policies and requests of {cluster.name} do not "
+                "apply to it: register it under a new name",
                 field="kubeconfig",
             )
     if cluster.uid is None:
@@ -127,4 +129,4 @@ def _check_uid_is_free(name: str, uid: str) -> None:
     """A cluster that had two names would have two requests for one change."""
     other = Cluster.objects.filter(uid=uid).exclude(name=name).first() if uid else None
     if other:
-        raise InvalidInput(f"that cluster is registered already, as {other.name}", field="kubeconfig")
+        raise InvalidInput(f"that cluster is already registered as {other.name}", field="kubeconfig")

@@ -1,4 +1,4 @@
-"""The wish, written in the cluster as the person who wishes it (design.md 9): Kubernetes decides who may."""
+"""The wish, written in the cluster as the person who wishes it: Kubernetes decides who may."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def create_deployment(
 ) -> BundleDeployment:
     """Create the BundleDeployment in the cluster as `by`, and make its first request."""
     if not NAME.fullmatch(name):
-        raise InvalidInput(f"the name is {name!r}; expected at most 52 small letters, digits and dashes", field="name")
+        raise InvalidInput(
+            f"the name is {name!r}; expected at most 52 lowercase letters, digits and dashes", field="name"
+        )
     writer = _writer(by, cluster, via)
     _check_room(cluster, writer.identity)
     obj = {
@@ -80,7 +82,9 @@ def change_deployment(
 
     def change(live: Live) -> Live:
         if live["metadata"].get("generation") != generation:
-            raise Changed(f"{deployment.name} was changed in the cluster since you opened it: look at it again")
+            raise Changed(
+                f"{deployment.name} was changed in the cluster since you opened the form: reload it and try again"
+            )
         return {**live, "spec": dict(spec)}
 
     return _edit(by, deployment, change, via)
@@ -105,7 +109,7 @@ def ask_again(*, by: Caller, deployment: BundleDeployment, via: str) -> BundleDe
     request is still open.
     """
     if deployment.requests.filter(state__in=OPEN).exists():
-        raise Changed(f"{deployment.name} has an open request: decide it or withdraw it first")
+        raise Changed(f"{deployment.name} has an open request: decide or withdraw that request first")
     _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     now = timezone.now().isoformat()
     return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via, asks=True)
@@ -123,7 +127,7 @@ def rollback_deployment(*, by: Caller, deployment: BundleDeployment, revision: i
     if why_not:
         raise InvalidInput(why_not, field="revision")
     if deployment.requests.filter(state__in=AT_WORK).exists():
-        raise Changed(f"{deployment.name} has a request that is being applied: ask again when it is settled")
+        raise Changed(f"{deployment.name} has a request that is being applied: try again when it is finished")
     _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     value = f"{revision}/{timezone.now().isoformat()}"
     return _edit(by, deployment, lambda live: _annotated(live, ROLLBACK_TO, value), via, asks=True)
@@ -222,7 +226,7 @@ def _live(deployment: BundleDeployment) -> Live:
     cluster = deployment.cluster
     live = _write(cluster, lambda: access.kubernetes().get(cluster, _ref(deployment)))
     if live is None or live["metadata"]["uid"] != deployment.uid:
-        raise NotFound(f"BundleDeployment {deployment.name} is no longer in cluster {deployment.cluster.name}")
+        raise NotFound(f"BundleDeployment {deployment.name} no longer exists on cluster {deployment.cluster.name}")
     return dict(live)
 
 
@@ -250,8 +254,8 @@ def _write(cluster: Cluster, call: Callable[[], Any], identity: Identity | None 
 def _missing_right(cluster: Cluster, identity: Identity) -> MissingOwnRight:
     command = f"pratique-manage rights --cluster {cluster.name} | kubectl apply -f -"
     return MissingOwnRight(
-        f"Pratique may not act as {identity.username} on cluster {cluster.name}, so nothing was written: an operator"
-        f" has to give it that right. To print and apply it: {command}",
+        f"Pratique is not allowed to impersonate {identity.username} on cluster {cluster.name}, so nothing was "
+        f"written. An operator must grant this right. Print and apply it with: {command}",
         cluster=cluster.name,
         command=command,
     )

@@ -1,4 +1,4 @@
-"""Changing the keys that encrypt what is stored (security.md S30)."""
+"""Changing the keys that encrypt what is stored (docs/security.md S30)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _renew_content(name: str) -> bool:
         stored = file.read() if is_plain else decrypt_file(file, place=store.place_of(digest))
     found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
     if found != digest:
-        raise PratiqueError(f"the content {digest} was changed in the content store: its bytes hash to {found}")
+        raise PratiqueError(f"the content {digest} was changed in the content store: its bytes have digest {found}")
     files.replace(storage, name, encrypted_parts(stored, place=store.place_of(digest)))
     return True
 
@@ -161,7 +161,7 @@ def _note(done: Rotation, renew: Callable[[], bool]) -> None:
 
 def _tell_sometimes(tell: Callable[[str], None], count: int) -> None:
     if count % PROGRESS_EVERY == 0:
-        tell(f"  {count} encrypted anew")
+        tell(f"  {count} re-encrypted")
 
 
 def _bytes(value: bytes | memoryview | str | None) -> bytes:

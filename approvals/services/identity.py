@@ -27,7 +27,9 @@ def map_identity(*, user: User, cluster: Cluster, username: str, groups: Sequenc
     """
     identity = Identity(username, tuple(sorted(groups)))
     if access.is_reserved(identity):
-        raise InvalidInput(f"{username} or one of its groups starts with system:, which only a token can prove")
+        raise InvalidInput(
+            f"{username} or one of its groups starts with system:, which only a token of the cluster can assert"
+        )
     _check_mappable(user, cluster, username)
     known = KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
     if known and known.username != username:
@@ -56,7 +58,7 @@ def forget_identity(*, user: User, cluster: Cluster, by: Actor) -> str:
     """
     row = KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
     if row is None:
-        raise NotFound(f"{user.get_username()} is nobody on cluster {cluster.name}")
+        raise NotFound(f"{user.get_username()} has no identity on cluster {cluster.name}")
     if row.authenticator == MAPPED:
         _end_all_by_password(user)
     _take_away_proofs(row)
@@ -79,15 +81,16 @@ def link_identity(*, by: Caller, proved: Proved) -> KubernetesIdentity:
     """
     if by.credential != Credential.SESSION or not by.proofs or is_local(by.user):
         raise NotAllowed(
-            "only an account that was entered with a cluster's token is linked to another: a local account is the"
-            " operator's word, which no cluster adds to"
+            "only an account that signs in with a cluster token can link another identity; the identities of a "
+            "local account are mapped by the operator"
         )
     access.check_fresh(by)
     row = KubernetesIdentity.objects.select_related("user").filter(**signing_in.key_of(proved)).first()
     is_new = row is None or row.user_id != by.user.pk
     if is_new and by.user.kubernetes_identities.filter(cluster=proved.cluster).exists():
         raise InvalidInput(
-            f"your account is somebody on cluster {proved.cluster.name} already: unlink that one first", field="token"
+            f"your account already has an identity on cluster {proved.cluster.name}: unlink that one first",
+            field="token",
         )
     before = row.user.get_username() if row else ""
     if row is None:
@@ -112,11 +115,11 @@ def unlink_identity(*, by: Caller, identity_id: int) -> KubernetesIdentity:
     access.check_fresh(by)
     row = KubernetesIdentity.objects.select_related("cluster").filter(pk=identity_id, user=by.user).first()
     if row is None:
-        raise NotFound("your account has no such identity")
+        raise NotFound("this identity is not linked to your account")
     if row.authenticator == MAPPED:
-        raise InvalidInput("the operator mapped this identity, so the operator takes it away")
+        raise InvalidInput("the operator mapped this identity, so only the operator can remove it")
     if by.user.kubernetes_identities.count() == 1:
-        raise InvalidInput("this is the only identity of your account: there is nothing to unlink it from")
+        raise InvalidInput("this is the only identity of your account, so it cannot be unlinked")
     _take_away_proofs(row)
     _record("identity.unlinked", by, row)
     row.delete()
@@ -125,11 +128,13 @@ def unlink_identity(*, by: Caller, identity_id: int) -> KubernetesIdentity:
 
 def _check_mappable(user: User, cluster: Cluster, username: str) -> None:
     if KubernetesIdentity.objects.filter(cluster=cluster, username=username).exclude(user=user).exists():
-        raise InvalidInput(f"somebody else is {username} on cluster {cluster.name}: one name is one person")
+        raise InvalidInput(
+            f"another account is {username} on cluster {cluster.name}: a user name belongs to one account only"
+        )
     if user.kubernetes_identities.exclude(authenticator=MAPPED).exists():
         raise InvalidInput(
-            f"{user.get_username()} is entered with tokens of a cluster, so the operator's word cannot stand beside"
-            " theirs: map another account"
+            f"{user.get_username()} signs in with cluster tokens and cannot also have a mapped identity: map "
+            "another account"
         )
 
 

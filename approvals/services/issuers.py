@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class IssuerIdentities:
     """Whom an issuer's word proves, and why nobody on other clusters.
 
     `refused` names clusters and their rules: for the operator. `untold` is what the issuer left out of the person's own
@@ -61,7 +61,7 @@ class Standing:
     untold: tuple[str, ...] = ()
 
 
-def standing_of(verified: Verified) -> Standing:
+def identities_of(verified: Verified) -> IssuerIdentities:
     """Whom a verified token means on each registered cluster where its issuer counts."""
     proved, refused, untold = [], [], []
     rules = {one.cluster: one for one in verified.issuer.clusters}
@@ -76,7 +76,7 @@ def standing_of(verified: Verified) -> Standing:
         else:
             about = (OIDC, verified.issuer.url, verified.subject)
             proved.append(Proved(cluster, named.identity, verified.issued_at, *about))
-    return Standing(tuple(proved), tuple(refused), tuple(dict.fromkeys(untold)))
+    return IssuerIdentities(tuple(proved), tuple(refused), tuple(dict.fromkeys(untold)))
 
 
 def sign_in_with_issuer(*, tokens: Tokens, browser: Browser, before: Caller | None = None) -> SignIn:
@@ -84,14 +84,14 @@ def sign_in_with_issuer(*, tokens: Tokens, browser: Browser, before: Caller | No
 
     Raises NotAllowed where the person is nobody on any cluster here, or the account is switched off.
     """
-    standing = standing_of(tokens.verified)
-    if not standing.proved:
-        raise NotAllowed(_nobody(tokens.verified.issuer, standing))
+    found = identities_of(tokens.verified)
+    if not found.proved:
+        raise NotAllowed(_nobody(tokens.verified.issuer, found))
     try:
-        return _sign_in(tokens, standing, browser, before)
+        return _sign_in(tokens, found, browser, before)
     except IntegrityError:
         # Somebody came in as the same new person at the same time: now the account is there.
-        return _sign_in(tokens, standing, browser, before)
+        return _sign_in(tokens, found, browser, before)
 
 
 def renew_grant(grant: IssuerGrant) -> bool:
@@ -149,7 +149,9 @@ def leave_issuer(grant: IssuerGrant) -> str:
         home = str(settings.PRATIQUE["PUBLIC_URL"]).rstrip("/") + SIGN_IN_PATH
         return sign_out_address(issuer, DISCOVERY, id_token=id_token, home=home)
     except IssuerSilent as exc:
-        logger.warning("an issuer was not told of a sign-out", extra={"issuer": issuer.name, "error": str(exc)})
+        logger.warning(
+            "an issuer could not be notified of a sign-out", extra={"issuer": issuer.name, "error": str(exc)}
+        )
         return ""
 
 
@@ -158,28 +160,28 @@ def caller_of_id_token(verified: Verified) -> Caller:
 
     Raises NotAllowed where the person is nobody on any cluster here, or the account is switched off.
     """
-    standing = standing_of(verified)
-    if not standing.proved:
-        raise NotAllowed(_nobody(verified.issuer, standing))
+    found = identities_of(verified)
+    if not found.proved:
+        raise NotAllowed(_nobody(verified.issuer, found))
     try:
-        return _caller_of(verified, standing)
+        return _caller_of(verified, found)
     except IntegrityError:
         # As when somebody signs in: the same new person came twice at the same time.
-        return _caller_of(verified, standing)
+        return _caller_of(verified, found)
 
 
 @transaction.atomic
-def _caller_of(verified: Verified, standing: Standing) -> Caller:
+def _caller_of(verified: Verified, found: IssuerIdentities) -> Caller:
     user = _account_of(verified)
-    rows = _keep(user, standing.proved)
+    rows = _keep(user, found.proved)
     return access.of_issuer(user, [(row, list(proved.identity.groups), proved.at) for row, proved in rows])
 
 
 @transaction.atomic(durable=True)
-def _sign_in(tokens: Tokens, standing: Standing, browser: Browser, before: Caller | None) -> SignIn:
+def _sign_in(tokens: Tokens, found: IssuerIdentities, browser: Browser, before: Caller | None) -> SignIn:
     verified = tokens.verified
     user = _account_of(verified)
-    identities = _keep(user, standing.proved)
+    identities = _keep(user, found.proved)
     row = signing_in.begin(user, browser, before)
     row.grant = _grant(tokens)
     row.save(update_fields=["grant"])
@@ -193,8 +195,8 @@ def _sign_in(tokens: Tokens, standing: Standing, browser: Browser, before: Calle
         facts={
             "issuer": verified.issuer.url,
             "subject": verified.subject,
-            "clusters": {one.cluster.name: one.identity.username for one in standing.proved},
-            "groups": {one.cluster.name: list(one.identity.groups) for one in standing.proved},
+            "clusters": {one.cluster.name: one.identity.username for one in found.proved},
+            "groups": {one.cluster.name: list(one.identity.groups) for one in found.proved},
             "address": browser.address,
         },
     )
@@ -241,14 +243,14 @@ def _grant(tokens: Tokens) -> IssuerGrant:
 def _renew(grant: IssuerGrant) -> None:
     issuer = _issuer_of(grant)
     if issuer is None or issuer.client is None:
-        _end(grant, "the operator has taken the issuer away")
+        _end(grant, "the operator removed the issuer")
         return
     try:
         tokens = renew(issuer, DISCOVERY, refresh_token=grant.refresh_token, subject=grant.subject)
     except IssuerSilent as exc:
         # Else each session in turn would have a thread of the pages wait for it.
         DISCOVERY.note_silent(issuer, str(exc))
-        logger.warning("an issuer does not answer", extra={"issuer": issuer.name, "error": str(exc)})
+        logger.warning("an issuer is not responding", extra={"issuer": issuer.name, "error": str(exc)})
     except (GrantRefused, TokenRefused) as exc:
         _end(grant, str(exc))
     else:
@@ -266,7 +268,7 @@ def _keep_renewed(grant: IssuerGrant, tokens: Tokens) -> None:
     kept.refresh_token, kept.id_token = tokens.refresh_token, tokens.id_token
     kept.renewed_at = kept.tried_at = timezone.now()
     kept.save()
-    proved = standing_of(tokens.verified).proved
+    proved = identities_of(tokens.verified).proved
     holders: list[SignIn | ApiToken] = [*SignIn.objects.filter(grant=grant), *ApiToken.objects.filter(grant=grant)]
     for holder in holders:
         _prove_again(holder, proved)
@@ -316,11 +318,11 @@ def _issuer_of(grant: IssuerGrant) -> Issuer | None:
     return issuers.with_url(grant.issuer)
 
 
-def _nobody(issuer: Issuer, standing: Standing) -> str:
+def _nobody(issuer: Issuer, found: IssuerIdentities) -> str:
     """What is said to somebody whom the issuer knows and nobody here: not which clusters there are, nor their rules."""
-    facts = {"issuer": issuer.name, "reasons": list(standing.refused)}
-    logger.warning("an issuer's person is nobody on any cluster", extra=facts)
-    words = f"{issuer.title} signed you in, and you are nobody on any cluster here"
-    if standing.untold:
-        return f"{words}: {'; '.join(standing.untold)}."
-    return f"{words}: the operator's file says whose people count, and the log says why you do not."
+    facts = {"issuer": issuer.name, "reasons": list(found.refused)}
+    logger.warning("a person of an issuer has no identity on any cluster", extra=facts)
+    words = f"{issuer.title} signed you in, but you have no identity on any cluster here"
+    if found.untold:
+        return f"{words}: {'; '.join(found.untold)}."
+    return f"{words}: the operator configures which people are trusted; the log says why you are not."

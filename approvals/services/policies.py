@@ -1,4 +1,4 @@
-"""Saving policies: type-checked, and by people who may approve what they select (security.md S13)."""
+"""Saving policies: type-checked, and by people who may approve what they select (docs/security.md S13)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_ASKED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PolicyRights:
     """As whom a policy stands. `lacks` says why it approves nothing at present, `rule` is the RBAC that would let it;
     `editor` says what its last editor lost since, which stops nothing. Each is "" where there is nothing to say.
     `writers` are the names of everybody who ever saved it: it approves nothing that they ask for (S05)."""
@@ -81,7 +81,7 @@ def save_policy(
 
 def _check(name: str, kind: str, mode: str, expression: str) -> None:
     if not NAME.fullmatch(name):
-        raise InvalidInput(f"the name is {name!r}; expected small letters, digits and dashes", field="name")
+        raise InvalidInput(f"the name is {name!r}; expected lowercase letters, digits and dashes", field="name")
     if kind not in Policy.Kind.values:
         raise InvalidInput(f"the kind is {kind!r}; expected one of {', '.join(Policy.Kind.values)}", field="kind")
     if mode not in Policy.Mode.values:
@@ -90,7 +90,7 @@ def _check(name: str, kind: str, mode: str, expression: str) -> None:
         check_form(expression)
         check_compiled(ask(POLICY, [expression])[0])
     except BadExpression as exc:
-        raise InvalidInput(f"the expression does not hold: {exc}", field="expression") from exc
+        raise InvalidInput(f"the expression is invalid: {exc}", field="expression") from exc
 
 
 def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
@@ -100,7 +100,9 @@ def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
     """
     identity = access.acting_as(by, cluster)
     if access.is_machine(identity):
-        raise NotAllowed(f"{identity.username} is a machine account or a cluster master, and those do not vote")
+        raise NotAllowed(
+            f"{identity.username} is a machine account or a member of system:masters, and those cannot approve"
+        )
     for question in _questions(names):
         permission = access.ask_for(identity, cluster, question, fresh=True)
         if not permission.could_ask:
@@ -108,7 +110,7 @@ def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
         if not permission.allowed:
             what = f"{_words_of(question)} of cluster {cluster.name}"
             raise NotAllowed(
-                f"a policy may approve only what its author may: you need `approve` on {what}", rule=permission.rule
+                f"a policy can approve only what its author can: you need `approve` on {what}", rule=permission.rule
             )
 
 
@@ -124,7 +126,7 @@ def _words_of(question: AccessRequest) -> str:
     return f"BundleDeployment {question.name}" if question.name else "every BundleDeployment"
 
 
-def standing_of(policy: Policy) -> Standing:
+def rights_of_policy(policy: Policy) -> PolicyRights:
     """What Kubernetes says of a policy's own identity by now, and of who saved it last; for its page.
 
     Of a long list of names the first are asked about.
@@ -132,13 +134,13 @@ def standing_of(policy: Policy) -> Standing:
     own = access.policy_identity(policy)
     cluster = policy.cluster
     if cluster is None:
-        return Standing(own.username)
+        return PolicyRights(own.username)
     writers = tuple(sorted({name for name, _ in access.writers_of(policy, cluster)}))
     asked = _questions(policy.names)[:MAX_ASKED]
     answers = [access.ask_for(own, cluster, question, fresh=False) for question in asked]
     lacking = next((one for one in answers if not one.allowed), None)
     facts = (lacking.words, lacking.rule) if lacking else ("", "")
-    return Standing(own.username, *facts, _of_editor(policy, cluster, asked), writers)
+    return PolicyRights(own.username, *facts, _of_editor(policy, cluster, asked), writers)
 
 
 def _of_editor(policy: Policy, cluster: Cluster, asked: Sequence[AccessRequest]) -> str:
@@ -146,11 +148,11 @@ def _of_editor(policy: Policy, cluster: Cluster, asked: Sequence[AccessRequest])
     name = policy.editor.get_username()
     identity = access.last_known_of(policy.editor, cluster)
     if identity is None:
-        return f"{name} is nobody on cluster {cluster.name} any more"
+        return f"{name} no longer has an identity on cluster {cluster.name}"
     for question in asked:
         answer = access.ask_for(identity, cluster, question, fresh=False)
         if answer.could_ask and not answer.allowed:
-            return f"{name} may no longer approve {_words_of(question)} on cluster {cluster.name}"
+            return f"{name} is no longer allowed to approve {_words_of(question)} on cluster {cluster.name}"
     return ""
 
 
@@ -159,7 +161,7 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Clust
     now = timezone.now()
     policy = for_change(Policy.objects.filter(name=name)).first()
     if (policy.version if policy else 0) != known_version:
-        raise Changed(f"policy {name} was saved by somebody else meanwhile: look at it again")
+        raise Changed(f"policy {name} was changed by someone else since you opened it: reload it and try again")
     person = access.person_of(by, cluster).record()
     if policy is None:
         policy = Policy.objects.create(

@@ -97,7 +97,7 @@ def review(
     if decision not in DECISIONS:
         raise InvalidInput(f"the decision is {decision!r}; expected Approve or Deny")
     if len(reason) > MAX_REASON:
-        raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are kept")
+        raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed")
     waivers.check_words(waives, decision=decision, channel=channel)
     request = _find(request_id)
     checked = doors.with_doubt(doors.check_reviewer(by, request), request)
@@ -115,9 +115,9 @@ def withdraw(*, by: Caller, request_id: int, reason: str, via: str) -> Request:
     request = locked(request_id)
     access.acting_as(by, request.deployment.cluster)
     if not is_requester(request, by):
-        raise NotAllowed("only those who asked for this request may withdraw it")
+        raise NotAllowed("only its requesters can withdraw this request")
     if not lifecycle.may(State(request.state), Event.WITHDRAW):
-        raise NotOpen(f"the request is {request.state}: there is nothing to withdraw")
+        raise NotOpen(f"the request is {request.state}: only an open request can be withdrawn")
     return move(request, Event.WITHDRAW, actor=Actor(by.name, via), facts={"reason": reason[:MAX_REASON]})
 
 
@@ -134,15 +134,14 @@ def is_self_approval(request: Request, person: access.Person) -> bool:
 def _find(request_id: int) -> Request:
     found = Request.objects.select_related("deployment__cluster").filter(pk=request_id).first()
     if found is None:
-        raise NotFound("there is no such request")
+        raise NotFound("the request does not exist")
     return found
 
 
 def _check_digest(request: Request, seen: str) -> None:
     if seen != request.subject_digest:
         raise DigestMoved(
-            f"you decided on {seen or 'no digest'}, but the request is now about {request.subject_digest}:"
-            " look at it again",
+            f"you reviewed {seen or 'no digest'}, but the request now has {request.subject_digest}: review it again",
             seen=seen,
             current=request.subject_digest,
         )
@@ -152,7 +151,7 @@ def _check_digest(request: Request, seen: str) -> None:
 def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Review:
     request = locked(request_id)
     if request.state != State.IN_REVIEW:
-        raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only one in review takes a decision")
+        raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")
     _check_digest(request, given.subject_digest)
     if given.decision == "Approve":
         unseen.check_seen(request, channel=given.channel)
@@ -193,7 +192,7 @@ def _earlier(by: Caller, request: Request, checked: Checked) -> Review | None:
         if checked.person.is_same(access.person_who_reviewed(other)):
             name = checked.identity.username
             called = "" if other.username == name else f" and as {other.username}"
-            raise AlreadyReviewed(f"{name} has already decided on this round, from another account{called}")
+            raise AlreadyReviewed(f"{name} has already decided on this round from another account{called}")
     return given.filter(voter=_voter(by)).counted().first()
 
 
@@ -232,11 +231,16 @@ def _check_may_replace(earlier: Review | None, later: Review) -> None:
     if earlier is None:
         return
     if earlier.given_at >= later.given_at:
-        raise AlreadyReviewed(f"you have decided since, through {earlier.channel}: {earlier.decision}. That counts")
+        raise AlreadyReviewed(
+            f"you made a later decision through {earlier.channel}: {earlier.decision}. That one counts"
+        )
     is_a_no = later.decision == "Deny" and earlier.decision != "Deny"
     given = later.request.reviews.filter(round=later.round, voter=later.voter)
     if given.count() >= MAX_REVIEWS and not is_a_no:
-        raise AlreadyReviewed(f"you have decided {MAX_REVIEWS} times on this round of the request: the last one counts")
+        raise AlreadyReviewed(
+            f"you decided {MAX_REVIEWS} times on this round of the request, which is the limit. Your last "
+            "decision counts"
+        )
 
 
 def _says_the_same(earlier: Review, later: Review) -> bool:
@@ -246,11 +250,11 @@ def _says_the_same(earlier: Review, later: Review) -> bool:
 
 def _check_approval(request: Request, checked: Checked, acknowledges: tuple[str, ...]) -> None:
     if is_self_approval(request, checked.person):
-        raise SelfApproval("you asked for this change, so somebody else has to approve it")
+        raise SelfApproval("you requested this change, so someone else must approve it")
     met = collisions(request.reports.filter(round=request.round).first())
     if met:
-        words = f"{'; '.join(met[:MAX_NAMED])}. It is not adopted, so nobody can approve this. "
+        words = f"{'; '.join(met[:MAX_NAMED])}. It will not be adopted, so this request cannot be approved. "
         raise Collides(words + MAKE_WAY.format(name=request.deployment.name), objects=len(met))
     left = [one for one in acknowledgements(request) if one.name not in acknowledges]
     if left:
-        raise Unacknowledged(f"an approval has to name: {in_words(left)}", missing=[one.name for one in left])
+        raise Unacknowledged(f"an approval must acknowledge: {in_words(left)}", missing=[one.name for one in left])

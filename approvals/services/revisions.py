@@ -1,4 +1,4 @@
-"""Marking a revision as revoked: nobody goes back to it, and the machine does not put it back (security.md S16)."""
+"""Revoking a revision: nobody can roll back to it, and it is not restored automatically (docs/security.md S16)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def revoke_revision(*, by: Caller, deployment: BundleDeployment, revision: int, 
     """
     words = _words(reason)
     if not words:
-        raise InvalidInput("say why it is revoked: whoever wants to go back to it will ask", field="reason")
+        raise InvalidInput("give a reason: people who want to roll back to this revision will see it", field="reason")
     return _revoke(deployment.pk, revision, words, check_decider(by, deployment), via)
 
 
@@ -39,7 +39,7 @@ def reinstate_revision(*, by: Caller, deployment: BundleDeployment, revision: in
 def _words(reason: str) -> str:
     words = reason.strip()
     if len(words) > MAX_REASON:
-        raise InvalidInput(f"the reason has {len(words)} characters; at most {MAX_REASON} are kept", field="reason")
+        raise InvalidInput(f"the reason has {len(words)} characters; at most {MAX_REASON} are allowed", field="reason")
     return words
 
 
@@ -74,7 +74,7 @@ def _locked(deployment_id: int, number: int) -> Revision:
     deployment = for_change(BundleDeployment.objects.filter(pk=deployment_id)).get()
     row = revisions.once_in_force(deployment=deployment).filter(number=number).first()
     if row is None:
-        raise InvalidInput(f"there is no revision {number} that was in force", field="revision")
+        raise InvalidInput(f"revision {number} does not exist or was never running", field="revision")
     return row
 
 

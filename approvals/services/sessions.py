@@ -1,4 +1,4 @@
-"""Sessions: whose a browser's cookie is now, and how they end (security.md S01, S25)."""
+"""Sessions: whose a browser's cookie is now, and how they end (docs/security.md S01, S25)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def end_session(*, by: Caller, sign_in_id: int) -> None:
     """Raises NotFound for what is not one of theirs."""
     mine, _ = sharing_identity(by)
     if sign_in_id not in mine.values_list("pk", flat=True):
-        raise NotFound("you have no such session")
+        raise NotFound("your account has no such session")
     SignIn.objects.filter(pk=sign_in_id).delete()
     audit.record(verb="session.ended", actor=Actor(by.name, "browser"), facts={"session": sign_in_id})
 

@@ -1,4 +1,4 @@
-"""Signing in: what was proved enters the account that is its own, and no other (security.md S01)."""
+"""Signing in: what was proved enters the account that is its own, and no other (docs/security.md S01)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from provisioner.values import AccessRequest, Identity
 # RFC 6750, section 2.1. Not every Kubernetes token is a JWT: OpenShift's and EKS's are not.
 BEARER = re.compile(r"[A-Za-z0-9._~+/:-]{1,16384}={0,2}", re.ASCII)
 DO_NOT_FIT = (
-    "this token was not accepted for this cluster: check the cluster's name as its operator registered it here,"
-    " and that the token is valid there for audience pratique. The cluster may also not be answering"
+    "the token was not accepted: check the name of the cluster, and that the token is valid on that cluster "
+    "for audience pratique. The cluster might also be unreachable"
 )
 # About what a cluster takes to answer, so that the time does not tell which clusters there are.
 REFUSAL_SECONDS = 0.3
@@ -110,7 +110,9 @@ def rights_of(proved: Proved) -> Rights:
     read, request = _ask(proved, "get", "bundledeploymentrequests"), _ask(proved, "create", "bundledeployments")
     decide = _ask(proved, "approve", "bundledeployments")
     if decide.allowed and access.is_machine(proved.identity):
-        words = f"{proved.identity.username} is a machine account: those decide only where the operator listed them"
+        words = (
+            f"{proved.identity.username} is a machine account: machine accounts decide only if the operator lists them"
+        )
         decide = Permission(False, words, identity=proved.identity)
     return Rights(read, request, decide)
 
@@ -224,11 +226,11 @@ def note(identity: KubernetesIdentity, proved: Proved, **holder: Any) -> None:
 def check_enterable(user: User) -> None:
     """No cluster's word enters an account that is somebody by another's word."""
     if not user.is_active:
-        raise NotAllowed("this account is switched off here")
+        raise NotAllowed("this account is disabled")
     if is_local(user):
         raise NotAllowed(
-            f"the account {user.get_username()} has a password, a mapping or staff rights, so no cluster's token enters"
-            " it: sign in with its password, or ask the operator"
+            f"the account {user.get_username()} has a password, a mapping or staff rights, so it cannot be "
+            "entered with a cluster token: sign in with its password, or ask the operator"
         )
 
 
@@ -298,5 +300,5 @@ def _bearer(cluster: Cluster, token: str) -> Identity | None:
         return access.kubernetes().review_token(cluster, token)
     except PratiqueError as exc:
         # Told to the operator, not to a stranger.
-        logger.warning("could not ask about a token", extra={"cluster": cluster.name, "code": exc.code})
+        logger.warning("a token could not be verified", extra={"cluster": cluster.name, "code": exc.code})
         return None

@@ -1,4 +1,4 @@
-"""Tokens for the REST API: what they may do, where, until when, and as whom (security.md S33).
+"""Tokens for the REST API: what they may do, where, until when, and as whom (docs/security.md S33).
 
 A token proves what the session that made it had proved, and that ages: after PRATIQUE_GROUPS_HOURS it is proved anew
 with a token of its cluster, or it does nothing. Where an issuer is behind it, that is asked without a word from the
@@ -38,7 +38,7 @@ def create_api_token(
     Raises ProofTooOld, and InvalidInput for a scope that is none or a cluster where `by` has proved nothing.
     """
     if by.credential != Credential.SESSION:
-        raise NotAllowed("tokens are made by people who signed in, not by other tokens")
+        raise NotAllowed("a token cannot create tokens: sign in to create one")
     access.check_fresh(by)
     _check(name, days, scopes, clusters)
     return _create(by, name.strip()[:MAX_NAME], days, sorted(set(scopes)), [_proof(by, each) for each in clusters])
@@ -49,7 +49,7 @@ def revoke_api_token(*, by: Caller, token_id: int) -> None:
     _, mine = sharing_identity(by)
     token = mine.filter(pk=token_id).first()
     if token is None:
-        raise NotFound("you have no such token")
+        raise NotFound("your account has no such token")
     audit.record(verb="token.revoked", actor=Actor(by.name, "browser"), facts={"name": token.name})
     ApiToken.objects.filter(pk=token.pk).delete()
 
@@ -60,12 +60,12 @@ def prove_api_token(*, by: Caller, proved: Proved) -> ApiToken:
     is_token = by.credential == Credential.API_TOKEN and by.holder_id
     row = ApiToken.objects.filter(pk=by.holder_id or 0).first() if is_token else None
     if row is None:
-        raise NotAllowed("only an API token is proved anew so: send it as `Authorization: Bearer prq_…`")
+        raise NotAllowed("only an API token can be verified again this way: send it as `Authorization: Bearer prq_…`")
     known = KubernetesIdentity.objects.filter(**signing_in.key_of(proved), proofs__api_token=row)
     if not known.exists():
         raise NotAllowed(
-            f"that token is of {proved.identity.username} on cluster {proved.cluster.name}, and this API token does not"
-            " stand for them: use a token of the person who made it, or make a new API token"
+            f"the token belongs to {proved.identity.username} on cluster {proved.cluster.name}, which is not an "
+            "identity of this API token: use a token of the person who created it, or create a new API token"
         )
     signing_in.note(signing_in.keep(proved), proved, api_token=row)
     facts = {"name": row.name, "cluster": proved.cluster.name, "groups": list(proved.identity.groups)}
@@ -80,17 +80,17 @@ def digest(text: str) -> str:
 def _check(name: str, days: int, scopes: Sequence[str], clusters: Collection[Cluster]) -> None:
     most = settings.PRATIQUE["TOKEN_DAYS"]
     if not name.strip():
-        raise InvalidInput("give the token a name, so that you can tell it from others", field="name")
+        raise InvalidInput("the token needs a name", field="name")
     if not 1 <= days <= most:
         raise InvalidInput(f"{days} days; expected 1 to {most}, as the operator allows", field="days")
     if not scopes or not set(scopes) <= set(Scope.values):
         raise InvalidInput(f"the scopes are {[*scopes]}; expected some of {', '.join(Scope.values)}", field="scopes")
     if not clusters:
-        raise InvalidInput("name at least one cluster that the token is for", field="clusters")
+        raise InvalidInput("choose at least one cluster for the token", field="clusters")
 
 
 def _proof(by: Caller, cluster: Cluster) -> CallersProof:
-    found = access.standing_on(by, cluster)
+    found = access.find_identity(by, cluster)
     if found.identity is None or found.proof is None:
         raise InvalidInput(f"no token for cluster {cluster.name}: {found.refusal}", field="clusters")
     return found.proof

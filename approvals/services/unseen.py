@@ -1,4 +1,4 @@
-"""Approving what one does not see: one limit for every channel that does not show the report (security.md S32)."""
+"""Approving what one does not see: one limit for every channel that does not show the report (docs/security.md S32)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_seen(request: Request, *, channel: str) -> None:
     why_not = why_not_unseen(request)
     if why_not:
         page = page_of(request)
-        words = f"this request is too serious to approve without its report: {why_not}; open {page}"
+        words = f"this request cannot be approved without seeing its report: {why_not}. Open {page}"
         raise TooSerious(words, page=page)
 
 
@@ -28,11 +28,11 @@ def why_not_unseen(request: Request) -> str:
     """
     report = request.reports.filter(round=request.round).first()
     if report is None:
-        return "there is no report yet"
+        return "the report is not ready yet"
     private = report.body.get("private", [])
     rules = [*report.findings.values_list("rule", flat=True), *(one["rule"] for one in private)]
     if any(rule.startswith(OWN_RULES_PREFIX) for rule in rules):
-        return "it touches Pratique itself"
+        return "it affects Pratique itself"
     new = {Severity(report.worst), *(Severity(one["severity"]) for one in private)}
     if Severity.UNKNOWN in new or report.findings.filter(severity=Severity.UNKNOWN).exists():
         return "part of it is unknown"

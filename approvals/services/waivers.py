@@ -1,4 +1,4 @@
-"""Accepting findings in a review: by whom, which, and in what words (security.md S03, S12, S22)."""
+"""Accepting findings in a review: by whom, which, and in what words (docs/security.md S03, S12, S22)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from provisioner.values import Identity, ObjectRef
 
 MAX_WAIVERS = 200
 MAX_WAIVER_REASON = 1000
-NOT_IN_CHAT = "findings are accepted in the browser or over REST, not in a chat or by a machine"
+NOT_IN_CHAT = "findings can be accepted only in the browser or over REST, not in chat or by a machine"
 _SECRET = ("", "Secret")
 Record = Mapping[str, Any]
 
@@ -37,11 +37,13 @@ def check_words(waives: Sequence[Waiver], *, decision: str, channel: str) -> Non
     if not Review.Channel(channel).shows_report:
         raise NotAllowed(NOT_IN_CHAT)
     if decision != "Approve":
-        raise InvalidInput("only an approval accepts findings", field="waives")
+        raise InvalidInput("findings can be accepted only together with an approval", field="waives")
     if len(waives) > MAX_WAIVERS:
-        raise InvalidInput(f"{len(waives)} findings are accepted at once; at most {MAX_WAIVERS} can be", field="waives")
+        raise InvalidInput(
+            f"{len(waives)} findings were accepted at once; at most {MAX_WAIVERS} are allowed", field="waives"
+        )
     if len({waiver.fingerprint for waiver in waives}) < len(waives):
-        raise InvalidInput("a finding is accepted twice", field="waives")
+        raise InvalidInput("a finding appears twice", field="waives")
     for waiver in waives:
         _check_reason(waiver)
 
@@ -71,7 +73,7 @@ def check(waives: Sequence[Waiver], *, by: Caller, identity: Identity, request: 
 def check_right(by: Caller, identity: Identity, request: Request) -> str:
     """Kubernetes' words that this person may `override` here; raises NotAllowed or CouldNotAsk."""
     if not access.is_human(identity) or by.name == settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
-        raise NotAllowed(f"{identity.username} is a machine: those accept no finding, wherever they may review")
+        raise NotAllowed(f"{identity.username} is a machine account, and those cannot accept findings")
     return check_override(identity, request.deployment)
 
 
@@ -106,10 +108,10 @@ def _check_reason(waiver: Waiver) -> None:
     if not any(letter.isalnum() for letter in waiver.reason):
         raise InvalidInput(f"{what} is missing", field="waives", fingerprint=waiver.fingerprint)
     if len(waiver.reason) > MAX_WAIVER_REASON:
-        words = f"{what} has {len(waiver.reason)} characters; at most {MAX_WAIVER_REASON} are kept"
+        words = f"{what} has {len(waiver.reason)} characters; at most {MAX_WAIVER_REASON} are allowed"
         raise InvalidInput(words, field="waives", fingerprint=waiver.fingerprint)
     if "\0" in waiver.reason:
-        raise InvalidInput(f"{what} holds NUL, which no database keeps", field="waives")
+        raise InvalidInput(f"{what} contains a NUL character, which cannot be stored", field="waives")
 
 
 def _check_sight(by: Caller, request: Request, found: Collection[Record]) -> None:
@@ -117,4 +119,4 @@ def _check_sight(by: Caller, request: Request, found: Collection[Record]) -> Non
     refs = {ObjectRef(**one["ref"]) for one in found if is_about_secret(one)}
     for ref in sorted(refs, key=str):
         if not access.may_see_object(by, request.deployment.cluster, ref).allowed:
-            raise NotAllowed(f"a finding is about {ref}, which you may not get, so you cannot accept it")
+            raise NotAllowed(f"a finding is about {ref}, which you are not allowed to get, so you cannot accept it")

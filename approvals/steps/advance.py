@@ -63,10 +63,10 @@ _applying_lock = Lock()
 WORDS: dict[str, Step] = {
     State.PREPARING: Step("preparing its report", is_foreign=True),
     State.STALE: Step("preparing its report again", is_foreign=True),
-    State.IN_REVIEW: Step("asking policies and counting reviews"),
-    State.APPROVED: Step("checking it once more before it is applied", is_long=True),
+    State.IN_REVIEW: Step("evaluating policies and counting reviews"),
+    State.APPROVED: Step("checking it again before applying", is_long=True),
     State.APPLYING: Step("applying it", is_long=True),
-    State.RESTORING: Step("putting back what ran before", is_long=True),
+    State.RESTORING: Step("restoring the previous revision", is_long=True),
 }
 
 
@@ -170,7 +170,7 @@ def _tried(request: Request, worker: str) -> str:
         return "failed"
     except Exception as exc:
         logger.exception("a step crashed", extra={"request_id": request.pk, "state": request.state})
-        _try_later(request, Crashed(f"a step failed in a way that nobody foresaw ({type(exc).__name__})"))
+        _try_later(request, Crashed(f"an unexpected error occurred ({type(exc).__name__})"))
         return "crashed"
     return "done"
 
@@ -183,7 +183,7 @@ def _room_for(request: Request) -> Iterator[None]:
         return
     if not _has_room(request.pk):
         most = settings.PRATIQUE["APPLIES_AT_ONCE"]
-        raise Full(f"{most} of {most} are being applied: this one goes on when one of them is done")
+        raise Full(f"{most} of {most} requests are being applied: this one continues when one of them is finished")
     try:
         with pledged(Pledge(partial(_leave_room, request.pk), partial(_await_room, request.pk))):
             yield

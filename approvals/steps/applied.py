@@ -46,17 +46,17 @@ def answer(revision: Revision, deployment: BundleDeployment, since: Since) -> An
     """What to do about an overdue revision. PURE: rows come in, a value goes out."""
     request = revision.request
     if not wants_restore(request.spec):
-        return Answer(False, "nothing is put back by itself: spec.onFailure is Stop")
+        return Answer(False, "nothing is restored automatically: spec.onFailure is Stop")
     if request.from_revision is None:
-        return Answer(False, "nothing is put back: there is no revision before it")
+        return Answer(False, "nothing is restored: there is no earlier revision")
     previous = f"revision {request.from_revision.number}"
     revoked = revisions.revoked_words(request.from_revision)
     if request.state == State.RESTORING:
-        return Answer(False, f"{previous} is being put back")
+        return Answer(False, f"{previous} is being restored")
     if request.state == State.FAILED:
-        return Answer(False, f"{previous} was not put back: request {request.number} says why")
+        return Answer(False, f"{previous} was not restored: request {request.number} says why")
     hindrance = revoked or _hindrance(revision, deployment, since)
-    return Answer(not hindrance, f"{previous} is not put back: {hindrance}" if hindrance else f"{previous} is put back")
+    return Answer(not hindrance, f"{previous} is not restored: {hindrance}" if hindrance else f"{previous} is restored")
 
 
 def act(revision: Revision, deployment: BundleDeployment, problem: str) -> str:
@@ -76,11 +76,13 @@ def _hindrance(revision: Revision, deployment: BundleDeployment, since: Since) -
     if since.open_request:
         return f"request {since.open_request} is open"
     if since.newest_revision > revision.number:
-        return f"revision {since.newest_revision} was begun since"
+        return f"revision {since.newest_revision} was started since then"
     if not since.is_same_wish:
-        return "something else is wished for by now"
+        return "the spec has changed"
     if deployment.is_paused:
-        return "the deployment is paused; it is put back once somebody resumes it, unless it is healthy by then"
+        return (
+            "the deployment is paused; it is restored when someone resumes the deployment, unless it is healthy by then"
+        )
     return ""
 
 

@@ -86,7 +86,7 @@ def _say_what_is_waited_for(notes: Notes, revision: Revision, refs: Sequence[Obj
     notes.write()
     named = some(refs, MAX_NAMED)
     applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
-    applying.update(message=f"before what comes next, these have to be ready: {named}")
+    applying.update(message=f"waiting until these are ready before the next phase: {named}")
 
 
 def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> None:

@@ -75,7 +75,7 @@ def _start(request: Request, worker: str) -> Request:
     if (row.state, row.subject_digest, row.claimed_by) != (State.APPROVED, request.subject_digest, worker) or (
         row.round != request.round
     ):
-        raise LostClaim(f"the request has moved on while it was looked at: it is {row.state} in round {row.round}")
+        raise LostClaim(f"the request changed during the check: it is now {row.state} in round {row.round}")
     number = (row.deployment.revisions.aggregate(last=Max("number"))["last"] or 0) + 1
     assert row.content is not None
     Revision.objects.create(

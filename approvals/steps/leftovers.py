@@ -76,6 +76,7 @@ def _words(failed: int, running: int, left: list[ObjectRef]) -> str:
         return ""
     named = some(left, NAMED)
     return (
-        f"revision {failed} failed when it had begun with, or was to delete, {named}: nobody approved what it left of "
-        f"those, so they are not compared until a request succeeds; all others are, with revision {running}"
+        f"revision {failed} failed after it started to change or delete {named}. Nobody approved their current "
+        "state, so they are not compared until a request succeeds; all others are compared with revision "
+        f"{running}"
     )

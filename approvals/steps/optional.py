@@ -76,7 +76,7 @@ def take(deployment_id: int, worker: str) -> None:
         logger.warning("another worker has taken over", extra={"deployment_id": deployment_id})
         instruments.lost_claims.labels("deployment").inc()
     except gate.Stale as exc:
-        optionals.ask(rows, revision.request, f"its API is served by now, but {exc}")
+        optionals.ask(rows, revision.request, f"its API is served now, but {exc}")
     except PratiqueError as exc:
         optionals.wait(rows, str(exc), _again())
 
@@ -87,7 +87,7 @@ def _create(case: Case, rows: Rows) -> None:
     request = case.revision.request
     if rows and request.expires_at <= timezone.now():
         ended = f"{request.expires_at:%Y-%m-%d %H:%M} UTC"
-        optionals.ask(rows.values(), request, f"its API is served by now, but the approval lived until {ended}")
+        optionals.ask(rows.values(), request, f"its API is served now, but the approval expired at {ended}")
         return
     content = pipeline.part_of(store.get(case.revision.content), _approved(case, rows))
     ready = _sorted_out(case, rows, content) if content.manifests else {}

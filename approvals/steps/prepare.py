@@ -104,8 +104,8 @@ def _check_health_part(request: Request) -> None:
 
 
 UNKEEPABLE = (
-    "the report cannot be kept by the database: a text of the bundle, or of a live object that it is compared with, "
-    "holds what no column takes, such as a NUL"
+    "the report cannot be stored: the bundle, or a live object that it is compared with, contains a character "
+    "that the database does not support, such as NUL"
 )
 
 
@@ -146,7 +146,7 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
     )
     most = settings.PRATIQUE["MAX_OBJECTS"]
     if len(content.manifests) > most:
-        raise BundleTooLarge(f"the bundle has {len(content.manifests)} objects; PRATIQUE_MAX_OBJECTS allows {most}")
+        raise BundleTooLarge(f"the bundle has {len(content.manifests)} objects; PRATIQUE_MAX_OBJECTS is {most}")
     return content
 
 

@@ -77,7 +77,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     deployment, row = both_locked(request)
     if row.state == State.RESTORING:
         claims.check_same_holder(row, request)
-        words = f"what ran before could not be put back: {error}"
+        words = f"the previous revision could not be restored: {error}"
         _end(row, deployment, words, {"code": error.code}, endings.remedy_of(error, deployment.name))
 
 
@@ -104,7 +104,7 @@ def _takes_data_along(planned: PlannedAction) -> bool:
 def _target_of(request: Request) -> Target:
     revision = Revision.objects.filter(pk=request.from_revision_id or 0).select_related("content", "request").first()
     if revision is None:
-        raise PreconditionFailed("there is no revision before it")
+        raise PreconditionFailed("there is no earlier revision")
     return Target(revision, store.get(revision.content), gate.reviewed_report(request))
 
 
@@ -123,7 +123,7 @@ def _plan(request: Request, target: Target, api: Api) -> Plan:
     plan = without_what_is_kept(planned, adopted)
     for one in plan.actions:
         if one.problem or one.action in (Action.REPLACE, Action.ADOPT):
-            needed = f"it would have to be {one.action}d, which takes a review: ask to go back instead"
+            needed = f"it would have to be {one.action}d, which needs a review: request a rollback instead"
             raise PreconditionFailed(f"{one.ref}: {public_words(one) or needed}")
     return plan
 
@@ -196,10 +196,10 @@ def _finish(request: Request, target: Target, failed: list[Done]) -> None:
     number = target.revision.number
     if failed:
         words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
-        _end(row, deployment, f"revision {number} could not be put back whole: {words}", {"failed": len(failed)})
+        _end(row, deployment, f"revision {number} could not be fully restored: {words}", {"failed": len(failed)})
         return
     audit.record(verb="revision.restored", actor=MACHINE, request=row, facts={"revision": number})
-    _end(row, deployment, f"revision {number} was put back", {"restored": number})
+    _end(row, deployment, f"revision {number} was restored", {"restored": number})
 
 
 def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any], remedy: str = "") -> None:

@@ -60,7 +60,7 @@ class _Kind(Lookout):
 
     @property
     def what(self) -> str:
-        return f"what awaits {self.kind}"
+        return f"requests that wait for {self.kind}"
 
     def look(self, api: Api) -> None:
         resource = api.resource_of(self.group, "", self.kind)

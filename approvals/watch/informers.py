@@ -3,7 +3,7 @@
 A watch costs no list calls while nothing happens; it is carried on from its last bookmark, and only where that is too
 old is the list taken again. What is kept in memory is the name and a fingerprint of each managed object. An event only
 marks the object's row and wakes a worker (steps.correct): whether it means anything is found out there. Any event, also
-one that is no news to the fingerprint, such as another status, stirs the deployment: its health is read again.
+one that is no news to the fingerprint, such as another status, is counted: the health of the deployment is read again.
 """
 
 from __future__ import annotations

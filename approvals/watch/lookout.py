@@ -136,7 +136,7 @@ def note_break(cluster: Cluster, what: str, error: Exception) -> None:
         logger.warning("a watch broke off", extra={**about, "code": code})
         return
     instruments.crashes.labels("thread").inc()
-    logger.error("uncaught exception: a watch broke off, and goes on", extra=about, exc_info=error)
+    logger.error("uncaught exception: a watch was interrupted and continues", extra=about, exc_info=error)
 
 
 def name_of(obj: JsonObject) -> Name:

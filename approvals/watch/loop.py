@@ -103,7 +103,9 @@ def _watch(cluster: Cluster, stop: threading.Event) -> None:
         except Expired:
             stop.wait(EXPIRED_SECONDS)  # each time it lists everything again
         except OperationalError as exc:
-            logger.warning("the database does not answer", extra={"cluster": cluster.name, "error": type(exc).__name__})
+            logger.warning(
+                "the database is not responding", extra={"cluster": cluster.name, "error": type(exc).__name__}
+            )
             stop.wait(wait)
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         except PratiqueError as exc:
@@ -129,7 +131,7 @@ def note_contact(cluster: Cluster, api: Api) -> None:
     Cluster.objects.filter(pk=cluster.pk, uid__isnull=True).update(uid=uid)
     cluster.refresh_from_db()
     is_same = cluster.uid == uid
-    problem = "" if is_same else f"this is another cluster: its kube-system has uid {uid}, expected {cluster.uid}"
+    problem = "" if is_same else f"this is a different cluster: its kube-system has uid {uid}, expected {cluster.uid}"
     Cluster.objects.filter(pk=cluster.pk).update(reached_at=timezone.now(), version=version, problem=problem)
     if not is_same:
         raise PratiqueError(problem)
@@ -171,7 +173,7 @@ def _see(cluster: Cluster, obj: Mapping[str, Any]) -> None:
     """Copy one object. One that the database cannot keep, as for a NUL in a text, must not hide all the others."""
     name = obj["metadata"]["name"]
     if skipping.is_skipped(cluster, obj):
-        _note_problem(cluster, f"BundleDeployment {name} is left aside: {skipping.WORDS}", "killed-the-watch")
+        _note_problem(cluster, f"BundleDeployment {name} is skipped: {skipping.WORDS}", "killed-the-watch")
         return
     try:
         with skipping.noted(cluster, obj):
@@ -179,9 +181,7 @@ def _see(cluster: Cluster, obj: Mapping[str, Any]) -> None:
             pivots.see(cluster=cluster, obj=obj, writer=None)
     except (DataError, UnicodeError) as exc:
         # The database's own words may quote what it was given.
-        words = (
-            f"BundleDeployment {name} is left aside: the database cannot keep it ({type(exc).__name__}, as for a NUL)"
-        )
+        words = f"BundleDeployment {name} is skipped: the database cannot store it ({type(exc).__name__}, as for a NUL)"
         _note_problem(cluster, words, "not-storable")
 
 

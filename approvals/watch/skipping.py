@@ -11,7 +11,7 @@ from typing import Any
 
 from approvals.models import Cluster
 
-WORDS = "two watchers died while they looked at it. It is looked at again once its spec changes"
+WORDS = "two watchers died while reading it. It is read again when its spec changes"
 # More than this are not poison but a defect of the watch itself.
 MOST = 100
 

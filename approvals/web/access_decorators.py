@@ -76,7 +76,9 @@ def _check_text(http: HttpRequest, named: Mapping[str, Any]) -> None:
         raise Http404
     for field, texts in (*http.GET.lists(), *http.POST.lists()):
         if any("\0" in str(text) for text in (field, *texts)):
-            raise InvalidInput(f"{field.replace(chr(0), '')} holds NUL, which no database keeps", field=field)
+            raise InvalidInput(
+                f"{field.replace(chr(0), '')} contains a NUL character, which cannot be stored", field=field
+            )
 
 
 def of_request(view: View) -> View:

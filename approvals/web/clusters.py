@@ -13,8 +13,8 @@ from django.views.decorators.http import require_safe
 
 from approvals import access
 from approvals.access import Answers, Permission
+from approvals.health_endpoints import notes
 from approvals.models import Cluster
-from approvals.probes import notes
 from approvals.selectors import lists
 from approvals.web.access_decorators import person, signed_in
 from approvals.web.rendering import page

@@ -9,11 +9,11 @@ from approvals.errors import DigestMoved, Refused
 from approvals.web.rendering import bare, is_read, page, page_above
 
 TITLES = {
-    400: "This cannot be done",
-    403: "You may not do this",
-    404: "There is no such page",
+    400: "This action is not possible",
+    403: "You are not allowed to do this",
+    404: "Page not found",
     409: "This has changed since you opened it",
-    422: "Something is missing or wrong",
+    422: "Some input is missing or invalid",
     429: "Too many requests",
     503: "The cluster could not be asked",
 }

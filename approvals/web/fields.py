@@ -55,7 +55,7 @@ class LabelsField(forms.CharField):
 
 
 class YamlField(forms.CharField):
-    """A map as YAML, read as kubectl reads it; a list of maps where `is_list` says so."""
+    """A map as YAML, read as kubectl reads it; a list of mappings where `is_list` says so."""
 
     def __init__(self, *, example: str, is_list: bool = False, rows: int = 4, **more: Any) -> None:
         widget = forms.Textarea(attrs=mono(rows=rows, placeholder=example))
@@ -75,10 +75,10 @@ class YamlField(forms.CharField):
             raise forms.ValidationError(str(refusal)) from refusal
         found = documents[0] if documents else [] if self.is_list else {}
         if len(documents) > 1 or not self._is_as_expected(found):
-            what = "a list of maps" if self.is_list else "one map"
+            what = "a list of mappings" if self.is_list else "a mapping"
             raise forms.ValidationError(f"expected {what}, such as {self.example}")
         if _holds_nul(found):
-            raise forms.ValidationError("a text holds NUL, which no database keeps")
+            raise forms.ValidationError("the text contains a NUL character, which cannot be stored")
         return found
 
     def _is_as_expected(self, found: object) -> bool:

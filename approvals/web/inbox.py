@@ -21,6 +21,28 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessRequest
 
 ROWS = 50
+# What a tab holds, and what an empty one says.
+TABS = {
+    "needs-me": (
+        "Requests in review that you are allowed to decide, did not request yourself and have not decided yet.",
+        "No request needs your decision.",
+    ),
+    "open": ("Requests that are not settled yet, whoever has to act next.", "No open requests."),
+    "applying": (
+        "Approved requests that are waiting to be applied, being applied or rolled back.",
+        "No request is being applied.",
+    ),
+    "decided": ("Requests that were approved, denied, withdrawn or replaced, or that expired.", "No decided requests."),
+    "all": ("All requests on the clusters you can read.", "No requests."),
+}
+# What a request in this state waits for, in the words of its row.
+NEXT = {
+    State.PREPARING: "the report is being prepared",
+    State.STALE: "a new report is being prepared",
+    State.APPROVED: "waiting to be applied",
+    State.APPLYING: "being applied",
+    State.RESTORING: "the previous revision is being restored",
+}
 ALL = AccessRequest("approve", OWN_GROUP, "bundledeployments")
 
 
@@ -42,7 +64,9 @@ def inbox(http: HttpRequest) -> HttpResponse:
         "tab": tab,
         "tabs": [(name, name.replace("-", " "), counts[name.replace("-", "_")]) for name in pages.TABS],
         "rows": shown,
-        "items": [(request, _why_not(request, rights)) for request in shown],
+        "items": [_row(request, rights) for request in shown],
+        "about": TABS[tab][0],
+        "none": TABS[tab][1],
         "search": search,
         "cluster": cluster,
         "clusters": clusters,
@@ -51,11 +75,19 @@ def inbox(http: HttpRequest) -> HttpResponse:
     return page(http, "inbox.html", facts)
 
 
+def _row(request: Any, rights: Everywhere) -> tuple[Request, str, str]:
+    """The request, why it is here, and why the viewer cannot decide on it ("" where they can)."""
+    why_not = _why_not(request, rights)
+    if request.state == State.IN_REVIEW:
+        return request, why_not or "you can decide", why_not
+    return request, NEXT.get(State(request.state), ""), why_not
+
+
 def _why_not(request: Any, rights: Everywhere) -> str:
     """Why the viewer cannot decide on a row of the list; "" where they can, or nobody is asked."""
     if request.state != State.IN_REVIEW:
         return ""
-    return "you have decided" if request.has_decided else rights.why_not(request)
+    return "you already decided" if request.has_decided else rights.why_not(request)
 
 
 class Everywhere:
@@ -63,16 +95,16 @@ class Everywhere:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._rights: dict[Cluster, Rights] = {}
+        self._rights: dict[Cluster, ClusterRights] = {}
 
     def why_not(self, request: Request) -> str:
         cluster = request.deployment.cluster
         if cluster not in self._rights:
-            self._rights[cluster] = Rights(self._caller, cluster)
+            self._rights[cluster] = ClusterRights(self._caller, cluster)
         return self._rights[cluster].why_not(request)
 
 
-class Rights:
+class ClusterRights:
     """What one person may decide on one cluster; asked once for all names, and by name only where that is a no."""
 
     def __init__(self, caller: Caller, cluster: Cluster) -> None:
@@ -84,13 +116,13 @@ class Rights:
     def why_not(self, request: Request) -> str:
         """In a few words; "" where Kubernetes lets them decide, and they did not ask for it themselves."""
         if self.identity is None:
-            return "you are nobody there"
+            return "you are not signed in on this cluster"
         if access.is_machine(self.identity):
-            return "machines do not decide"
+            return "machine accounts cannot decide"
         if is_self_approval(request, self._person):
-            return "you asked for it"
+            return "you requested it"
         may = self._has_all or self._may(access.approval_of(request.deployment))
-        return "" if may else "you may not approve it"
+        return "" if may else "you are not allowed to approve it"
 
     def _may(self, question: AccessRequest) -> bool:
         return self.identity is not None and access.ask_for(self.identity, self.cluster, question, fresh=False).allowed

@@ -25,18 +25,18 @@ from approvals.web.rendering import page
 
 SCOPES = (
     (Scope.READ, "Read requests and reports"),
-    (Scope.REQUEST, "Ask for changes, pause and withdraw"),
+    (Scope.REQUEST, "Request changes, pause and withdraw"),
     (Scope.DECIDE, "Approve, deny and revoke"),
 )
 
 
-class TokenForm(forms.Form):
+class ApiTokenForm(forms.Form):
     """Offers the clusters that the caller has proved, and not too long ago."""
 
-    name = forms.CharField(max_length=100, help_text="What it is for.")
-    days = forms.IntegerField(min_value=1, initial=30, label="Days until it ends")
+    name = forms.CharField(max_length=100, help_text="What the token is for.")
+    days = forms.IntegerField(min_value=1, initial=30, label="Days until it expires")
     scopes = forms.MultipleChoiceField(
-        choices=SCOPES, initial=[Scope.READ], widget=forms.CheckboxSelectMultiple, label="It may"
+        choices=SCOPES, initial=[Scope.READ], widget=forms.CheckboxSelectMultiple, label="Scopes"
     )
     clusters = forms.ModelMultipleChoiceField(
         queryset=Cluster.objects.none(), widget=forms.CheckboxSelectMultiple, label="On clusters"
@@ -57,7 +57,7 @@ class TokenForm(forms.Form):
 class LinkForm(forms.Form):
     code = forms.CharField(
         max_length=40,
-        help_text="The bot shows it. It works for ten minutes.",
+        help_text="The bot shows this code. It is valid for ten minutes.",
         widget=forms.TextInput(attrs={"class": "mono"}),
     )
 
@@ -78,7 +78,7 @@ def show(http: HttpRequest) -> HttpResponse:
 def create_token(http: HttpRequest) -> HttpResponse:
     """Make a token; this answer is the only place where its text is ever shown."""
     access.check_fresh(person(http))
-    form = TokenForm(person(http), http.POST)
+    form = ApiTokenForm(person(http), http.POST)
     if not form.is_valid():
         return _whole(http, token_form=form, status=422)
     try:
@@ -92,7 +92,7 @@ def create_token(http: HttpRequest) -> HttpResponse:
 @signed_in
 def revoke_token(http: HttpRequest, *, token_id: int) -> HttpResponse:
     services.revoke_api_token(by=person(http), token_id=token_id)
-    messages.success(http, "The token is revoked.")
+    messages.success(http, "The token was revoked.")
     return redirect("me")
 
 
@@ -108,7 +108,7 @@ def link(http: HttpRequest) -> HttpResponse:
         linked = services.link_chat_account(by=person(http), code=form.cleaned_data["code"])
     except Refused as refusal:
         return _with_error(http, form, refusal, "link_form")
-    messages.success(http, f"{linked} is linked: its decisions count as yours.")
+    messages.success(http, f"{linked} was linked: its decisions count as yours.")
     return redirect("me")
 
 
@@ -116,7 +116,7 @@ def link(http: HttpRequest) -> HttpResponse:
 @signed_in
 def unlink(http: HttpRequest, *, account_id: int) -> HttpResponse:
     services.unlink_chat_account(by=person(http), account_id=account_id)
-    messages.success(http, "The chat account is unlinked.")
+    messages.success(http, "The chat account was unlinked.")
     return redirect("me")
 
 
@@ -133,7 +133,7 @@ def link_identity(http: HttpRequest) -> HttpResponse:
         row = services.link_identity(by=person(http), proved=proved)
     except Refused as refusal:
         return _with_error(http, form, refusal, "identity_form")
-    messages.success(http, f"Your account is {row.username} on cluster {proved.cluster.name}, too.")
+    messages.success(http, f"The identity {row.username} on cluster {proved.cluster.name} was linked to your account.")
     return redirect("me")
 
 
@@ -141,7 +141,7 @@ def link_identity(http: HttpRequest) -> HttpResponse:
 @signed_in
 def unlink_identity(http: HttpRequest, *, identity_id: int) -> HttpResponse:
     row = services.unlink_identity(by=person(http), identity_id=identity_id)
-    messages.success(http, f"{row.username} on cluster {row.cluster.name} is no longer this account.")
+    messages.success(http, f"The identity {row.username} on cluster {row.cluster.name} was unlinked.")
     return redirect("me")
 
 
@@ -153,7 +153,7 @@ def end_session(http: HttpRequest, *, sign_in_id: int) -> HttpResponse:
     if is_this:
         logout(http)
         return redirect("sign-in")
-    messages.success(http, "The session is ended.")
+    messages.success(http, "The session was ended.")
     return redirect("me")
 
 
@@ -161,7 +161,7 @@ def end_session(http: HttpRequest, *, sign_in_id: int) -> HttpResponse:
 @signed_in
 def end_others(http: HttpRequest) -> HttpResponse:
     ended = services.end_other_sessions(by=person(http))
-    messages.success(http, f"{ended} other sessions are ended." if ended != 1 else "One other session is ended.")
+    messages.success(http, f"{ended} other sessions were ended." if ended != 1 else "One other session was ended.")
     return redirect("me")
 
 
@@ -182,7 +182,7 @@ def _whole(http: HttpRequest, *, status: int = 200, **more: Any) -> HttpResponse
         "this_session": caller.holder_id,
         "tokens": shown.with_scopes(tokens),
         "accounts": shown.chat_accounts(user=caller.user),
-        "token_form": TokenForm(caller) if caller.proofs else None,
+        "token_form": ApiTokenForm(caller) if caller.proofs else None,
         "link_form": LinkForm(auto_id="link_%s"),
         "identity_form": None if _is_mapped(caller) else IdentityForm(auto_id="identity_%s"),
         "hours": settings.PRATIQUE["GROUPS_HOURS"],

@@ -30,11 +30,13 @@ class PolicyForm(forms.Form):
     kind = forms.ChoiceField(
         choices=[("guard", "guard: holds a request back unless true"), ("grant", "grant: approves a request if true")]
     )
-    mode = forms.ChoiceField(choices=[("dry-run", "dry run: only says what it would do"), ("enforce", "enforce")])
-    names = LinesField(label="Names", help_text="Names or globs of deployments, one a line; empty: all.")
-    labels = LabelsField(label="Labels", help_text="key=value that a deployment must carry, one a line; empty: any.")
+    mode = forms.ChoiceField(choices=[("dry-run", "dry run: only records what it would do"), ("enforce", "enforce")])
+    names = LinesField(label="Names", help_text="Names or globs of deployments, one per line. If empty, all.")
+    labels = LabelsField(
+        label="Labels", help_text="key=value labels that a deployment must have, one per line. If empty, any."
+    )
     expression = forms.CharField(max_length=MAX_EXPRESSION, widget=forms.Textarea(attrs=mono(rows=5)))
-    message = forms.CharField(required=False, max_length=1000, help_text="Shown where a guard holds a request back.")
+    message = forms.CharField(required=False, max_length=1000, help_text="Shown when the guard holds a request back.")
     is_active = forms.BooleanField(label="Active", required=False, initial=True)
 
     def __init__(self, clusters: Iterable[Cluster], *args: Any, known: Policy | None = None, **more: Any) -> None:
@@ -47,7 +49,7 @@ class PolicyForm(forms.Form):
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if self.known is None and Policy.objects.filter(name=name).exists():
-            raise forms.ValidationError("a policy of this name is there already")
+            raise forms.ValidationError("a policy with this name already exists")
         return name
 
 
@@ -63,8 +65,8 @@ def show(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
     policy = _find(http, clusters, name)
     lately = lists.evaluations(policy=policy, clusters=clusters, limit=LATELY)
-    standing = services.standing_of(policy)
-    return page(http, "policy.html", {"policy": policy, "evaluations": lately, "standing": standing})
+    rights = services.rights_of_policy(policy)
+    return page(http, "policy.html", {"policy": policy, "evaluations": lately, "rights": rights})
 
 
 @require_http_methods(["GET", "POST"])
@@ -92,7 +94,7 @@ def _save(http: HttpRequest, form: PolicyForm) -> HttpResponse:
             field = str(refusal.facts.get("field", ""))
             form.add_error(field if field in form.fields else None, str(refusal))
         else:
-            messages.success(http, f"{policy.name} is saved as version {policy.version}.")
+            messages.success(http, f"{policy.name} was saved as version {policy.version}.")
             return redirect("policy", name=policy.name)
     facts = {"form": form, "policy": form.known, "fact_rows": sorted(FACTS.items())}
     return page(http, "policy_form.html", facts, status=422 if form.is_bound else 200)

@@ -17,18 +17,18 @@ from django.utils.safestring import SafeString, mark_safe
 from approvals import audit
 from approvals.models import Review
 from approvals.selectors.pages import version_words
-from approvals.web.requests.sight import ShownFinding
-from approvals.web.requests.waivers import Accepted, ShownWaiver, Waivers
+from approvals.web.requests.shown import ShownFinding
+from approvals.web.requests.waivers import AcceptedFinding, ShownWaiver, Waivers
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.text import with_names
 from provisioner.values import SHAPES
 
 register = template.Library()
 
-STATE_WORDS = {"in_review": "in review", "open": "differs", "corrected": "put back"}
-DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was made again by somebody else"}
+STATE_WORDS = {"in_review": "in review", "open": "differs", "corrected": "corrected"}
+DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was recreated by someone else"}
 HEALTH_WORDS = {
-    "": "not looked at yet",
+    "": "not checked yet",
     "Current": "healthy",
     "InProgress": "in progress",
     "Failed": "failed",
@@ -42,7 +42,7 @@ VERDICT_WORDS = {
     "stored": "stored objects",
     "writers": "writers",
     "readers": "readers",
-    "rollback": "way back",
+    "rollback": "rollback",
 }
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
 TONES = {
@@ -85,7 +85,7 @@ def severity(word: str) -> SafeString:
         '<span class="severity severity-{}"><span class="shape" aria-hidden="true">{}</span> {}</span>',
         word if word in SHAPES else "unknown",
         shape,
-        word or "not yet judged",
+        word or "not assessed yet",
     )
 
 
@@ -249,7 +249,7 @@ def health_words(health: str) -> str:
 @register.filter
 def drift_words(kind: str) -> str:
     """What happened to an object, for people."""
-    return DRIFT_WORDS.get(kind, "was changed" if kind == "changed" else "got fields of others")
+    return DRIFT_WORDS.get(kind, "was changed" if kind == "changed" else "got fields from other managers")
 
 
 @register.filter
@@ -276,7 +276,7 @@ def waiver_of(finding: ShownFinding, waivers: Waivers) -> ShownWaiver:
 
 
 @register.filter
-def waived_in(review: Review, waivers: Waivers | None) -> list[Accepted]:
+def waived_in(review: Review, waivers: Waivers | None) -> list[AcceptedFinding]:
     """The findings that a review accepts."""
     return waivers.given_in(review) if waivers else []
 

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -30,9 +30,7 @@ from approvals.working.aside import Pledge
 from approvals.working.child import ENDED, NOT_BEGUN, OUT_OF_MEMORY, RAISED, READY, RESTS, STOOD_STILL, STOPPED
 from approvals.working.places import Places, Visitor
 from approvals.working.warden import WARDEN, Ward
-
-if TYPE_CHECKING:
-    from approvals.working.work import Step, Work
+from approvals.working.work import Step, Work
 
 logger = logging.getLogger(__name__)
 

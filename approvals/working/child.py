@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import connection, parent_process
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import structlog
 from django.conf import settings
@@ -30,9 +30,7 @@ from approvals.ledger import claims
 from approvals.ledger.held import HELD
 from approvals.working import aside, linux
 from approvals.working.heartbeat import STOP_SECONDS, TICK_SECONDS, Heartbeat
-
-if TYPE_CHECKING:
-    from approvals.working.work import Work
+from approvals.working.work import Work
 
 logger = logging.getLogger(__name__)
 

@@ -127,7 +127,7 @@ def wait_until(fleet: Fleet, is_so: Callable[[], bool]) -> None:
 
 def idle_figures(fleet: Fleet) -> tuple[int, int, int]:
     """List calls until all is seen once and well, list calls of the idle time after it, and looks after a deployment in it."""
-    well = "SELECT count(*) FROM approvals_bundledeployment WHERE health = 'Current' AND stirs = stirs_observed"
+    well = "SELECT count(*) FROM approvals_bundledeployment WHERE health = 'Current' AND event_count = events_observed"
     looked_after = "SELECT name, looked_after_at FROM approvals_bundledeployment"
     before = fleet.lists("cluster", "namespace")
     with fleet.worker():

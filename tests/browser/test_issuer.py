@@ -41,7 +41,7 @@ def test_signs_in_approves_loses_the_group_and_signs_out_everywhere(
     page.get_by_role("button", name="Sign in with Example").click()
     page.get_by_role("button", name="olga").click()
     page.wait_for_url(first)
-    assert "Signed in as oidc:o-1 on journey (platform) · Example, proved just now" in page.inner_text("header")
+    assert "Signed in as oidc:o-1 on journey (platform) · Example, verified just now" in page.inner_text("header")
     press(page, "Approve")
     given = Review.objects.get()
     assert (given.username, given.channel) == ("oidc:o-1", "browser")

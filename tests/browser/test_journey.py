@@ -33,7 +33,7 @@ def test_who_may_not_is_told_why_and_who_may_approves_by_clicking(
 
     page = sign_in(station.people["alice"])
     page.goto(address)
-    page.get_by_label("Reason").fill("read line by line")
+    page.get_by_label("Reason").fill("I read every object")
     press(page, "Approve")
     given = Review.objects.get()
     assert (given.username, given.channel, given.subject_digest) == ("alice", "browser", request.subject_digest)

@@ -53,7 +53,7 @@ def test_somebody_signs_in_and_approves_by_clicking(
     pw.expect(page.get_by_label("Reason")).to_have_value("announced last week")
     page.get_by_label("To approve, type").fill("harbour")
     page.get_by_role("button", name="Approve").click()
-    pw.expect(page.get_by_text("You have decided: Approve")).to_be_visible()
+    pw.expect(page.get_by_text("Your decision: Approve")).to_be_visible()
     review = Review.objects.get(request=afternoon["serious"])
     assert (review.user, review.channel, review.reason) == (here.ada, "browser", "announced last week")
     assert [one for one in heard if "422" not in one] == []
@@ -64,14 +64,14 @@ def test_deletions_are_ticked_and_denied_or_approved(
 ) -> None:
     page = sign_in(here.ada)
     page.goto(site["deletion"])
-    boxes = page.get_by_role("group", name="An approval has to name these").get_by_role("checkbox")
+    boxes = page.get_by_role("group", name="To approve, acknowledge these").get_by_role("checkbox")
     assert boxes.count() == 3
     for number in range(3):
         boxes.nth(number).check()
     page.get_by_label("Reason").fill("moved away")
     page.get_by_label("To approve, type").fill("buoy")
     page.get_by_role("button", name="Approve").click()
-    pw.expect(page.get_by_text("You have decided: Approve")).to_be_visible()
+    pw.expect(page.get_by_text("Your decision: Approve")).to_be_visible()
 
 
 def test_a_page_that_was_open_too_long_says_what_moved(
@@ -82,7 +82,7 @@ def test_a_page_that_was_open_too_long_says_what_moved(
     Request.objects.filter(pk=afternoon["serious"].pk).update(subject_digest=f"sha256:{'e' * 64}")
     page.get_by_role("button", name="Deny").click()
     pw.expect(page.get_by_role("heading", level=1)).to_have_text("This has changed since you opened it")
-    page.get_by_role("link", name="Look at it again").click()
+    page.get_by_role("link", name="Back to the page").click()
     pw.expect(page.get_by_text("sha256:eeeeeeeeeeee")).to_be_visible()
 
 
@@ -137,8 +137,10 @@ def test_forms_work_without_scripts(here: World, site: dict[str, str], browser: 
     page.locator("details[open] .object-lines").get_by_role("link", name="Show what changes").click()
     pw.expect(page.locator(".line-plus").first).to_be_visible()
     page.goto(site["request"])
-    page.get_by_role("button", name="Deny").click()
-    pw.expect(page.get_by_text("You have decided: Deny")).to_be_visible()
+    page.get_by_role("button", name="Deny", exact=True).click()
+    pw.expect(page.get_by_text("You gave no reason for the denial.")).to_be_visible()
+    page.get_by_role("button", name="Deny without a reason").click()
+    pw.expect(page.get_by_text("Your decision: Deny")).to_be_visible()
     context.close()
 
 
@@ -208,7 +210,7 @@ def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
     heading = page.get_by_role("heading", level=1)
     for name in ("inbox", "audit", "policies", "clusters", "me"):
         page.goto(site[name])
-        group = page.get_by_role("group", name="As whom you are signed in")
+        group = page.get_by_role("group", name="Your identities")
         pw.expect(group).to_be_in_viewport()
         pw.expect(group.locator("summary")).to_contain_text("+2 more")
         assert group.locator("summary time").first.get_attribute("title")
@@ -233,8 +235,10 @@ def test_the_line_stays_in_sight_while_one_reads_on(here: World, site: dict[str,
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(site["request"])
-    line = page.get_by_role("group", name="As whom you are signed in")
-    pw.expect(line).to_contain_text("Signed in as ada on prod (platform) · password, proved just now · expires in 12 h")
+    line = page.get_by_role("group", name="Your identities")
+    pw.expect(line).to_contain_text(
+        "Signed in as ada on prod (platform) · password, verified just now · expires in 12 h"
+    )
     page.mouse.wheel(0, 700)
     page.wait_for_function("window.scrollY > 500")
     pw.expect(line).to_be_in_viewport()
@@ -286,8 +290,8 @@ def test_the_form_asks_for_the_chosen_kind_of_source_alone(
     page.get_by_label("Source", exact=True).select_option("configMap")
     pw.expect(page.locator("fieldset:visible")).to_have_count(1)
     pw.expect(page.get_by_label("ConfigMap")).to_be_visible()
-    page.locator("summary", has_text="How it is applied").click()
-    for words in ("When applying fails", "Health checks", "Constraints", "Progress deadline"):
+    page.locator("summary", has_text="Applying, drift and health").click()
+    for words in ("If applying fails", "Health checks", "Constraints", "Progress deadline"):
         pw.expect(page.get_by_label(words)).to_be_visible()
     context.close()
 

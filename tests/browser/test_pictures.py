@@ -9,7 +9,6 @@ from pytest_django.live_server_helper import LiveServer
 from approvals.models import Review
 from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
-from tests.browser.tabs import press
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.reports import drawn, many, with_findings
 from tests.support.approvals.waivers import finding
@@ -69,8 +68,8 @@ def test_a_schema_is_folded_and_opened_by_keys(here: World, live_server: LiveSer
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     pw.expect(page.get_by_role("heading", level=1)).to_contain_text("1 of")
-    pw.expect(page.get_by_text("Lines concerned")).to_have_count(0)
-    pw.expect(page.get_by_role("group", name="Lines concerned")).to_be_visible()
+    pw.expect(page.get_by_text("Affected lines")).to_have_count(0)
+    pw.expect(page.get_by_role("group", name="Affected lines")).to_be_visible()
 
 
 def test_a_screen_reader_is_told_what_the_graph_shows(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
@@ -99,7 +98,7 @@ def test_findings_are_filtered_without_scripts(
     page = context.new_page()
     page.goto(f"{live_server.url}/requests/{request.uid}")
     page.get_by_label("Severity").select_option("critical")
-    page.get_by_label("Words, rule or object").fill("hostPID")
+    page.get_by_label("Text, rule or object").fill("hostPID")
     page.get_by_role("button", name="Filter").click()
     pw.expect(page.get_by_role("heading", level=1)).to_contain_text("of 300 findings")
     pw.expect(page.get_by_label("Severity")).to_have_value("critical")
@@ -124,9 +123,9 @@ def test_findings_of_two_pages_are_accepted_in_one_approval_without_scripts(
         row = page.locator(".finding").first
         row.locator("summary").first.click()
         row.locator("summary", has_text="Accept this finding").click()
-        row.get_by_label("Why it is acceptable here").fill("ours")
-        press(page, button)
-    pw.expect(page.get_by_text("You have decided: Approve")).to_be_visible()
+        row.get_by_label("Reason for accepting it").fill("ours")
+        page.get_by_role("button", name=button).click()
+    pw.expect(page.get_by_text("Your decision: Approve")).to_be_visible()
     assert [one["reason"] for one in Review.objects.get(request=request).waives] == ["ours", "ours"]
     context.close()
 

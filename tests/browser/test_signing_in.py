@@ -58,8 +58,8 @@ def test_the_way_to_an_issuer_and_back_out_can_be_used_by_everybody(
     page.get_by_role("button", name="olga").click()
     page.wait_for_url("**/me")
     check(page, "olga@example")
-    line = page.get_by_role("group", name="As whom you are signed in")
-    pw.expect(line).to_contain_text("Signed in as oidc:o-1 on prod (platform) · Example, proved just now")
+    line = page.get_by_role("group", name="Your identities")
+    pw.expect(line).to_contain_text("Signed in as oidc:o-1 on prod (platform) · Example, verified just now")
     page.get_by_role("button", name="Sign out").click()
     check(page, "You are signed out")
     pw.expect(line).to_have_count(0)
@@ -78,14 +78,14 @@ def test_what_a_token_may_do_and_what_is_refused_can_be_read_by_everybody(
     check(page, "Sign in")
     page.get_by_role("textbox", name="Token").fill("robots")
     page.get_by_role("button", name="Sign in with the token").click()
-    check(page, "What you may do on prod")
-    page.get_by_role("button", name="Sign in with these rights").click()
+    check(page, "What you can do on prod")
+    page.get_by_role("button", name="Sign in with these permissions").click()
     page.wait_for_url(f"{live_server.url}/")
     check(page, "Requests")
     page.goto(f"{live_server.url}/deployments/prod/nothing")
-    check(page, "You may not do this")
+    check(page, "You are not allowed to do this")
     page.goto(f"{live_server.url}/deployments/moon/nothing")
-    check(page, "There is no such page")
+    check(page, "Page not found")
 
 
 @EACH
@@ -95,11 +95,11 @@ def test_pages_with_nothing_on_them_say_what_will_appear(
     page = sign_in(here.ada)
     look(page, scheme, width)
     words = {
-        "/": ("Requests", "Requests that you may decide, and that you did not ask for yourself, appear here."),
-        "/?tab=all": ("Requests", "A request appears when a BundleDeployment is made or changed"),
+        "/": ("Requests", "Requests in review that you are allowed to decide"),
+        "/?tab=all": ("Requests", "A request appears when a BundleDeployment is created or changed"),
         "/deployments": ("Deployments", "BundleDeployment"),
-        "/policies": ("Policies", "A guard holds requests back, a grant approves them."),
-        "/audit?actor=nobody": ("Audit", "Every change on the clusters that you may read leaves an entry here."),
+        "/policies": ("Policies", "A guard can hold requests back; a grant can approve them."),
+        "/audit?actor=nobody": ("Audit", "Every change on the clusters you can read is recorded here."),
     }
     for path, (title, expected) in words.items():
         page.goto(f"{live_server.url}{path}")

@@ -123,7 +123,7 @@ def test_a_reviewer_thinks_again_until_the_verdict(desk: Desks) -> None:
     again.station.work()
     assert "frozen until Monday" in again.open()
     assert again.page
-    again.page.get_by_text("Decide again", exact=True).click()
+    again.page.get_by_text("Change your decision", exact=True).click()
     again.page.get_by_label("Reason").fill("the second look found something")
     again.press("Deny")
     again.station.work()
@@ -155,7 +155,7 @@ def test_a_service_account_that_is_made_later_is_seen_and_the_request_goes_on(de
     early.wish()
     early.enter("alice")
     text = early.open()
-    assert "goes on by itself once it is created" in text
+    assert "continues automatically when it is created" in text
     assert "missing-account" in text
     assert early.page
     assert early.page.get_by_role("button", name="Approve").count() == 0
@@ -186,7 +186,7 @@ def test_a_collision_is_said_up_front_and_goes_on_once_it_is_gone(desk: Desks) -
     text = met.open()
     assert "exists already and does not belong to this deployment" in text
     assert "IfNoController" in text
-    assert "Nobody can approve this while objects of somebody else are in its way." in text
+    assert "This request cannot be approved while it collides with objects of someone else." in text
     assert met.page
     assert met.page.get_by_role("button", name="Approve").count() == 0
     assert met.shown_by_kubectl("Applied")[:2] == ("False", "Collides")
@@ -213,7 +213,7 @@ def test_an_approval_that_a_new_round_voids_says_which_objects_differ(desk: Desk
     text = voided.open()
     assert "The approval of round 1 no longer counts" in text
     assert voided.page
-    voided.page.get_by_text("object planned otherwise").click()
+    voided.page.get_by_text("object with a different plan").click()
     differing = f"ConfigMap {namespace}/{voided.name}: reviewed was update, now create"
     assert differing in " ".join(voided.page.inner_text("main").split())
     assert voided.shown_by_kubectl("Approved")[:2] == ("False", "PlanChanged")

@@ -168,4 +168,4 @@ def test_the_demo_runs_with_its_extra_and_no_checkout(installed_with_demo: Insta
 def test_only_a_checkout_has_a_real_kubernetes_for_the_demo(installed_with_demo: Installed) -> None:
     settings = {**installed_with_demo.environment, "PORT": str(free_port()), "CLUSTER": "real"}
     done = _attempt(replace(installed_with_demo, environment=settings), "pratique-manage", "demo")
-    assert (done.returncode, "CLUSTER=real needs a checkout of Pratique" in done.stderr) == (1, True)
+    assert (done.returncode, "CLUSTER=real needs a source checkout of Pratique" in done.stderr) == (1, True)

@@ -80,7 +80,7 @@ def test_the_form_is_the_one_that_the_cluster_serves_and_it_says_why(cluster: Cl
     assert "the legacy form, because --form says so" in said
     assert names_in(objects, "users") == [["alice", "rita"]]
     assert names_in(objects, "groups") == [["platform", "requesters"]]
-    assert "never acted as, so not named: system:masters" in said
+    assert "never impersonated, so not listed: system:masters" in said
 
 
 def test_roles_name_what_is_registered_and_what_will_be(cluster: Cluster) -> None:
@@ -144,7 +144,7 @@ def test_S31_what_somebody_merely_wrote_in_a_wish_gives_no_right(
         objects, said = rights("--form", form, "--named")
         found = {name for names in map(sum_of, objects) for name in names}
         assert [name in found for name in NAMED[form]] == [is_named] * len(NAMED[form])
-        assert (f"asked for them yet, so they are left out: {UNPROVED}" in said) is not is_named
+        assert (f"is allowed to use these has requested them: {UNPROVED}" in said) is not is_named
     assert ("harbour", "crane") in {*registered(cluster, connect(cluster)).installers} or not is_named
 
 
@@ -194,7 +194,10 @@ def test_S31_one_account_for_all_processes_says_which_halves_it_joins(cluster: C
     identify(cluster, ROBOT, [])
     wished(cluster)
     _, said = rights("--account", "ops/pratique")
-    assert "one account for all processes may also do, as ci/robot, what it may do as installing accounts" in said
+    assert (
+        "with one account for all processes, acting as ci/robot also grants what the account may do as an installing account"
+        in said
+    )
     assert "one account for all" not in rights()[1]
     assert "one account for all" not in rights("--account", "ops/pratique", "--installer", "ci/robot")[1]
 
@@ -272,6 +275,6 @@ def test_what_an_account_lacks_is_said_with_the_command_that_prints_it(
     with pytest.raises(CommandError) as refusal:
         call_command("rights", "--cluster", "prod", "--check", *nobody, *more, stdout=StringIO())
     words = str(refusal.value).splitlines()
-    assert words[0].startswith(f"the account of {process} may not: ")
+    assert words[0].startswith(f"the account of {process} lacks permissions: ")
     assert f"bind the role pratique-{process} (deploy/rbac.yaml), and run: pratique-manage rights" in words[0]
     assert len(words) == (1 if more else 3)

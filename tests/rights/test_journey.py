@@ -58,7 +58,7 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
     )
     # Nobody has given the worker the right to read that Secret as rita yet: it says so, and goes on once it has it.
     waiting = rita.until("lighthouse", 1, ["preparing"], "missing-right")
-    assert "cannot be read as rita, who may get it: an operator has to give" in waiting["problem"], waiting["problem"]
+    assert "cannot be read as rita, who may get it: an operator must grant" in waiting["problem"], waiting["problem"]
     assert f"pratique-manage rights --cluster {NAME} | kubectl apply -f -" in waiting["problem"]
     household.grant()
     reviewed = rita.until("lighthouse", 1, ["in_review", "failed"])
@@ -99,7 +99,7 @@ def _check_web_is_missing_its_right(rita: Person) -> None:
     """Nothing was printed yet: web may act as nobody, and says which command gives it that."""
     answer = rita.wish("lighthouse", {"installNamespace": SHOP, "serviceAccountName": "installer", "sources": []})
     assert (answer.status_code, answer.json()["code"]) == (503, "missing-right"), answer.text
-    assert f"Pratique may not act as rita on cluster {NAME}" in answer.json()["detail"]
+    assert f"Pratique is not allowed to impersonate rita on cluster {NAME}" in answer.json()["detail"]
     assert f"pratique-manage rights --cluster {NAME} | kubectl apply -f -" in answer.json()["detail"]
 
 

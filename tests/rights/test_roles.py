@@ -182,7 +182,7 @@ def test_the_words_name_what_is_missing_and_the_command() -> None:
         AccessRequest("impersonate", resource="serviceaccounts", namespace="shop", name=str(it)) for it in range(7)
     ]
     words = words_of("prod", Process.WORKER, missing)
-    assert "the account of worker may not: impersonate serviceaccounts 0 in shop;" in words
+    assert "the account of worker lacks permissions: impersonate serviceaccounts 0 in shop;" in words
     assert "and 2 more" in words
     assert "pratique-manage rights --cluster prod | kubectl apply -f -" in words
     assert "bind the role" not in words

@@ -21,7 +21,7 @@ def test_S31_a_request_waits_for_the_right_to_act_as_its_installer(any_station: 
     station.work()
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("preparing", "missing-right")
-    words = f"Pratique's worker may not act as ServiceAccount {station.namespace}/stranger: an operator has to give"
+    words = f"Pratique's worker is not allowed to impersonate ServiceAccount {station.namespace}/stranger: an operator must grant"
     assert request.problem.startswith(words)
     assert request.problem.endswith("pratique-manage rights --cluster journey | kubectl apply -f -")
     assert request.is_installer_proved, "rita was let use it, so that the command names it"

@@ -142,7 +142,7 @@ def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Wr
     if why_not:
         keep_problem(deployment, why_not)
     elif not _make_room(deployment):
-        keep_problem(deployment, f"a request is being applied: ask for revision {number} again when it is settled")
+        keep_problem(deployment, f"a request is being applied: request revision {number} again when it is finished")
     else:
         keep_problem(deployment, problem_of(deployment.spec))
         _ask(deployment, Asking(Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision))

@@ -25,9 +25,7 @@ STATE = ".demo"
 
 
 class Command(BaseCommand):
-    help = (
-        "Start everything for trying Pratique out: PORT, FRESH=1, CLUSTER=real, KUBECONFIG=file from the environment."
-    )
+    help = "Start everything needed to try Pratique. Environment: PORT, FRESH=1, CLUSTER=real, KUBECONFIG=file."
 
     def handle(self, *args: Any, **options: Any) -> None:
         root = Path(settings.BASE_DIR)
@@ -37,7 +35,7 @@ class Command(BaseCommand):
             shutil.rmtree(state, ignore_errors=True)
         port = int(os.environ.get("PORT") or 8000)
         if not is_free(port):
-            raise CommandError(f"port {port} is taken: name another one with PORT=<number>")
+            raise CommandError(f"port {port} is already in use: choose another with PORT=<number>")
         known = supervisor.remembered(state / "remembered.json")
         demo = Supervisor(state / "logs", environment(state, known, port))
         # SIGINT too: a shell starts what it puts in the background with it ignored.
@@ -51,7 +49,7 @@ class Command(BaseCommand):
         except DemoFailed as exc:
             raise CommandError(str(exc)) from exc
         except KeyboardInterrupt:
-            self.stdout.write("\nStopping. The next start carries on from here; with FRESH=1 it starts over.")
+            self.stdout.write("\nStopping. The next start continues from here; use FRESH=1 to start over.")
         finally:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             demo.stop()
@@ -93,19 +91,21 @@ class Command(BaseCommand):
     def _start_cluster(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str]) -> Path:
         own = os.environ.get("KUBECONFIG", "")
         if own:
-            self._say(f"cluster: your own, by {own}")
+            self._say(f"cluster: your own ({own})")
             return Path(own).resolve()
         kubeconfig = state / "cluster" / "kubeconfig"
         kubeconfig.parent.mkdir(parents=True, exist_ok=True)
         if os.environ.get("CLUSTER") == "real":
             run = root / "tests/controlplane/run"
             if not run.exists():
-                raise DemoFailed("CLUSTER=real needs a checkout of Pratique: what builds Kubernetes is not installed")
+                raise DemoFailed(
+                    "CLUSTER=real needs a source checkout of Pratique, which contains the Kubernetes build"
+                )
             self._say("cluster: a real Kubernetes (built the first time: minutes; see .demo/logs/cluster.log)")
             demo.start("cluster", sys.executable, run, "--state", state / "real", "--kubeconfig", kubeconfig)
             seconds = 1800.0
         else:
-            self._say("cluster: the sandbox, a small Kubernetes API for trying out")
+            self._say("cluster: the sandbox, a small Kubernetes API for demos")
             demo.start(
                 "cluster",
                 *(sys.executable, "-m", "provisioner.sandbox", "--state", state / "cluster"),
@@ -124,10 +124,11 @@ class Command(BaseCommand):
     def _greet(self, known: dict[str, str], kubeconfig: Path, port: int, measured: dict[str, str]) -> None:
         lines = [
             "",
-            f"Sign in with two clicks: the demo issuer, then a person. Or with a password: {known['password']}",
-            "  ada    may approve (group platform)",
-            "  bert   may look, not approve (group developers)",
-            "  rita   asks for changes (group requesters)",
+            "Sign in with the demo issuer as one of:",
+            "  ada@demo    can approve (group platform)",
+            "  bert@demo   can read, not approve (group developers)",
+            "  rita@demo   requests changes (group requesters)",
+            f"Local accounts ada, bert and rita have the same groups and the password {known['password']}",
             f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr (its name here: {CLUSTER})",
             f"Commands: {STATE}/pratique-manage help",
             "Metrics: " + " ".join(f"http://{address}/metrics" for address in measured.values()),

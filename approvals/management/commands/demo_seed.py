@@ -79,7 +79,7 @@ class Command(BaseCommand):
             request_id=request.pk,
             decision="Approve",
             subject_digest=request.subject_digest,
-            reason="first installation, read line by line",
+            reason="First installation. I read every object.",
             channel="browser",
         )
         wait_for(made, State.APPLIED)
@@ -115,7 +115,7 @@ def _registered(kubeconfig: str) -> Cluster:
             name=CLUSTER, kubeconfig=kubeconfig, by=OPERATOR, replacing=services.Replacing()
         )
     except Refused as exc:
-        raise CommandError(f"{exc}. To start the demo anew on this cluster, remove the folder of the demo") from exc
+        raise CommandError(f"{exc}. To start over on this cluster, delete the folder of the demo") from exc
 
 
 def prepare_cluster(api: Api) -> None:

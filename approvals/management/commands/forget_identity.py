@@ -15,7 +15,7 @@ from approvals.management.names import account_named, cluster_named
 
 class Command(BaseCommand):
     help = (
-        "Take an account's identity on a cluster away, mapped or proved. Sessions, API tokens and chat links that stand"
+        "Remove an account's identity on a cluster, mapped or verified. Sessions, API tokens and chat links that depend"
         " on it end at once. Who has a token of the cluster can sign in anew, to an account of their own."
     )
 
@@ -24,10 +24,13 @@ class Command(BaseCommand):
         parser.add_argument("--cluster", required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        user = account_named(options["user"], "pratique-manage list_identities names those that are somebody")
+        user = account_named(options["user"], "pratique-manage list_identities lists the accounts with identities")
         cluster = cluster_named(options["cluster"])
         try:
             name = services.forget_identity(user=user, cluster=cluster, by=Actor(getpass.getuser(), "shell"))
         except Refused as exc:
             raise CommandError(str(exc)) from exc
-        self.stdout.write(f"{user.username} is no longer {name} on {cluster.name}; what stood on that has ended")
+        self.stdout.write(
+            f"{user.username} is no longer {name} on {cluster.name}; the sessions, tokens and chat links that "
+            "depended on it ended"
+        )

@@ -12,7 +12,7 @@ from provisioner.review.base.text import visible
 
 class Command(BaseCommand):
     help = (
-        "List the clusters: name, uid, version, when each last answered, and what is wrong. Credentials are not shown."
+        "List the clusters: name, uid, version, when each was last reached, and its problem. Credentials are not shown."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -11,7 +11,10 @@ from provisioner.review.base.text import visible
 
 
 class Command(BaseCommand):
-    help = "List who people are on which cluster, their sessions, API tokens and chat accounts. Secrets are not shown."
+    help = (
+        "List identities of accounts on each cluster, with sessions, API tokens and chat accounts. Secrets "
+        "are not shown."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         for identity in KubernetesIdentity.objects.select_related("user", "cluster").order_by("user__username", "pk"):
@@ -19,12 +22,12 @@ class Command(BaseCommand):
             self._say(
                 f"{identity.user.username} is {identity.username} ({groups}) on {identity.cluster.name},"
                 f" {identity.get_authenticator_display()},"
-                f" groups read {identity.groups_seen_at.isoformat(timespec='seconds')}"
+                f" groups verified {identity.groups_seen_at.isoformat(timespec='seconds')}"
             )
         for token in ApiToken.objects.select_related("user").order_by("user__username", "pk"):
             used = token.last_used_at.isoformat(timespec="seconds") if token.last_used_at else "never"
             until = token.expires_at.isoformat(timespec="seconds")
-            scopes = ", ".join(token.scopes) or "nothing: it has ended"
+            scopes = ", ".join(token.scopes) or "nothing: expired"
             self._say(
                 f"{token.user.username} has the API token {token.name!r} for {scopes} until {until}, last used: {used}"
             )

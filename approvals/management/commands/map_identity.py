@@ -16,16 +16,22 @@ from approvals.management.names import account_named, cluster_named
 
 class Command(BaseCommand):
     help = (
-        "Say which Kubernetes name and groups a local account has on a cluster. With --create the account is made,"
+        "Map a local account to a Kubernetes user name and groups on a cluster. With --create the account is created"
         " without a password: `pratique-manage changepassword` sets one."
     )
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("user", help="the name of the local account")
-        parser.add_argument("--create", action="store_true", help="make the account, where there is none of this name")
+        parser.add_argument("--create", action="store_true", help="create the account if it does not exist")
         parser.add_argument("--cluster", required=True)
-        parser.add_argument("--as", dest="username", required=True, help="the name in Kubernetes")
-        parser.add_argument("--group", dest="groups", action="append", default=[], help="once for each group")
+        parser.add_argument("--as", dest="username", required=True, help="the Kubernetes user name")
+        parser.add_argument(
+            "--group",
+            dest="groups",
+            action="append",
+            default=[],
+            help="a Kubernetes group; repeat the option for several",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         cluster = cluster_named(options["cluster"])
@@ -43,7 +49,7 @@ class Command(BaseCommand):
                 user.delete()
             raise CommandError(str(exc)) from exc
         if is_new:
-            self.stdout.write(f"account {user.username} is made; pratique-manage changepassword sets its password")
+            self.stdout.write(f"account {user.username} created; set its password with pratique-manage changepassword")
         self.stdout.write(f"{user.username} is {options['username']} on {cluster.name}")
 
 
@@ -51,4 +57,4 @@ def _account(name: str, *, is_wanted: bool) -> tuple[User, bool]:
     """The account of this name, and whether it was made just now."""
     if is_wanted and not User.objects.filter(username=name).exists():
         return User.objects.create_user(name), True
-    return account_named(name, "check the name, or add --create to make the account"), False
+    return account_named(name, "check the name, or add --create to create the account"), False

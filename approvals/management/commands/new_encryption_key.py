@@ -10,7 +10,7 @@ from approvals.encryption.keys import new_key
 
 
 class Command(BaseCommand):
-    help = "Print a new key for PRATIQUE_ENCRYPTION_KEYS: 32 random bytes in base64. It is kept nowhere."
+    help = "Print a new key for PRATIQUE_ENCRYPTION_KEYS: 32 random bytes in base64. It is not stored."
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -20,18 +20,16 @@ REMEDIES = {"may_replace": "; to replace it, add --replace", "could-not-ask": ",
 
 class Command(BaseCommand):
     help = (
-        "Register a cluster, or with --replace give a registered one another kubeconfig."
+        "Register a cluster, or with --replace change the kubeconfig of a registered one."
         " `watch` sees to it within seconds."
     )
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("name", help="small letters, digits and dashes")
+        parser.add_argument("name", help="lowercase letters, digits and dashes")
         where = parser.add_mutually_exclusive_group(required=True)
         where.add_argument("--kubeconfig", type=Path, help="server, CA and inline credentials of the service's account")
-        where.add_argument("--in-cluster", action="store_true", help="the cluster that Pratique runs in")
-        parser.add_argument(
-            "--replace", action="store_true", help="the cluster is registered: change how it is reached"
-        )
+        where.add_argument("--in-cluster", action="store_true", help="the cluster Pratique runs in")
+        parser.add_argument("--replace", action="store_true", help="change the connection of a registered cluster")
         parser.add_argument(
             "--uid",
             default="",
@@ -56,16 +54,16 @@ class Command(BaseCommand):
         except Refused as exc:
             remedy = REMEDIES.get(str(exc.facts.get("field") or exc.code), "")
             raise CommandError(f"{exc}{remedy}") from exc
-        self.stdout.write(f"{name} is registered: its page says whether it answers")
+        self.stdout.write(f"{name} is registered: open its page to see whether it can be reached")
 
 
 def _text_of(path: Path) -> str:
-    """The file, never empty: no text at all would register the cluster that Pratique runs in."""
+    """The file, never empty: no text at all would register the cluster Pratique runs in."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(MAX_KUBECONFIG_BYTES + 1)
     except (OSError, UnicodeDecodeError) as exc:
         raise CommandError(f"{path}: cannot be read as text ({type(exc).__name__})") from exc
     if not text.strip():
-        raise CommandError(f"{path}: the file is empty; for the cluster that Pratique runs in, use --in-cluster")
+        raise CommandError(f"{path}: the file is empty; for the cluster Pratique runs in, use --in-cluster")
     return text

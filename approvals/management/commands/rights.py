@@ -36,23 +36,25 @@ NOTHING = "# Nobody is registered that a process would have to act as.\n"
 
 class Command(BaseCommand):
     help = (
-        "Print the roles and bindings by which web, worker and watch act as people and as installing accounts, made"
-        " from who is registered: pratique-manage rights --cluster NAME | kubectl apply -f -"
+        "Print the roles and bindings that let web, worker and watch impersonate people and installing "
+        "accounts, based on the registered ones: pratique-manage rights --cluster NAME | kubectl apply -f -"
     )
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--cluster", required=True, help="its name here")
-        parser.add_argument("--form", choices=[*Form], help="default: what the cluster serves")
-        parser.add_argument("--process", action="append", choices=[*Process], help="only this one; may be repeated")
-        parser.add_argument("--check", action="store_true", help="say what is missing, and print no roles")
+        parser.add_argument("--form", choices=[*Form], help="default: the form that the cluster supports")
+        parser.add_argument("--process", action="append", choices=[*Process], help="only this process; may be repeated")
+        parser.add_argument("--check", action="store_true", help="report what is missing instead of printing roles")
         parser.add_argument(
-            "--named", action="store_true", help="name the people also where web may act as anybody to write a wish"
+            "--named",
+            action="store_true",
+            help="name the people even where web is allowed to impersonate anyone to write a BundleDeployment",
         )
         for what, words in (("user", "a person"), ("group", "a group"), ("installer", "NAMESPACE/NAME of an account")):
-            text = f"{words} that is to be registered later; may be repeated"
+            text = f"{words} to include before it is registered; may be repeated"
             parser.add_argument(f"--{what}", action="append", default=[], help=text, type=_types.get(what, str))
         parser.add_argument(
-            "--account", type=_account, help="NAMESPACE/NAME of the one account that all processes use there"
+            "--account", type=_account, help="NAMESPACE/NAME of the single ServiceAccount that all processes use there"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -84,23 +86,24 @@ class Command(BaseCommand):
         left_out = visible(", ".join(known.left_out))
         self.stderr.write(f"{cluster.name}: {words}")
         if left_out:
-            self.stderr.write(f"{cluster.name}: never acted as, so not named: {left_out}")
+            self.stderr.write(f"{cluster.name}: never impersonated, so not listed: {left_out}")
         if planted:
             self.stderr.write(
-                f"{cluster.name}: whoever may write a wish can name these, so they are left out: "
-                f"{visible(', '.join(planted))}. If you want them, name an account there by --installer NAMESPACE/NAME"
+                f"{cluster.name}: left out, because everyone who can write a BundleDeployment can name these "
+                f"accounts: {visible(', '.join(planted))}. To include one, pass --installer NAMESPACE/NAME"
             )
         if known.unproved:
             self.stderr.write(
-                f"{cluster.name}: nobody who may use these has asked for them yet, so they are left out: "
-                f"{visible(', '.join(known.unproved))}. If you want an account among them, name it by --installer"
-                " NAMESPACE/NAME; a Secret is read only for somebody who signed in here and may get it"
+                f"{cluster.name}: left out, because no one who is allowed to use these has requested them: "
+                f"{visible(', '.join(known.unproved))}. To include an account, pass --installer NAMESPACE/NAME; "
+                "a Secret is read only for a signed-in person who is allowed to get it"
             )
         if options["account"] and known.beyond:
             names = ", ".join("/".join(one) for one in known.beyond)
             self.stderr.write(
-                f"{cluster.name}: one account for all processes may also do, as {visible(names)}, what it may do as"
-                " installing accounts. Give each process an account of its own, or have no strong account sign in"
+                f"{cluster.name}: with one account for all processes, acting as {visible(names)} also grants "
+                "what the account may do as an installing account. Use a separate account for each process, or "
+                "do not let privileged accounts sign in"
             )
         self.stdout.write(f"# Rights of Pratique on cluster {cluster.name}: {words}.\n", ending="")
         self.stdout.write(write_quoted(objects) if objects else NOTHING, ending="")
@@ -118,7 +121,7 @@ class Command(BaseCommand):
         ]
         if any(found):
             raise CommandError("\n".join(words for words in found if words))
-        self.stdout.write(f"{cluster.name}: no right is missing")
+        self.stdout.write(f"{cluster.name}: no rights are missing")
 
 
 def _processes(options: dict[str, Any]) -> tuple[Process, ...]:
@@ -134,7 +137,7 @@ def _accounts(options: dict[str, Any]) -> dict[Process, Account]:
 def _account(text: str) -> Account:
     namespace, _, name = text.partition("/")
     if not namespace or not name or "/" in name:
-        raise ArgumentTypeError(f"{text!r} is no account: expected NAMESPACE/NAME")
+        raise ArgumentTypeError(f"{text!r} is not an account: expected NAMESPACE/NAME")
     return namespace, name
 
 

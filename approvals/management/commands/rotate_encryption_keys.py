@@ -17,12 +17,12 @@ PROBLEMS_SHOWN = 20
 
 class Command(BaseCommand):
     help = (
-        "Encrypt everything stored with the first key of PRATIQUE_ENCRYPTION_KEYS. Safe beside running processes, and"
-        " after an interruption: run it again."
+        "Encrypt everything stored with the first key of PRATIQUE_ENCRYPTION_KEYS. Safe while other processes"
+        " run. If it is interrupted, run it again."
     )
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("--check", action="store_true", help="change nothing; say which keys are in use")
+        parser.add_argument("--check", action="store_true", help="change nothing; show which keys are in use")
 
     def handle(self, *args: Any, **options: Any) -> None:
         is_check = options["check"]
@@ -37,12 +37,12 @@ class Command(BaseCommand):
             if old:
                 raise CommandError(f"{old} values still need an older key: run pratique-manage rotate_encryption_keys")
         else:
-            self.stdout.write(f"{done.changed} values were encrypted anew, with the key {first}")
+            self.stdout.write(f"{done.changed} values were re-encrypted with the key {first}")
         if done.spare_keys:
             self.stdout.write(
-                f"Nothing needs these keys any more: {', '.join(done.spare_keys)}. Once every process runs with {first}"
-                " as its first key, run this again; if it still says so, take them out of PRATIQUE_ENCRYPTION_KEYS."
-                " Backups from before still need them."
+                f"These keys are no longer needed: {', '.join(done.spare_keys)}. Once every process runs with {first}"
+                " as its first key, run this again; if it says so again, remove them from PRATIQUE_ENCRYPTION_KEYS."
+                " Older backups still need them."
             )
 
 
@@ -56,4 +56,4 @@ def _role(name: str) -> str:
 def _in_words(problems: list[str]) -> str:
     more = and_more(len(problems) - PROBLEMS_SHOWN)
     shown = "\n".join(f"  {line}" for line in [*problems[:PROBLEMS_SHOWN], *([more] if more else [])])
-    return f"{len(problems)} values are not encrypted with the first key. Keep every key that you have.\n{shown}"
+    return f"{len(problems)} values are not encrypted with the first key. Keep every key you have.\n{shown}"

@@ -39,7 +39,7 @@ class Command(BaseCommand):
                 try:
                     watches.look()
                 except OperationalError as exc:
-                    logger.warning("the database does not answer", extra={"error": type(exc).__name__})
+                    logger.warning("the database is not responding", extra={"error": type(exc).__name__})
                 with suppress(Empty):
                     is_stopping = bool(stopping.get(timeout=LOOK_SECONDS))
         finally:

@@ -19,8 +19,7 @@ _RBAC, _HARBOUR = RBAC_GROUP, "harbour.example.com"
 SERVICE_NAMESPACE = SERVICE = "pratique"
 # Who there is, and their group.
 PEOPLE = {"ada": "platform", "bert": "developers", "rita": "requesters"}
-# Names of people who come by the issuer begin with it in the cluster; with a password they have their plain names.
-ISSUER_PREFIX = "demo:"
+ISSUER = "demo"
 # What runs, and what is asked for then: a new bundle, a frightening permission change, a breaking CRD change.
 DEPLOYMENTS = {"harbour": "1.0.0", "tugboat": "1.0.0"}
 CHANGES = {"lighthouse": "1.0.0", "tugboat": "2.0.0", "harbour": "2.0.0"}
@@ -50,6 +49,11 @@ BERTHS = [
         ("south-1", "Ore Brasil", "bulk", 23),
     )
 ]
+
+
+def issuer_name(name: str) -> str:
+    """Who comes by the issuer, as the pages and the cluster call them: never the local account of the plain name."""
+    return f"{name}@{ISSUER}"
 
 
 @cache
@@ -96,7 +100,7 @@ def cluster_objects() -> list[dict[str, Any]]:
 def _rights_of_service() -> list[dict[str, Any]]:
     """Those of deploy/rbac.yaml, all for one account, and to act as the demo's people and its installing account."""
     service = _account(SERVICE_NAMESPACE, SERVICE)
-    names = [*PEOPLE, *(f"{ISSUER_PREFIX}{name}" for name in PEOPLE)]
+    names = [*PEOPLE, *map(issuer_name, PEOPLE)]
     people = [_impersonate("users", names), _impersonate("groups", [*PEOPLE.values()])]
     return [
         *(_binding(f"pratique-demo-{it}", f"pratique-{it}", service) for it in ("web", "worker", "watch")),

@@ -28,14 +28,14 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProxyIdentities:
     """Whom a proxy's word proves, and why nobody on other clusters: that is for the operator."""
 
     proved: tuple[Proved, ...]
     refused: tuple[str, ...]
 
 
-def standing_of(said: Said) -> Standing:
+def identities_of(said: Said) -> ProxyIdentities:
     """Whom the word means on each registered cluster where the proxy counts."""
     proved, refused = [], []
     names = {one.cluster: one for one in said.proxy.clusters}
@@ -46,21 +46,21 @@ def standing_of(said: Said) -> Standing:
             refused.append(f"{cluster.name}: {exc}")
         else:
             proved.append(Proved(cluster, identity, timezone.now(), PROXY, said.proxy.vouches_as, said.subject))
-    return Standing(tuple(proved), tuple(refused))
+    return ProxyIdentities(tuple(proved), tuple(refused))
 
 
 def proved_by(said: Said) -> tuple[Proved, ...]:
     """The same; raises NotAllowed where the person is nobody anywhere."""
-    standing = standing_of(said)
-    if standing.refused:
-        facts = {"proxy": said.proxy.name, "reasons": list(standing.refused)}
-        logger.warning("a proxy's word makes nobody on a cluster", extra=facts)
-    if not standing.proved:
+    found = identities_of(said)
+    if found.refused:
+        facts = {"proxy": said.proxy.name, "reasons": list(found.refused)}
+        logger.warning("a person of a proxy has no identity on any cluster", extra=facts)
+    if not found.proved:
         raise NotAllowed(
-            f"{said.proxy.title} signed you in, and you are nobody on any cluster here: the operator's file says whose"
-            " people count, and the log says why you do not"
+            f"{said.proxy.title} signed you in, but you have no identity on any cluster here: the operator "
+            "configures which people are trusted; the log says why you are not"
         )
-    return standing.proved
+    return found.proved
 
 
 def caller_of_proxy(said: Said) -> Caller:

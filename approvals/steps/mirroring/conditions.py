@@ -51,8 +51,8 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
     if deployment.waiting_since:
         is_settled, why, since = False, "QuotaExceeded", deployment.waiting_since
     applied = f"revision {active.number}" if active else waits_for
-    paused = f"{paused}; approved requests wait until it is resumed" if deployment.is_paused else ""
-    health = deployment.health_message or "nothing observed yet"
+    paused = f"{paused}; approved requests wait until someone resumes it" if deployment.is_paused else ""
+    health = deployment.health_message or "not observed yet"
     return [
         Condition("Applied", active is not None, "RevisionActive" if active else "Waiting", applied, since),
         Condition("UpToDate", is_settled and not is_back, why, waits_for, since),

@@ -98,7 +98,7 @@ def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
     """Where the latest request stands, in words, and what of the wish cannot be."""
     words = "no request yet"
     if latest:
-        back = f" (back to revision {latest.to_revision.number})" if latest.to_revision else ""
+        back = f" (rollback to revision {latest.to_revision.number})" if latest.to_revision else ""
         words = f"request {mirror_name(latest)}{back} is {latest.state.replace('_', ' ')}"
         # It has no mirror of its own before its report.
         words += f": {conditions.told(latest)}" if latest.state == State.PREPARING and latest.problem else ""

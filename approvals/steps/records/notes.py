@@ -23,7 +23,7 @@ from provisioner.review.base.record import ref_record
 from provisioner.values import Action, OutcomeState
 from provisioner.values import Outcome as Done
 
-NOT_ADOPTED = "it is somebody else's and was not adopted; why is shown to people who may get it"
+NOT_ADOPTED = "it belongs to someone else and was not adopted; the reason is shown only to people who may get it"
 # No statement has more rows; mostly it is time that says when.
 BATCH = 1000
 # As often as the page asks.

@@ -23,7 +23,7 @@ def approved_plan(request: Request) -> Plan:
     # Over the actions themselves: what the record says of its digest proves nothing about them.
     found = plan_digest(plan.actions)
     if not found == plan.digest == request.plan_digest:
-        raise DigestMismatch(f"the stored plan has digest {found}; reviewed was {request.plan_digest}")
+        raise DigestMismatch(f"the stored plan has digest {found}, but {request.plan_digest} was reviewed")
     return plan
 
 

@@ -74,7 +74,7 @@ class Correct(Recurring):
         return is_due
 
     def step(self) -> Step:
-        return Step("comparing what runs with what was approved", is_long=True)
+        return Step("comparing the cluster with the approved state", is_long=True)
 
     def call(self) -> None:
         wake.drift(self.key)
@@ -182,7 +182,9 @@ def _note(case: Case, item: InventoryItem, look: Look) -> bool:
     is_wished = case.revision.request.spec.get("drift") != REPORT
     may_at = strikes.may_correct_at(case.now)
     is_resting = is_wished and look.is_correctable and may_at > case.now
-    problem = f"somebody changes it back again and again: put back after {may_at:%H:%M:%S} UTC" if is_resting else ""
+    problem = (
+        f"another manager keeps changing it: the next correction is after {may_at:%H:%M:%S} UTC" if is_resting else ""
+    )
     known = strikes if not strikes.is_peace(case.now) else type(strikes)()
     drifts.note(item=item, revision=case.revision, drift=look.drift, problem=problem, strikes=known, now=case.now)
     if is_resting:

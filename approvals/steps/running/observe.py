@@ -45,7 +45,7 @@ def is_due(deployment: BundleDeployment, now: datetime) -> bool:
     watched_until, observed_at = deployment.cluster.watched_until, deployment.observed_at
     is_watched = watched_until is not None and watched_until > now
     is_recent = observed_at is not None and now - observed_at < LONGEST_UNREAD
-    is_still = deployment.health == HealthState.CURRENT and deployment.stirs_observed == deployment.stirs
+    is_still = deployment.health == HealthState.CURRENT and deployment.events_observed == deployment.event_count
     return not (is_watched and is_recent and is_still)
 
 
@@ -65,16 +65,18 @@ def observe(deployment: BundleDeployment) -> None:
     found = pipeline.observe(api, [ref_of(row) for row in rows], checks=checks)
     changed = []
     for row in rows:
-        health = found.get(ref_of(row), Health(HealthState.UNKNOWN, "was not answered"))
+        health = found.get(ref_of(row), Health(HealthState.UNKNOWN, "was not evaluated"))
         found_now = (health.state, health.message, health.server_words)
         if (row.health, row.health_message, row.health_words) != found_now:
             row.health, row.health_message, row.health_words = found_now
             changed.append(row)
     _note(changed)
-    problems = [problem] if problem else [f"the health check of {one} selects nothing" for one in unused(checks, found)]
+    problems = (
+        [problem] if problem else [f"the health check of {one} matches no objects" for one in unused(checks, found)]
+    )
     _keep(deployment.pk, revision, summary(found, problems))
     same = BundleDeployment.objects.filter(pk=deployment.pk, active_revision=deployment.active_revision_id)
-    same.update(stirs_observed=deployment.stirs, observed_at=began)
+    same.update(events_observed=deployment.event_count, observed_at=began)
 
 
 @transaction.atomic(durable=True)
@@ -110,7 +112,7 @@ def overdue(revision: Revision) -> str:
     if revision.overdue_at is None:
         return ""
     minutes = _minutes(revision.request.spec)
-    return f"{OVERDUE}: revision {revision.number} was not healthy {minutes} minutes after it was applied"
+    return f"{OVERDUE}: revision {revision.number} was not healthy within {minutes} minutes after it was applied"
 
 
 def _observed(deployment: BundleDeployment) -> Revision | None:
@@ -152,7 +154,7 @@ def note_unknown(deployment_id: int, problem: str) -> None:
     """Nobody answered, so nobody knows how the revision is that runs, however it was when last seen (promise 4)."""
     row = for_change(BundleDeployment.objects.filter(pk=deployment_id)).select_related("cluster").get()
     if row.active_revision_id:
-        _write(row, HealthState.UNKNOWN, f"could not be looked at: {problem}")
+        _write(row, HealthState.UNKNOWN, f"could not be checked: {problem}")
 
 
 def _write(row: BundleDeployment, state: HealthState, words: str) -> None:

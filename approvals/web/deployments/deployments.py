@@ -88,9 +88,11 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     except InvalidInput as refusal:
         return _form(http, _with_error(form, refusal), deployment)
     if changed.generation == form.cleaned_data["generation"]:
-        messages.success(http, "The spec is as it was, so no request was made. To read the sources again, ask again.")
+        messages.success(
+            http, "The spec did not change, so no request was created. To fetch the sources again, use Request again."
+        )
     else:
-        messages.success(http, "The change is written. Its request is being prepared.")
+        messages.success(http, "The change was written to the cluster. Its request is being prepared.")
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
@@ -100,7 +102,7 @@ def pause(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Pause with a reason, or resume."""
     is_paused, reason = http.POST.get("pause") == "yes", http.POST.get("reason", "").strip()
     if is_paused and not reason:
-        return _whole(http, deployment, wrong="Say why it is paused: whoever finds it paused will ask.")
+        return _whole(http, deployment, wrong="Give a reason for the pause: others will see it on this page.")
     services.pause_deployment(by=person(http), deployment=deployment, is_paused=is_paused, reason=reason, via=VIA)
     messages.success(http, f"{deployment.name} is {'paused' if is_paused else 'resumed'}.")
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
@@ -114,7 +116,7 @@ def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     made = lists.open_request(deployment=deployment)
     if made is None:
         return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
-    messages.success(http, "Asked again: the sources are looked at anew.")
+    messages.success(http, "Requested again: the sources are being fetched.")
     return redirect("request", uid=made.uid)
 
 
@@ -127,7 +129,7 @@ def rollback(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     made = lists.open_request(deployment=deployment)
     if made is None:
         return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
-    messages.success(http, f"Asked to go back to revision {number}: its stored content is being reported.")
+    messages.success(http, f"Rollback to revision {number} requested: its report is being prepared.")
     return redirect("request", uid=made.uid)
 
 
@@ -140,7 +142,7 @@ def revoke(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
         services.revoke_revision(by=person(http), deployment=deployment, revision=number, reason=reason, via=VIA)
     except InvalidInput as refusal:
         return _whole(http, deployment, wrong=str(refusal))
-    messages.success(http, f"Revision {number} is revoked.")
+    messages.success(http, f"Revision {number} was revoked.")
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
@@ -150,7 +152,7 @@ def reinstate(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Take that mark off again."""
     number, reason = _revision_of(http), http.POST.get("reason", "")
     services.reinstate_revision(by=person(http), deployment=deployment, revision=number, reason=reason, via=VIA)
-    messages.success(http, f"Revision {number} can be gone back to again.")
+    messages.success(http, f"Revision {number} was reinstated.")
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
@@ -159,10 +161,10 @@ def reinstate(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Ask for deletion; its objects stay until that request is approved."""
     if http.POST.get("typed", "").strip() != deployment.name:
-        return _whole(http, deployment, wrong=f"Type the name {deployment.name} to ask for its deletion.")
+        return _whole(http, deployment, wrong=f"Type the name {deployment.name} to request its deletion.")
     policy = http.POST.get("policy", "")
     services.delete_deployment(by=person(http), deployment=deployment, via=VIA, policy=policy)
-    messages.success(http, "Deletion is asked for. What is left of it stays until that request is approved.")
+    messages.success(http, "Deletion requested. Its objects stay until the request is approved.")
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 

@@ -14,10 +14,13 @@ from approvals.web.fields import LabelsField, YamlField, mono
 
 KINDS = [("image", "OCI image"), ("git", "Git repository"), ("http", "Archive over HTTP"), ("configMap", "ConfigMap")]
 GIT_REFS = [("tag", "tag"), ("branch", "branch"), ("commit", "commit")]
-DRIFTS = [("Correct", "put back what was approved"), ("Report", "only say what differs")]
-FAILURES = [("Stop", "stop, and leave what was written"), ("RestorePrevious", "put the running revision back")]
-COLLISIONS = [("Prevent", "refuse what is already there"), ("IfNoController", "take over what nobody controls")]
-DELETIONS = [("", "delete its objects, in reverse order"), ("Orphan", "leave its objects as they are")]
+DRIFTS = [("Correct", "revert to what was approved"), ("Report", "only report the difference")]
+FAILURES = [("Stop", "stop and keep what was applied"), ("RestorePrevious", "restore the running revision")]
+COLLISIONS = [
+    ("Prevent", "do not touch it; the request cannot be applied"),
+    ("IfNoController", "adopt it unless it has a controller"),
+]
+DELETIONS = [("", "delete its objects, in reverse order"), ("Orphan", "keep its objects in the cluster")]
 CHOSEN = {"drift": "drift", "on_failure": "onFailure", "collisions": "collisionProtection"}
 # What is left out of the spec where the field is empty.
 LEFT_OUT = {
@@ -66,43 +69,50 @@ class Group:
 class SpecForm(forms.Form):
     """The parts of a spec that people change. What it does not show stays as it is."""
 
-    install_namespace = _text("Install namespace", "It must exist.", required=True)
-    service_account = _text("ServiceAccount", "Everything is applied as this account.", required=True)
+    install_namespace = _text("Install namespace", "The namespace must exist.", required=True)
+    service_account = _text("ServiceAccount", "All objects are applied as this ServiceAccount.", required=True)
     kind = forms.ChoiceField(label="Source", choices=KINDS)
     image = _text("Image", "registry/name:tag or @sha256:…")
     repository = _text("Repository", "https:// or ssh:// URL")
     git_ref = forms.ChoiceField(label="Git reference", choices=GIT_REFS, required=False)
     git_name = _text("Tag, branch or commit")
-    directory = _text("Directory", "in the repository")
-    url = _text("Archive URL", "of a .tar.gz, .zip or YAML file")
-    checksum = _text("Checksum", "sha256: and the digest of the file, as sha256sum prints it")
-    config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace; each of its keys is a file")
-    secret = _text("Secret", "namespace/name, or a name in the install namespace; it is read as you")
-    drift = forms.ChoiceField(label="When an object is changed by others", choices=DRIFTS, required=False)
-    on_failure = forms.ChoiceField(label="When applying fails", choices=FAILURES, required=False)
-    collisions = forms.ChoiceField(label="When an object exists already", choices=COLLISIONS, required=False)
-    deletion = forms.ChoiceField(label="When the deployment is deleted", choices=DELETIONS, required=False)
+    directory = _text("Directory", "Directory in the repository")
+    url = _text("Archive URL", "URL of a .tar.gz, .zip or YAML file")
+    checksum = _text("Checksum", "sha256: followed by the output of sha256sum")
+    config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace. Each key is a file.")
+    secret = _text(
+        "Secret", "namespace/name, or a name in the install namespace. You need permission to get this Secret."
+    )
+    drift = forms.ChoiceField(label="If others change an object", choices=DRIFTS, required=False)
+    on_failure = forms.ChoiceField(label="If applying fails", choices=FAILURES, required=False)
+    collisions = forms.ChoiceField(label="If an object already exists", choices=COLLISIONS, required=False)
+    deletion = forms.ChoiceField(label="If the deployment is deleted", choices=DELETIONS, required=False)
     deadline = forms.IntegerField(
         label="Progress deadline",
-        help_text="Minutes within which a revision has to be healthy. Empty: PRATIQUE_PROGRESS_DEADLINE_MINUTES.",
+        help_text=(
+            "Minutes within which a revision must become healthy. If empty, PRATIQUE_PROGRESS_DEADLINE_MINUTES applies."
+        ),
         required=False,
         min_value=1,
         max_value=1440,
     )
     health_checks = YamlField(
         label="Health checks",
-        help_text="A YAML list; each selects objects and asks one of condition, fieldValue and cel of them.",
+        help_text="A YAML list. Each entry selects objects and has one of condition, fieldValue or cel.",
         example='[{apiVersion: example.com/v1, kind: Buoy, condition: {type: Ready, status: "True"}}]',
         is_list=True,
     )
     constraints = YamlField(
         label="Constraints",
-        help_text="YAML: kubernetesVersionRange, requiredAPIs, requiredBundleDeployments, cel. Requests wait for them.",
+        help_text=(
+            "YAML: kubernetesVersionRange, requiredAPIs, requiredBundleDeployments, cel. Requests wait "
+            "until the cluster meets them."
+        ),
         example='{kubernetesVersionRange: ">=1.34.0 <1.37.0"}',
     )
     rest = YamlField(
-        label="The rest of the spec",
-        help_text="YAML: format, config, optionalKinds, revisionHistoryLimit and what else the CRD describes.",
+        label="Other spec fields",
+        help_text="YAML: format, config, optionalKinds, revisionHistoryLimit and other fields of the CRD.",
         example="{format: plain, revisionHistoryLimit: 10}",
     )
     generation = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
@@ -111,15 +121,19 @@ class SpecForm(forms.Form):
         cleaned = super().clean() or {}
         for name in _needed(cleaned.get("kind", "")):
             if not cleaned.get(name):
-                self.add_error(name, "this kind of source needs it")
+                self.add_error(name, "required for this kind of source")
         for name in ("config_map", "secret"):
             if (cleaned.get(name) or "").count("/") > 1:
-                self.add_error(name, f"{cleaned[name]} is no namespace/name")
+                self.add_error(name, f"{cleaned[name]} is not NAMESPACE/NAME")
         for key in sorted(ASKED & (cleaned.get("rest") or {}).keys()):
-            words = "is paused and resumed on the deployment's page" if key == "paused" else "has a field of its own"
+            words = (
+                "cannot be set here: pause and resume on the deployment page"
+                if key == "paused"
+                else "has its own field in this form"
+            )
             self.add_error("rest", f"{key} {words}")
         if cleaned.get("secret") and cleaned.get("kind") == "configMap":
-            self.add_error("secret", "a ConfigMap is read as you and needs no Secret")
+            self.add_error("secret", "a ConfigMap needs no Secret")
         return cleaned
 
     def first(self) -> list[forms.BoundField]:
@@ -192,8 +206,8 @@ def _words(reference: Mapping[str, Any]) -> str:
 
 class NewForm(SpecForm):
     cluster = forms.ModelChoiceField(Cluster.objects.none(), to_field_name="name", empty_label=None)
-    name = _text("Name", "Small letters, digits and dashes; at most 52.", required=True)
-    labels = LabelsField(label="Labels", help_text="key=value, one a line; policies select by them.")
+    name = _text("Name", "Lowercase letters, digits and dashes; at most 52.", required=True)
+    labels = LabelsField(label="Labels", help_text="key=value, one per line. Policies can select by label.")
     field_order = ["cluster", "name", "labels"]
 
     def __init__(self, clusters: Iterable[Cluster], *args: Any, **more: Any) -> None:

@@ -12,25 +12,30 @@ from approvals.access import Caller
 from approvals.lifecycle import State
 from approvals.models import Report, Request, Review
 from approvals.web.requests import viewer_options
-from approvals.web.requests.sight import ShownFinding, ShownReport
-from approvals.web.requests.viewer_options import Standing, Tick
+from approvals.web.requests.shown import ShownFinding, ShownReport
+from approvals.web.requests.viewer_options import Tick, ViewerOptions
 from approvals.web.requests.waivers import ShownWaiver, Waivers, typed_in
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What stands written in the form: `waives` are reasons by fingerprint. `wrong` says why it was refused."""
+    """What stands written in the form: `waives` are reasons by fingerprint. `wrong` says why it was refused.
+
+    `lacks_reason` where it is a denial that says nothing: it may be sent once more as it is.
+    """
 
     reason: str
     acknowledges: Collection[str]
     waives: Mapping[str, str]
     wrong: str = ""
+    lacks_reason: bool = False
 
 
-def written_in(http: HttpRequest, wrong: str = "") -> Written:
+def written_in(http: HttpRequest, wrong: str = "", *, lacks_reason: bool = False) -> Written:
     """The whole form, whatever button sent it."""
     waives = {one.fingerprint: one.reason for one in typed_in(http.POST)}
-    return Written(http.POST.get("reason", "").strip(), http.POST.getlist("acknowledges"), waives, wrong)
+    reason = http.POST.get("reason", "").strip()
+    return Written(reason, http.POST.getlist("acknowledges"), waives, wrong, lacks_reason)
 
 
 def _written_by(given: Review, ticks: list[Tick]) -> Written:
@@ -40,10 +45,10 @@ def _written_by(given: Review, ticks: list[Tick]) -> Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class DecisionForm:
     """What the viewer may do here. `ticks` are what an approval has to name."""
 
-    standing: Standing
+    options: ViewerOptions
     waivers: Waivers | None
     ticks: list[Tick]
     is_serious: bool
@@ -53,7 +58,7 @@ class Form:
         """What the template needs, on a page that shows these findings."""
         carried = self._carried({one.record["fingerprint"] for one in shown}, sight) if sight else []
         return {
-            "standing": self.standing,
+            "options": self.options,
             "waivers": self.waivers,
             "ticks": self.ticks,
             "is_serious": self.is_serious,
@@ -72,17 +77,17 @@ class Form:
 
 def form_of(
     caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review], written: Written | None = None
-) -> Form:
+) -> DecisionForm:
     """The form for one viewer: Kubernetes is asked by the very checks that a decision goes through."""
     reviews = [review for review in reviews if not review.is_replaced]
-    stands = viewer_options.standing(caller, request, report, reviews)
+    stands = viewer_options.options_of(caller, request, report, reviews)
     ticks = viewer_options.ticks(request) if request.state == State.IN_REVIEW else []
     if stands.given and written is None:
         written = _written_by(stands.given, ticks)
     waivers = Waivers(report, reviews, written.waives if written else {}) if report else None
     if waivers:
         waivers.offer(caller, request, stands)
-    return Form(
+    return DecisionForm(
         stands,
         waivers,
         ticks,

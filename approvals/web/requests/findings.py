@@ -13,7 +13,7 @@ from approvals.selectors.pages import FindingFilter
 from approvals.web.access_decorators import of_request, person
 from approvals.web.rendering import page
 from approvals.web.requests.deciding import form_of, written_in
-from approvals.web.requests.sight import WORDS, ShownReport
+from approvals.web.requests.shown import WORDS, ShownReport
 from provisioner.values import Section, Severity
 
 FINDINGS_PER_PAGE = 50
@@ -28,7 +28,7 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
     """
     written = written_in(http) if http.method == "POST" else None
     if written and (seen := http.POST.get("subject_digest", "")) != request.subject_digest:
-        raise DigestMoved("what you wrote is about another round of it", seen=seen, current=request.subject_digest)
+        raise DigestMoved("the form belongs to another round of the request", seen=seen, current=request.subject_digest)
     report = pages.report_of(request)
     if report is None:
         raise Http404

@@ -11,11 +11,11 @@ CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
 # More accounts than this are told by their findings alone.
 MAX_GRIDS = 20
 MEANINGS = {
-    "Everything": "every verb, also those of later",
+    "Everything": "every verb, including future ones",
     "Read": "get, list, watch",
     "Write": "create, update, patch",
     "Delete": "delete, deletecollection",
-    "Special": "verbs of their own, such as bind, escalate or impersonate",
+    "Special": "special verbs, such as bind, escalate or impersonate",
 }
 
 
@@ -41,7 +41,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GridRow:
     capability: str
     meaning: str
     cells: tuple[Cell, ...]
@@ -53,7 +53,7 @@ class Grid:
 
     account: str
     places: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[GridRow, ...]
 
 
 def grids(findings: Iterable[Mapping[str, Any]]) -> list[Grid]:
@@ -70,7 +70,7 @@ def grids(findings: Iterable[Mapping[str, Any]]) -> list[Grid]:
 def _grid(subject: str, table: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Grid:
     places = sorted({place for row in table.values() for place in row}, key=lambda it: (it != WHOLE_CLUSTER, it))
     rows = [
-        Row(name, MEANINGS[name], tuple(_cell(table[name].get(place, {})) for place in places))
+        GridRow(name, MEANINGS[name], tuple(_cell(table[name].get(place, {})) for place in places))
         for name in CAPABILITIES
         if name in table
     ]

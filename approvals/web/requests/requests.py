@@ -17,21 +17,25 @@ from django.views.decorators.http import require_safe
 from approvals import services
 from approvals.access.sight import Sight, is_private, said_of, show_words
 from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
+from approvals.gate.doors import check_reviewer
 from approvals.lifecycle import SETTLED, State
 from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
+from approvals.selectors.lists import pause_words
 from approvals.web.access_decorators import of_request, only_by_form, person
 from approvals.web.rendering import page
 from approvals.web.requests import findings, viewer_options
-from approvals.web.requests.deciding import Form, Written, form_of, written_in
+from approvals.web.requests.deciding import DecisionForm, Written, form_of, written_in
 from approvals.web.requests.sharing import shared_html
-from approvals.web.requests.sight import MAX_ASKED, ShownReport
-from approvals.web.requests.sight import show_object as sight_of
+from approvals.web.requests.shown import MAX_ASKED, ShownReport
+from approvals.web.requests.shown import show_object as sight_of
 from approvals.web.requests.waivers import typed_in
 
 OBJECTS_OF_PAGE = 100
 OBJECTS_PER_PAGE = 200
 MAX_OUTCOMES = 500
+DENY_WITHOUT_REASON = "DenyWithoutReason"
+NO_REASON = "You gave no reason for the denial. Enter one, so that the requester knows what to change"
 FILE_POLICY = {"default-src": ["'none'"], "style-src": ["'unsafe-inline'"], "frame-ancestors": ["'none'"]}
 
 
@@ -59,9 +63,15 @@ def progress(http: HttpRequest, request: Request) -> HttpResponse:
 @only_by_form
 @of_request
 def review(http: HttpRequest, request: Request) -> HttpResponse:
-    """Take a decision on the digest that was on the screen."""
+    """Take a decision on the digest that was on the screen. A denial without a reason is asked about once."""
     reason, decision = http.POST.get("reason", "").strip(), http.POST.get("decision", "")
     digest = http.POST.get("subject_digest", "")
+    may_lack_reason = decision == DENY_WITHOUT_REASON
+    decision = "Deny" if may_lack_reason else decision
+    is_open = request.state == State.IN_REVIEW and digest == request.subject_digest
+    if decision == "Deny" and not reason and not may_lack_reason and is_open:
+        check_reviewer(person(http), request)
+        return _whole(http, request, written_in(http, NO_REASON, lacks_reason=True))
     # A denial needs nothing accepted, whatever was written before the other button was pressed.
     waives = typed_in(http.POST) if decision == "Approve" else []
     try:
@@ -143,7 +153,7 @@ def _whole(http: HttpRequest, request: Request, written: Written | None = None) 
     return page(http, "request.html", facts, status=422 if written else 200)
 
 
-def _report(http: HttpRequest, request: Request, report: Report | None, form: Form) -> dict[str, Any]:
+def _report(http: HttpRequest, request: Request, report: Report | None, form: DecisionForm) -> dict[str, Any]:
     """The sections and the plan, and the form beside them."""
     if report is None:
         return {"sections": [], "rows": [], "row_count": 0, **form.facts((), None)}
@@ -190,6 +200,7 @@ def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:
         "is_quick": request.state != State.IN_REVIEW or approvals > 0,
         "mark": _mark(request),
         "revision": getattr(request, "revision", None),
+        "paused": pause_words(deployment=request.deployment),
     }
 
 

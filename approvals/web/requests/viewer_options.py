@@ -23,7 +23,7 @@ MAX_TICKS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ViewerOptions:
     """`words` say why the viewer may not decide; "" where they may. `rule` is the RBAC that would allow it.
 
     `given` is the viewer's own review of this round that counts until they give another.
@@ -47,7 +47,7 @@ class Tick:
     items: list[Acknowledgement] = field(default_factory=list)
 
 
-def standing(caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review]) -> Standing:
+def options_of(caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review]) -> ViewerOptions:
     """Asks Kubernetes anew, by the very checks that a decision goes through.
 
     `report` is of this round, `reviews` are those that count.
@@ -55,20 +55,20 @@ def standing(caller: Caller, request: Request, report: Report | None, reviews: I
     identity = access.identity_of(caller, request.deployment.cluster)
     may_withdraw = is_requester(request, caller) and lifecycle.may(State(request.state), Event.WITHDRAW)
     if request.state != State.IN_REVIEW:
-        return Standing(identity, may_withdraw=may_withdraw)
+        return ViewerOptions(identity, may_withdraw=may_withdraw)
     given = next((it for it in reviews if it.user_id == caller.user.pk and it.round == request.round), None)
     try:
         checked = check_reviewer(caller, request)
     except Refused as refusal:
         rule = str(refusal.facts.get("rule", ""))
-        return Standing(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule, given=given)
+        return ViewerOptions(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule, given=given)
     if is_self_approval(request, checked.person):
-        words = "You asked for this change, so somebody else has to approve it. You may deny it."
-        return Standing(checked.identity, False, True, may_withdraw, words, given=given)
+        words = "You requested this change, so someone else must approve it. You can deny it."
+        return ViewerOptions(checked.identity, False, True, may_withdraw, words, given=given)
     if services.collisions(report):
-        words = "Nobody can approve this while objects of somebody else are in its way. You may deny it."
-        return Standing(checked.identity, False, True, may_withdraw, words, given=given)
-    return Standing(checked.identity, True, True, may_withdraw, given=given)
+        words = "This request cannot be approved while it collides with objects of someone else. You can deny it."
+        return ViewerOptions(checked.identity, False, True, may_withdraw, words, given=given)
+    return ViewerOptions(checked.identity, True, True, may_withdraw, given=given)
 
 
 def is_serious(worst: str) -> bool:
@@ -84,7 +84,7 @@ def check_typed(request: Request, worst: str, typed: str, reason: str) -> None:
             f"the worst finding is {worst}: type the name {request.deployment.name} to approve it", field="typed"
         )
     if not reason.strip():
-        raise InvalidInput(f"the worst finding is {worst}: say why you approve it nevertheless", field="reason")
+        raise InvalidInput(f"the worst finding is {worst}: give a reason for approving it anyway", field="reason")
 
 
 def ticks(request: Request) -> list[Tick]:

@@ -13,8 +13,8 @@ from approvals.access import Caller
 from approvals.errors import Refused
 from approvals.models import Report, Request, Review
 from approvals.services.waivers import Waiver, check_right, why_not
-from approvals.web.requests.sight import ShownFinding
-from approvals.web.requests.viewer_options import Standing
+from approvals.web.requests.shown import ShownFinding
+from approvals.web.requests.viewer_options import ViewerOptions
 
 # The field in which a finding is accepted is named after it; left empty, it is not.
 FIELD = "waive:"
@@ -25,7 +25,7 @@ MAY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedFinding:
     """A reviewer's waiver of one finding; `what` names the finding for the history of reviews."""
 
     by: str
@@ -38,7 +38,7 @@ class Accepted:
 class ShownWaiver:
     """`field` is the input's name, "" where the finding is not offered; then `words` may say why."""
 
-    accepted: list[Accepted]
+    accepted: list[AcceptedFinding]
     field: str
     words: str
     typed: str
@@ -55,12 +55,12 @@ class Waivers:
         self._reviews = [review for review in reviews if review.waives and review.round == report.round]
         self.may = False
 
-    def offer(self, caller: Caller, request: Request, standing: Standing) -> None:
+    def offer(self, caller: Caller, request: Request, options: ViewerOptions) -> None:
         """Let the viewer accept findings that can be, if Kubernetes lets them; else say why not."""
-        if not (standing.may_approve and standing.identity and self._records and self._round == request.round):
+        if not (options.may_approve and options.identity and self._records and self._round == request.round):
             return
         try:
-            check_right(caller, standing.identity, request)
+            check_right(caller, options.identity, request)
         except Refused as refusal:
             self.words, self.rule = f"You cannot accept findings: {refusal}", str(refusal.facts.get("rule", ""))
             return
@@ -69,7 +69,7 @@ class Waivers:
     def of(self, finding: ShownFinding) -> ShownWaiver:
         fingerprint = finding.record["fingerprint"]
         accepted = [
-            Accepted(review.username, review.given_at, one["reason"])
+            AcceptedFinding(review.username, review.given_at, one["reason"])
             for review in self._reviews
             for one in review.waives
             if one["fingerprint"] == fingerprint
@@ -78,11 +78,11 @@ class Waivers:
         field = FIELD + fingerprint if self.may and not words else ""
         return ShownWaiver(accepted, field, words, self._typed.get(fingerprint, ""))
 
-    def given_in(self, review: Review) -> list[Accepted]:
+    def given_in(self, review: Review) -> list[AcceptedFinding]:
         """What a review accepts, for the history; of another round's report only the fingerprints are at hand."""
         known = self._records if review.round == self._round else {}
         return [
-            Accepted(review.username, review.given_at, one["reason"], _name(known.get(one["fingerprint"]), one))
+            AcceptedFinding(review.username, review.given_at, one["reason"], _name(known.get(one["fingerprint"]), one))
             for one in review.waives
         ]
 

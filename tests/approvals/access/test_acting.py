@@ -111,7 +111,7 @@ def test_how_an_identity_was_proved_is_told_in_the_words_of_the_sign_in_page(
 
 @pytest.mark.parametrize("path", ["/", "/audit", "/policies", "/clusters", "/deployments", "/me"])
 def test_S25_one_identity_is_told_in_full_on_pages_of_all_clusters(path: str, here: World, browse: Browse) -> None:
-    words = "Signed in as ada on prod (platform) · password, proved just now · expires in 12 h"
+    words = "Signed in as ada on prod (platform) · password, verified just now · expires in 12 h"
     assert line_of(browse(here.ada).get(path)) == words
 
 
@@ -127,13 +127,13 @@ def test_S25_several_identities_are_told_in_one_line_and_all_in_its_list(here: W
     line = line_of(client.get("/audit"))
     assert line.startswith("Signed in as carol on east (just now), carol on north (just now), +2 more ")
     for name in ("prod", "east", "west", "north"):
-        assert f"Signed in as carol on {name} (platform) · Kubernetes token, proved just now" in line
+        assert f"Signed in as carol on {name} (platform) · Kubernetes token, verified just now" in line
 
 
 def test_S25_a_page_of_one_cluster_tells_of_that_one_alone(here: World, afternoon: dict[str, Any]) -> None:
     line = line_of(entered(here, "prod", "east").get(f"/requests/{afternoon['serious'].uid}"))
     assert line.startswith(
-        "Signed in as carol on prod (platform) · Kubernetes token, proved just now · expires in 12 h"
+        "Signed in as carol on prod (platform) · Kubernetes token, verified just now · expires in 12 h"
     )
     assert "east" not in line
 
@@ -145,7 +145,7 @@ def test_S25_an_identity_that_expired_is_told_with_the_way_to_sign_in_again(here
     response = client.get("/policies")
     line = line_of(response)
     assert line.startswith("Signed in as carol on prod (just now); expired on east ")
-    assert "Expired: carol on east · Kubernetes token, proved 13 h ago, ended 1 h ago." in line
+    assert "Expired: carol on east · Kubernetes token, verified 13 h ago, expired 1 h ago." in line
     assert line.endswith("Sign in again")
     assert '<a href="/sign-in?next=/policies">Sign in again</a>' in text_of(response)
 
@@ -163,12 +163,12 @@ def test_S25_a_linked_cluster_where_nothing_was_proved_is_named(here: World) -> 
     session.save()
     line = line_of(client.get("/clusters"))
     assert line.startswith("Signed in as carol on prod (just now); not signed in on east ")
-    assert "Not signed in on east: you can see and do nothing there. Sign in" in line
+    assert "Not signed in on east: you have no access there. Sign in" in line
 
 
 def test_S25_who_is_nobody_anywhere_is_told_so(here: World, browse: Browse) -> None:
     line = line_of(browse(User.objects.create_user("nobody")).get("/"))
-    assert line == "Not signed in on any cluster: you can see and do nothing there. Sign in"
+    assert line == "Not signed in on any cluster: you have no access there. Sign in"
 
 
 def test_S29_the_line_names_no_cluster_that_the_account_does_not_know(here: World, browse: Browse) -> None:

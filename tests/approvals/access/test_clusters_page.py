@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from approvals.access import measuring
+from approvals.health_endpoints import notes
 from approvals.models import Request
-from approvals.probes import notes
 from approvals.selectors import lists
 from approvals.steps.prepare import MissingRight
 from approvals.web import tags
@@ -43,7 +43,7 @@ def called(*exchanges: tuple[int, float]) -> None:
 
 def test_before_the_first_call_the_page_says_that_nothing_is_known(here: World, browse: Browse) -> None:
     text = words(here, browse)
-    assert "not asked yet by this web process" in text
+    assert "not called yet by this web process" in text
     assert "not measured yet" in text
     assert "Not checked yet by this web process." in text
 
@@ -51,13 +51,13 @@ def test_before_the_first_call_the_page_says_that_nothing_is_known(here: World, 
 def test_the_latency_is_the_median_of_the_last_answers(here: World, browse: Browse) -> None:
     called((200, 9.0), *[(201, 0.012)] * 19, (403, 0.5))
     text = words(here, browse)
-    assert "answered <time" in text
+    assert "responded <time" in text
     assert '12 ms <span class="quiet">(median of the last 20 calls from this web process)' in text
 
 
 def test_a_server_that_stopped_answering_is_told_until_it_answers(here: World, browse: Browse) -> None:
     called((200, 0.01), (0, 10.0))
-    assert "did not answer</strong> <time" in words(here, browse)
+    assert "did not respond</strong> <time" in words(here, browse)
     called((200, 0.01))
     assert "did not answer" not in words(here, browse)
 
@@ -84,11 +84,11 @@ def test_the_watch_is_told(until: timedelta | None, expected: str, here: World, 
 def test_rights_that_web_lacks_are_told_to_readers_of_their_cluster(here: World, browse: Browse) -> None:
     notes.put("rights", {"prod": "the account of web may not: create x", "other": "secret words"})
     text = words(here, browse)
-    assert "Rights are missing: the account of web may not: create x" in text
+    assert "Missing permissions: the account of web may not: create x" in text
     assert "secret words" not in text
     assert "may not: create x" not in " ".join(text_of(browse(here.bert).get("/clusters")).split())
     notes.put("rights", {})
-    assert "The web process has the rights that it needs, and no request waits for one." in words(here, browse)
+    assert "The web process has all the permissions it needs, and no request is waiting for one." in words(here, browse)
 
 
 def test_requests_that_wait_for_a_right_of_ours_are_counted(
@@ -99,7 +99,10 @@ def test_requests_that_wait_for_a_right_of_ours_are_counted(
     # One that ended waits for nothing.
     Request.objects.filter(problem_code="unreachable").update(problem_code=MissingRight.code)
     text = words(here, browse)
-    assert '<a href="/?tab=open&amp;cluster=prod">1 open request waits</a> for a right that the worker lacks' in text
+    assert (
+        '<a href="/?tab=open&amp;cluster=prod">1 open request is</a> waiting for a permission that the worker lacks'
+        in text
+    )
     assert "pratique-manage rights --cluster prod | kubectl apply -f -" in text
 
 

@@ -78,7 +78,7 @@ def test_a_page_past_the_last_is_not_there_and_the_last_is_named(
     for number in ("99", "9" * 18):
         response = call(here.ada, "get", f"requests?page={number}")
         assert (response.status_code, problem_of(response)["code"]) == (404, "not-found")
-        assert "the last is 1" in problem_of(response)["detail"]
+        assert "the last page is 1" in problem_of(response)["detail"]
 
 
 def test_more_rows_than_the_limit_are_not_given_at_once(here: World, call: Call) -> None:

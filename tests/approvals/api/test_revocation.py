@@ -21,7 +21,7 @@ def test_a_revocation_is_taken_shown_and_taken_back(here: World, twice: BundleDe
     assert (listed[1]["revoked_at"], listed[2]["revoked_at"]) == (json.loads(response.content)["revoked_at"], None)
     refused = problem_of(call(here.ada, "post", f"{at}/rollback", {"revision": 1}))
     assert (refused["code"], refused["revision"]) == ("revoked", 1)
-    assert refused["detail"] == "revision 1 is revoked by ada: leaks keys"
+    assert refused["detail"] == "revision 1 was revoked by ada: leaks keys"
     assert call(here.ada, "post", f"{at}/reinstate", {"revision": 1}).status_code == 200
     assert not Revision.objects.exclude(revoked_at=None).exists()
     again = call(here.ada, "post", f"{at}/reinstate", {"revision": 1})

@@ -9,7 +9,7 @@ import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from approvals import services
-from approvals.chat import inbox
+from approvals.chat import incoming
 from approvals.chat.slack import button_value
 from approvals.models import ChatDelivery, KubernetesIdentity, LinkCode, Report, Request, Review
 from tests.approvals.chat.callbacks import Linker, act
@@ -54,11 +54,11 @@ def test_a_lost_message_is_found_by_the_sweep(here: World, asked: Request, link:
     link(here.ada, "UADA")
     press(asked)
     row = ChatDelivery.objects.get()
-    early = row.received_at + timedelta(seconds=inbox.OVERDUE_SECONDS - 1)
-    late = row.received_at + timedelta(seconds=inbox.OVERDUE_SECONDS + 1)
-    assert (inbox.overdue(early), inbox.overdue(late)) == ([], [row.pk])
-    inbox.act(row.pk)
-    assert inbox.overdue(late) == []
+    early = row.received_at + timedelta(seconds=incoming.OVERDUE_SECONDS - 1)
+    late = row.received_at + timedelta(seconds=incoming.OVERDUE_SECONDS + 1)
+    assert (incoming.overdue(early), incoming.overdue(late)) == ([], [row.pk])
+    incoming.act(row.pk)
+    assert incoming.overdue(late) == []
 
 
 def test_a_replay_is_answered_but_not_acted_on_twice(here: World, asked: Request, link: Linker) -> None:
@@ -69,7 +69,7 @@ def test_a_replay_is_answered_but_not_acted_on_twice(here: World, asked: Request
     assert [json.loads(it.content)["duplicate"] for it in (first, second)] == [False, True]
     assert second.status_code == 200
     assert act().done_at
-    inbox.act(ChatDelivery.objects.get().pk)
+    incoming.act(ChatDelivery.objects.get().pk)
     assert Review.objects.count() == 1
 
 
@@ -81,7 +81,7 @@ def test_S03_a_digest_that_moved_between_message_and_click_is_refused(
     Request.objects.filter(pk=asked.pk).update(subject_digest=f"sha256:{'9' * 64}")
     body = form(click(value))
     post_slack(body, slack_headers(body))
-    assert "look at it again" in act().words
+    assert "review it again" in act().words
     assert not Review.objects.exists()
 
 
@@ -98,7 +98,7 @@ def test_S05_a_requester_does_not_approve_in_chat_either(here: World, asked: Req
     here.kubernetes.allow("rita", "approve")
     link(here.rita, "URITA")
     press(asked, account="URITA")
-    assert "somebody else has to approve" in act().words
+    assert "someone else must approve" in act().words
     assert not Review.objects.exists()
 
 
@@ -141,7 +141,7 @@ def test_S22_a_risky_request_is_denied_but_not_approved_from_chat(
     link(here.ada, "UADA")
     Report.objects.update(worst=worst)
     press(asked)
-    assert "too serious" in act().words
+    assert "cannot be approved without seeing" in act().words
     assert not Review.objects.exists()
     ChatDelivery.objects.all().delete()
     press(asked, "Deny")
@@ -162,7 +162,7 @@ def test_S22_content_that_touches_pratique_is_not_approved_from_chat_however_old
         is_new=False,
     )
     press(asked)
-    assert "too serious" in act().words
+    assert "cannot be approved without seeing" in act().words
     assert not Review.objects.exists()
 
 
@@ -223,7 +223,7 @@ def test_an_old_button_does_not_replace_what_was_decided_since(
         reason="",
         channel="browser",
     )
-    assert "decided since, through browser: Deny" in act().words
+    assert "you made a later decision through browser: Deny" in act().words
     assert [one.decision for one in Review.objects.counted()] == ["Deny"]
 
 
@@ -277,4 +277,4 @@ def test_S22_who_approves_past_a_guard_is_told_where_findings_are_accepted(
     look(asked)
     press(asked)
     words = act().words
-    assert "held back by calm: findings are accepted on the page, not in a chat: https://pratique.example" in words
+    assert "held back by calm: accept findings on the request page, not in chat: https://pratique.example" in words

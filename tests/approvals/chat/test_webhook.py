@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from approvals.chat import inbox
+from approvals.chat import incoming
 from approvals.models import ChatDelivery, KubernetesIdentity, Report, Request, Review
 from tests.approvals.chat.callbacks import act
 from tests.support.approvals import world
@@ -76,7 +76,7 @@ def test_S22_a_robot_does_not_approve_what_touches_pratique(asked: Request, robo
     columns = {"section": "content", "severity": "critical", "message": "own", "fingerprint": "f"}
     Report.objects.get().findings.create(position=0, rule="OWN-PRATIQUE-02", **columns)
     send(decision_body(asked))
-    assert "too serious" in act().words
+    assert "cannot be approved without seeing" in act().words
     assert not Review.objects.exists()
 
 
@@ -88,13 +88,13 @@ def test_S03_deletions_are_named_in_the_body(asked: Request, robot: User) -> Non
     send(decision_body(asked))
     assert "has to name" in act().words
     send(decision_body(asked, acknowledges=["delete Secret harbour/old"]), key="msg_2")
-    inbox.act(ChatDelivery.objects.get(key="msg_2").pk)
+    incoming.act(ChatDelivery.objects.get(key="msg_2").pk)
     assert Review.objects.get().acknowledges == ["delete Secret harbour/old"]
 
 
 def test_S03_a_digest_that_moved_is_refused(asked: Request, robot: User) -> None:
     send(decision_body(asked, subjectDigest="sha256:old"))
-    assert "look at it again" in act().words
+    assert "review it again" in act().words
     assert not Review.objects.exists()
 
 
@@ -236,16 +236,16 @@ def test_a_robot_that_is_no_user_decides_nothing(asked: Request, robot: User, is
     else:
         robot.delete()
     assert send(decision_body(asked)) == 202
-    assert "no active user" in act().words
+    assert "does not name an active user" in act().words
     assert not Review.objects.exists()
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"request": "not-a-uuid"}, "no such request"),
-        ({"request": "00000000-0000-0000-0000-000000000000"}, "no such request"),
-        ({"request": "\ud800\0"}, "no such request"),
+        ({"request": "not-a-uuid"}, "the request does not exist"),
+        ({"request": "00000000-0000-0000-0000-000000000000"}, "the request does not exist"),
+        ({"request": "\ud800\0"}, "the request does not exist"),
         ({"decision": "approve"}, "expected Approve or Deny"),
         ({"reason": "x" * 4001}, "at most 4000"),
     ],
@@ -269,5 +269,5 @@ def test_S22_a_robot_is_told_that_it_accepts_no_findings(asked: Request, robot: 
     body = decision_body(asked, waives=[{"fingerprint": "f1", "reason": "because"}])
     response = post_webhook(body, webhook_headers(body))
     assert response.status_code == 400
-    assert "not in a chat or by a machine" in response.content.decode()
+    assert "not in chat or by a machine" in response.content.decode()
     assert not ChatDelivery.objects.exists()

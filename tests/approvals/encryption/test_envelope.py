@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from approvals.encryption import envelope
-from approvals.encryption.envelope import CHUNK_BYTES, HEADER_BYTES, Place
+from approvals.encryption.envelope import CHUNK_BYTES, HEADER_BYTES, StoredPlace
 from approvals.encryption.keys import new_key, parse_keys
 from approvals.errors import KeyMissing, Undecipherable
 from approvals.management.demo import supervisor
 from tests.approvals.encryption.secrets import KUBECONFIG, NEW, OLD, with_keys
 
-HERE = Place("kubeconfig of cluster", ("prod",))
+HERE = StoredPlace("kubeconfig of cluster", ("prod",))
 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, 3_000_000])
@@ -64,14 +64,14 @@ def test_S30_chunks_are_not_lost_doubled_moved_or_taken_from_elsewhere() -> None
 @pytest.mark.parametrize(
     "elsewhere",
     [
-        Place("kubeconfig of cluster", ("staging",)),
-        Place("report of request", ("prod",)),
-        Place("kubeconfig of cluster", ("pro", "d")),
-        Place("kubeconfig of clusterprod", ()),
+        StoredPlace("kubeconfig of cluster", ("staging",)),
+        StoredPlace("report of request", ("prod",)),
+        StoredPlace("kubeconfig of cluster", ("pro", "d")),
+        StoredPlace("kubeconfig of clusterprod", ()),
     ],
 )
-def test_S30_what_was_encrypted_for_one_place_is_nothing_in_another(elsewhere: Place) -> None:
-    with pytest.raises(Undecipherable, match="belongs to something else"):
+def test_S30_what_was_encrypted_for_one_place_is_nothing_in_another(elsewhere: StoredPlace) -> None:
+    with pytest.raises(Undecipherable, match="belongs to another record"):
         envelope.decrypt(envelope.encrypt(b"a", place=HERE), place=elsewhere)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from approvals.probes import checks
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
@@ -17,7 +18,6 @@ from approvals.audit import Actor
 from approvals.encryption.fields import Encrypted
 from approvals.errors import Undecipherable
 from approvals.models import Cluster
-from approvals.probes import checks
 from tests.approvals.encryption.secrets import KUBECONFIG, NEW, OLD, TOKEN, raw, reported, with_keys
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import enter

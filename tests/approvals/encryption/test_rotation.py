@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 
 from approvals import store
 from approvals.encryption import envelope, files
-from approvals.encryption.envelope import Place
+from approvals.encryption.envelope import StoredPlace
 from approvals.errors import Undecipherable
 from approvals.models import AuditEntry, Cluster, Report
 from approvals.models import Content as StoredContent
@@ -55,14 +55,14 @@ def test_S30_rotating_the_keys_leaves_nothing_to_the_old_one(
         rotate(check=True)
     said = rotate()
     assert heads(folder) == {NEW.id}
-    assert f"Nothing needs these keys any more: {OLD.name}" in said
+    assert f"These keys are no longer needed: {OLD.name}" in said
     assert AuditEntry.objects.get(verb="keys.rotated").facts["key"] == NEW.name
     with_keys(settings, NEW)
     assert f"key {NEW.name} (the first) encrypts" in rotate(check=True)
     assert [store.get(row).digest for row in filled] == [row.digest for row in filled]
     assert TOKEN in Cluster.objects.get().kubeconfig
     assert Report.objects.get().body["plan"]["digest"] == "sha256:p"
-    assert "0 values were encrypted anew" in rotate()
+    assert "0 values were re-encrypted" in rotate()
 
 
 @pytest.mark.parametrize("after", range(8))
@@ -72,7 +72,7 @@ def test_S30_a_rotation_that_is_killed_goes_on_where_it_was(
     """Killed between two writes, and in the middle of one: every value can be read, and the next run ends it."""
     counted, real = itertools.count(), envelope.encrypted_parts
 
-    def dying(data: bytes, *, place: Place) -> Iterator[bytes]:
+    def dying(data: bytes, *, place: StoredPlace) -> Iterator[bytes]:
         parts = list(real(data, place=place))
         yield parts[0]
         if next(counted) == after:
@@ -124,7 +124,7 @@ def test_S30_what_cannot_be_decrypted_is_named_and_no_key_is_given_up(
 ) -> None:
     path = folder / store.path_of(filled[0].digest)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CommandError, match=rf"Keep every key that you have.\n  the content {filled[0].digest}"):
+    with pytest.raises(CommandError, match=rf"Keep every key you have.\n  the content {filled[0].digest}"):
         rotate()
     path.unlink()
     with_keys(settings, NEW, OLD)

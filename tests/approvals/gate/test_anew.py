@@ -82,7 +82,7 @@ def test_S25_an_approval_that_does_not_count_is_said_and_counts_again_once_it_do
     found = look(asked)
     assert (found.state, found.problem_code) == ("in_review", "approval-lost")
     assert "the approval of ada does not count: Kubernetes does not let ada approve" in found.problem
-    assert "asked anew by itself" in found.remedy
+    assert "which Pratique detects automatically" in found.remedy
     here.kubernetes.allow("ada", "approve")
     assert look(asked).state == "approved"
 
@@ -91,7 +91,7 @@ def test_S25_groups_that_are_too_old_do_not_count_in_review_either(here: World, 
     approve(asked, here.ada)
     proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
     here.ada.kubernetes_identities.update(authenticator=proved, groups_seen_at=world.yesterday())
-    assert "they have to sign in again" in look(asked).problem
+    assert "they must sign in again" in look(asked).problem
     here.ada.kubernetes_identities.update(groups_seen_at=timezone.now())
     assert look(asked).state == "approved"
 

@@ -179,7 +179,7 @@ def test_S15_what_people_saw_may_hold_more_data_by_now_and_what_nobody_saw_may_n
 def test_S07_of_an_account_that_went_another_thing_is_said_than_of_one_that_never_was() -> None:
     for question in (Question.PREPARE, Question.GO_ON, Question.RESTORE, Question.CORRECT, Question.CREATE):
         gone = replace(all_well(question), account=known(replace(ACCOUNT, uid="")))
-        assert "which was approved, is gone" in judge(gone, NOW).reason.words
+        assert "the approved ServiceAccount with uid" in judge(gone, NOW).reason.words
         never = replace(all_well(question), account=known(replace(ACCOUNT, uid="", approved_uid="")))
         assert said(never) == ("wait", "missing-account")
     for question in (Question.PLAN, Question.APPLY):
@@ -337,7 +337,7 @@ def test_S14_a_guard_holds_where_it_is_in_force(result: str) -> None:
 @pytest.mark.parametrize(
     ("worse", "words"),
     [
-        ({"is_own": True}, "they are among those who asked"),
+        ({"is_own": True}, "they requested this change"),
         ({"decides": known(NO)}, "they may no longer decide"),
         ({"overrides": known(NO)}, "Kubernetes does not allow it"),
         ({"overrides": None}, "it was not asked"),

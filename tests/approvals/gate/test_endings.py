@@ -289,7 +289,7 @@ def test_S15_a_report_of_before_is_held_against_its_counts(monkeypatch: pytest.M
 
 
 def test_promise_4_what_cannot_be_counted_by_now_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TryLater, match="cannot be seen by now"):
+    with pytest.raises(TryLater, match="could not be read"):
         unseen_of(monkeypatch, CRD, {"counts": {"Boat": 1}}, Sample(total=None, problem="forbidden"))
 
 

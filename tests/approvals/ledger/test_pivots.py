@@ -273,7 +273,7 @@ def test_who_paused_with_kubectl_is_said_to_be_unknown_with_the_reason_given(her
         annotations={"core.rukpak.io/pause-reason": "storm"},
     )
     deployment = world.wish(here.cluster, paused)
-    assert lists.pause_words(deployment=deployment) == "by somebody whom nobody knows here: storm"
+    assert lists.pause_words(deployment=deployment) == "by an unknown user: storm"
     assert world.wish(here.cluster, paused, here.rita)
     assert lists.pause_words(deployment=deployment) == "by rita: storm"
     resumed = world.seen("strimzi", world.spec(), uid=obj["metadata"]["uid"], generation=3)

@@ -75,7 +75,7 @@ def test_S25_a_condition_says_who_holds_how_many_and_what_to_do(here: World) -> 
     for number in range(1, 4):
         waits = wish(here, f"d{number}", here.rita)
     words = BundleDeployment.objects.get(name="d3").waiting_words
-    assert "rita has 2 open requests on cluster prod, and 2 is the limit of one requester" in words
+    assert "rita has 2 open requests on cluster prod; the limit per requester is 2" in words
     assert "withdraw some" in words
     assert "by itself" in words
     shown = {one.type: one for one in conditions.of_deployment(waits, None, words, "")}
@@ -89,10 +89,7 @@ def test_S25_one_requester_does_not_use_up_the_quota_of_others(here: World) -> N
     wish(here, "berts", here.bert)
     assert open_ones() == ["berts", "ritas", "u0", "u1"]
     wish(here, "adas", here.ada)
-    assert (
-        "cluster prod has 4 open requests, and 4 is the limit"
-        in BundleDeployment.objects.get(name="adas").waiting_words
-    )
+    assert "cluster prod has 4 open requests; the limit is 4" in BundleDeployment.objects.get(name="adas").waiting_words
 
 
 def test_S25_who_waits_for_nothing_but_room_is_not_held_up_by_who_has_too_many(here: World) -> None:

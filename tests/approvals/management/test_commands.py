@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import subprocess
 import threading
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, call_command, get_commands
 from django.utils import timezone
 
 from approvals import access, services
@@ -24,6 +25,7 @@ from approvals.encryption.keys import new_key
 from approvals.errors import InvalidInput
 from approvals.management.commands import demo
 from approvals.models import ApiToken, AuditEntry, Cluster, KubernetesIdentity
+from approvals.project.command_help import Utility
 from approvals.watch import loop
 from provisioner.errors import BadSource
 from tests.support.approvals.fixtures import World
@@ -68,7 +70,7 @@ def test_a_known_cluster_keeps_its_kubeconfig_unless_replacing_was_asked_for(
 ) -> None:
     register(tmp_path, "cluster.example")
     register(tmp_path, "cluster.example")
-    words = "cluster prod is registered already, with another kubeconfig; to replace it, add --replace"
+    words = "cluster prod is already registered with another kubeconfig; to replace it, add --replace"
     with pytest.raises(CommandError, match=words):
         register(tmp_path, "address.example")
     assert "cluster.example" in Cluster.objects.get().kubeconfig
@@ -79,9 +81,9 @@ def test_a_known_cluster_keeps_its_kubeconfig_unless_replacing_was_asked_for(
     assert AuditEntry.objects.count() == 2
 
 
-ANOTHER = "that is another cluster: the uid of its namespace kube-system is u-2, and that of prod is u-1"
-NOBODY_TELLS = "nobody can tell whether that is cluster prod.*forbidden.*, by --uid"
-TAKEN = "that cluster is registered already, as staging"
+ANOTHER = "this is a different cluster: its namespace kube-system has uid u-2, and that of prod is u-1"
+NOBODY_TELLS = "cannot verify that this is cluster prod.*forbidden.*, by --uid"
+TAKEN = "that cluster is already registered as staging"
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def test_S19_the_uid_of_a_cluster_that_never_answered_is_kept_when_it_is_replace
 ) -> None:
     assert register(tmp_path, "silent.example").uid is None
     assert register(tmp_path, "other.example", "--replace").uid == "u-2"
-    with pytest.raises(CommandError, match="that is another cluster"):
+    with pytest.raises(CommandError, match="this is a different cluster"):
         register(tmp_path, "cluster.example", "--replace")
 
 
@@ -179,7 +181,7 @@ def test_S19_a_stored_kubeconfig_that_is_no_longer_accepted_is_said_on_its_clust
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        pytest.param("Prod!", KUBECONFIG, "expected at most 63 small letters", id="a bad name"),
+        pytest.param("Prod!", KUBECONFIG, "expected at most 63 lowercase letters", id="a bad name"),
         pytest.param("prod", "{}", "no context", id="no kubeconfig"),
         pytest.param("prod", KUBECONFIG.replace("token: secret", "exec: {command: evil}"), "exec", id="S19 a command"),
         pytest.param("prod", KUBECONFIG.replace("token: secret", "tokenFile: /etc/x"), "tokenFile", id="S19 a file"),
@@ -289,3 +291,12 @@ def test_the_demos_own_command_has_its_settings_and_is_read_by_nobody_else(tmp_p
     text = program.read_text().replace("-m approvals.project.manage", f'-c "{telling}"')
     done = subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str([*given.values()][:2])
+
+
+def test_help_lists_the_commands_of_this_service_with_a_sentence_each() -> None:
+    text = Utility(["pratique-manage"]).main_help_text()
+    ours = [name for name, app in get_commands().items() if app == "approvals"]
+    listed = re.findall(r"^  ([a-z_]+) +(\S.*\.)$", text.partition("From Django:")[0], re.MULTILINE)
+    assert sorted(ours) == [name for name, _ in listed]
+    assert "account_unsetmultipleprimaryemails" not in text
+    assert "migrate" in text.partition("From Django:")[2]

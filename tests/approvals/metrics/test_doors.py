@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from approvals.health_endpoints import Listener, listener
+from approvals.health_endpoints.listener import MAX_OPEN
 from approvals.metrics.listener import serve
-from approvals.probes import Listener, listener
-from approvals.probes.listener import MAX_OPEN
 from approvals.project import configuration
 from tests.approvals.metrics.conftest import TOKEN, Scrape, key
 from tests.support.servers.process import free_port

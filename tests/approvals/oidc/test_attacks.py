@@ -21,7 +21,7 @@ from django.utils import timezone
 from approvals import access, services
 from approvals.models import AuditEntry, ChatAccount, IssuerGrant, KubernetesIdentity, Proof, SignIn
 from approvals.oidc import Issuers, IssuerSilent, Verified, renew
-from approvals.project.throttling import STRANGER
+from approvals.project.middleware.throttling import STRANGER
 from approvals.services import issuers
 from approvals.tasks import forget_ended
 from provisioner.values import Identity

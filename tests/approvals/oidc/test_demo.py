@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import yaml
 
 from approvals.management.demo import issuers
-from approvals.management.demo.seeds import PEOPLE, cluster_objects
+from approvals.management.demo.seeds import ISSUER, PEOPLE, cluster_objects
 
 
 def test_the_service_may_act_as_everybody_whom_the_demos_issuer_names(tmp_path: Path) -> None:
     issuers.write_issuers(tmp_path / "issuers.yaml", "http://127.0.0.1:1")
     [issuer] = yaml.safe_load((tmp_path / "issuers.yaml").read_text())["issuers"]
-    prefix = issuer["clusters"][0]["claimMappings"]["username"]["prefix"]
+    assert issuer["clusters"][0]["claimMappings"]["username"] == {"claim": "sub", "prefix": ""}
+    issuers.write_people(tmp_path)
+    people = json.loads((tmp_path / "people.json").read_text())
     rules = [rule for obj in cluster_objects() for rule in obj.get("rules", ())]
     named = {
         name
@@ -21,4 +24,15 @@ def test_the_service_may_act_as_everybody_whom_the_demos_issuer_names(tmp_path: 
         if rule["resources"] == ["users"] and "impersonate" in rule["verbs"]
         for name in rule["resourceNames"]
     }
-    assert named >= {f"{prefix}{name}" for name in PEOPLE}
+    assert named >= {person["sub"] for person in people.values()}
+
+
+def test_a_person_of_the_demo_has_one_name_on_pages_and_in_the_cluster(tmp_path: Path) -> None:
+    """An account is named after the user name at the issuer and the issuer (services.issuers), the cluster says `sub`."""
+    issuers.write_people(tmp_path)
+    people = json.loads((tmp_path / "people.json").read_text())
+    assert {name: person["sub"] for name, person in people.items()} == {name: f"{name}@{ISSUER}" for name in PEOPLE}
+    people["ada"] = {"sub": "ada", "groups": []}
+    (tmp_path / "people.json").write_text(json.dumps(people))
+    issuers.write_people(tmp_path)
+    assert json.loads((tmp_path / "people.json").read_text())["ada"] == {"sub": "ada@demo", "groups": []}

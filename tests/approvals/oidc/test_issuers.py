@@ -71,7 +71,7 @@ def with_username(**username: Any) -> dict[str, Any]:
         ([changed(client={"id": "a", "secretFile": "none"})], "secretFile"),
         ([changed(client={"id": "a", "secret": "b"})], "unknown field secret"),
         ([changed(client={"id": "a", "scopes": ["profile"]})], "openid"),
-        ([changed(client={"id": 3})], r"client.id: expected text, found a int"),
+        ([changed(client={"id": 3})], r"client.id: expected a string, found a int"),
         ([changed(clusters={"production": {}})], r"clusters: expected a list, found a dict"),
         ([changed(clusters=[{"name": "a"}])], "claimMappings is missing"),
         ([changed(clusters=[RULES, RULES])], "twice"),
@@ -79,7 +79,7 @@ def with_username(**username: Any) -> dict[str, Any]:
         ([with_username(expression="claims.sub")], "expressions are not supported"),
         ([EXAMPLE, EXAMPLE], "twice"),
         ([EXAMPLE, changed(name="other")], "twice"),
-        ([EXAMPLE, changed(name="other", url="https://b.example")], "either could name the other's people"),
+        ([EXAMPLE, changed(name="other", url="https://b.example")], "either could name people of the other"),
         (["text"], r"issuers\[0\]: expected a mapping, found a str"),
     ],
 )

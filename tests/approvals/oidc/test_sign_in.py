@@ -245,7 +245,7 @@ def test_S01_an_id_token_for_another_audience_is_refused(issuer: RunningIssuer, 
     signed_in(issuer)
     text = IssuerGrant.objects.get().id_token
     known = settings.PRATIQUE["OIDC_FILE"].every[0]
-    for audiences, words in (((), "takes no ID tokens"), (("other",), "another audience")):
+    for audiences, words in (((), "ID tokens from this issuer are not accepted"), (("other",), "another audience")):
         other = Issuer("example", "Example", issuer.url, known.clusters, known.client, audiences)
         settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": Issuers((other,))}
         answer = rest(text)

@@ -174,7 +174,7 @@ def test_who_signed_is_looked_up_by_the_exact_url(signer: Signer) -> None:
     issuers = Issuers((issuer(signer),))
     assert issuer_of(signer.token(), issuers).name == "example"
     for other in (f"{signer.url}/", signer.url.upper(), "", None):
-        with pytest.raises(TokenRefused, match="has not named"):
+        with pytest.raises(TokenRefused, match="issuer is not configured"):
             issuer_of(signer.token(iss=other), issuers)
 
 
@@ -288,7 +288,7 @@ def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
 def test_S01_another_kind_of_token_that_says_so_in_a_claim_is_refused(
     signer: Signer, discovery: Discovery, claims: dict[str, Any]
 ) -> None:
-    with pytest.raises(TokenRefused, match="another kind"):
+    with pytest.raises(TokenRefused, match="not an ID token"):
         verify(signer, discovery, signer.token(**claims))
     assert verify(signer, discovery, signer.token(typ="ID")).subject == "u-1"
 

@@ -46,7 +46,9 @@ def asks(expression: str, message: str = "") -> dict[str, Any]:
         pytest.param(needs("moving", ">=1.0"), "runs main; >=1.0 is required", id="another one without a version"),
         pytest.param(needs("moving"), "", id="another one of any version"),
         pytest.param(needs("ill"), "BundleDeployment ill is not healthy", id="another one that is ill"),
-        pytest.param(needs("gone"), "BundleDeployment gone does not run", id="another one that is not there"),
+        pytest.param(
+            needs("gone"), "BundleDeployment gone has no running revision", id="another one that is not there"
+        ),
         pytest.param(asks("'ill' in versions && !('ill' in healthy)"), "", id="CEL"),
         pytest.param(
             asks("'ill' in healthy", "ill has to be well"), "ill has to be well: `'ill' in", id="CEL not true"

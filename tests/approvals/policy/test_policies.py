@@ -78,7 +78,7 @@ def test_S13_a_grant_approves_nothing_that_anybody_who_ever_saved_it_asks_for(he
         assert (found, words_of(policy)[0]) == ("approved", "approves")
     else:
         assert found == "in_review"
-        assert f"its author or editor {asks} asked for this change" in words_of(policy)[1]
+        assert f"its author or editor {asks} requested this change" in words_of(policy)[1]
 
 
 def test_S13_an_editor_between_is_known_under_another_name(here: World) -> None:
@@ -124,7 +124,7 @@ def test_S13_a_grant_stands_on_its_own_identity_though_who_wrote_it_leaves(
     assert {name for name, _ in here.kubernetes.asked} == {f"pratique:policy:{policy.pk}"}
     ask_again(Request.objects.select_related("deployment__cluster").get(pk=found.pk))
     here.kubernetes.allowed.discard((f"pratique:policy:{policy.pk}", "approve", "*"))
-    with pytest.raises(gate.Waiting, match="not every approval counts"):
+    with pytest.raises(gate.Waiting, match="some approvals no longer count"):
         ask_again(Request.objects.select_related("deployment__cluster").get(pk=found.pk))
 
 
@@ -171,7 +171,7 @@ def test_S09_a_grant_is_not_asked_about_content_that_adopts_objects(
     policy = save(here, expression=expression)
     allow(here, policy)
     assert look(request_).state == "in_review"
-    words = "it was not asked: the request deletes, replaces or adopts objects, and only people acknowledge that"
+    words = "it was not evaluated: the request deletes, replaces or adopts objects, which only people can acknowledge"
     assert words_of(policy) == ("silent", words)
 
 
@@ -258,7 +258,7 @@ def test_S26_a_hostile_policy_is_an_error_in_words_and_never_true(
 @pytest.mark.parametrize("expression", ["(" * 1990 + "true" + ")" * 1990, "[" * 4000, "'" + "a" * 3900], ids=len)
 def test_S26_a_policy_that_is_hostile_to_the_compiler_is_not_saved(here: World, expression: str) -> None:
     before = resident_bytes()
-    with pytest.raises(InvalidInput, match="the expression does not hold: ") as caught:
+    with pytest.raises(InvalidInput, match="the expression is invalid: ") as caught:
         save(here, expression=expression)
     assert len(str(caught.value)) < 1_200
     assert not Policy.objects.exists()

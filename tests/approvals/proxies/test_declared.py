@@ -77,12 +77,12 @@ REFUSED = {
     "a host name": (changed(networks=["nginx"]), "networks: 'nginx'"),
     "bits of a host": (changed(networks=["10.0.0.5/8"]), "has host bits set"),
     "no clusters": (changed(clusters=[]), "clusters is empty"),
-    "a cluster twice": (changed(clusters=[CLUSTER, CLUSTER]), "'production' stands there twice"),
+    "a cluster twice": (changed(clusters=[CLUSTER, CLUSTER]), "'production' is listed twice"),
     "no prefix": (changed(clusters=[{**CLUSTER, "username": {}}]), "username.prefix is missing"),
     "an underscore": (changed(headers={"user": "X_Remote_User"}), "no underscore"),
     "a header of others": (changed(headers={"user": "Authorization"}), "says something else"),
     "the client's address": (changed(headers={"groups": "X-Forwarded-For"}), "says something else"),
-    "one header for two": (changed(headers={"groups": "x-remote-user"}), "stands there twice"),
+    "one header for two": (changed(headers={"groups": "x-remote-user"}), "is listed twice"),
     "people by e-mail": (changed(headers={"user": "X-Forwarded-Email"}), "nobody's for good"),
     "keys of e-mail": (changed(headers={"user": "X-User", "uid": "X-Auth-Request-Email"}), "nobody's for good"),
     "what nginx hands on from anybody": (
@@ -166,10 +166,10 @@ def prefixed(username: str, groups: str) -> dict[str, Any]:
 def test_S01_no_proxy_names_anothers_people(tmp_path: Path, other: Any, is_refused: bool) -> None:
     environ = {"PRATIQUE_IDENTITY_PROXIES_FILE": write(tmp_path, EXAMPLE, other)}
     if is_refused:
-        with pytest.raises(ValueError, match="either could name the other's people"):
+        with pytest.raises(ValueError, match="either could name people of the other"):
             configuration.read(environ)
     else:
-        with pytest.raises(ValueError, match="nobody can tell which of their people are the same"):
+        with pytest.raises(ValueError, match="their people cannot be matched"):
             configuration.read(environ)
 
 
@@ -181,7 +181,7 @@ def environ_of(folder: Path, proxies: Iterable[Any], issuers: Iterable[Any]) -> 
 
 def test_S01_no_proxy_names_an_issuers_people(tmp_path: Path) -> None:
     environ = environ_of(tmp_path, [changed(**OF_ISSUER)], [ISSUER])
-    with pytest.raises(ValueError, match="sso and example count on cluster production, and the prefix"):
+    with pytest.raises(ValueError, match="sso and example are both used on cluster production, and the prefix"):
         configuration.read(environ)
 
 
@@ -194,16 +194,20 @@ APART = {
 ELSEWHERE = {**ISSUER, "clusters": [{**APART["clusters"][0], "name": "staging"}]}
 NOWHERE = {**ISSUER, "name": "other", "url": "https://other.example.com", "clusters": []}
 SECOND = {**prefixed("b:", "b:"), "name": "second"}
-UNTOLD = "nobody can tell which of their people are the same"
+UNTOLD = "their people cannot be matched"
 
 # Proxies and issuers, and why they may not count together; "" where they may.
 TOGETHER: dict[str, tuple[list[Any], list[Any], str]] = {
     "a proxy alone": ([EXAMPLE], [], ""),
     "an issuer of another cluster": ([EXAMPLE], [ELSEWHERE], ""),
-    "an issuer of the same cluster": ([EXAMPLE], [APART], f"sso and example count on cluster production, and {UNTOLD}"),
+    "an issuer of the same cluster": (
+        [EXAMPLE],
+        [APART],
+        f"sso and example are both used on cluster production, and {UNTOLD}",
+    ),
     "with a uid of its own": ([changed(headers={"uid": "X-Remote-Uid"})], [APART], UNTOLD),
     "with the issuer's people": ([changed(**OF_ISSUER)], [APART], ""),
-    "with the people of a slip": ([changed(**{**OF_ISSUER, "issuer": f"{URL}/"})], [APART], "which is no url in"),
+    "with the people of a slip": ([changed(**{**OF_ISSUER, "issuer": f"{URL}/"})], [APART], "is not a url in"),
     "with another issuer's people": ([changed(**{**OF_ISSUER, "issuer": NOWHERE["url"]})], [APART, NOWHERE], ""),
     "two proxies": ([EXAMPLE, SECOND], [], UNTOLD),
     "two proxies, one with an issuer's people": ([changed(**OF_ISSUER), SECOND], [], UNTOLD),

@@ -161,7 +161,7 @@ def test_S13_a_policy_does_not_approve_what_its_writer_asks_for_by_the_other_way
     policy = save(here, expression="true", by=first(here))
     allow(here, policy)
     assert look(asked_by(here, second(here))).state == "in_review"
-    assert "asked for this change" in words_of(policy)[1]
+    assert "requested this change" in words_of(policy)[1]
 
 
 @pytest.mark.parametrize(("first", "second"), WAYS.values(), ids=WAYS)
@@ -197,7 +197,7 @@ def test_S13_a_policy_that_was_saved_before_does_not_approve_what_its_writer_ask
     trust(settings, here)
     settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 1}
     assert look(asked_by(here, by_issuer(here))).state == "in_review"
-    assert "asked for this change" in words_of(policy)[1]
+    assert "requested this change" in words_of(policy)[1]
 
 
 def test_who_comes_by_the_proxy_keeps_the_account_when_it_gets_the_issuers_people(here: World, settings: Any) -> None:

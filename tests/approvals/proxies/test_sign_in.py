@@ -17,7 +17,7 @@ from django.utils import timezone
 from approvals import access
 from approvals.models import ApiToken, AuditEntry, ChatAccount, KubernetesIdentity, Proof, SignIn
 from approvals.networks import Proxies
-from approvals.project.forwarding import Forwarding
+from approvals.project.middleware.forwarding import Forwarding
 from approvals.proxies import ClusterNames, IdentityProxies, IdentityProxy
 from provisioner.values import Identity
 from tests.support.approvals import world
@@ -399,7 +399,7 @@ def test_S01_no_other_site_has_a_browser_write(rest: Client, how: dict[str, Any]
     answer = rest.post("/api/v1/deployments", body, **{**word(), **how})
     assert (answer.status_code != 403) is is_taken, answer.content
     if not is_taken:
-        assert "comes from no other site" in answer.json()["detail"]
+        assert "must not come from another site" in answer.json()["detail"]
 
 
 def test_S25_REST_acts_with_the_groups_of_the_call(rest: Client, here: World) -> None:

@@ -166,5 +166,5 @@ def test_S30_a_database_that_is_restored_without_its_key_says_which_key_it_needs
     assert "which PRATIQUE_ENCRYPTION_KEYS does not have; nothing is lost: add that key and restart" in said
     assert found(said.encode()) == []
     said = service.run("rotate_encryption_keys", is_fine=False, PRATIQUE_ENCRYPTION_KEYS=new_key())
-    assert "5 values are not encrypted with the first key. Keep every key that you have." in said
+    assert "5 values are not encrypted with the first key. Keep every key you have." in said
     assert TOKEN in service.run("shell", "--verbosity", "0", "-c", READ)

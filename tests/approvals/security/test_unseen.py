@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from approvals import services
-from approvals.chat import inbox
+from approvals.chat import incoming
 from approvals.errors import TooSerious
 from approvals.models import ChatDelivery, Report, Request, Review
 from approvals.project import configuration
@@ -56,13 +56,13 @@ def test_S32_the_generic_webhook_approves_nothing_serious_and_answers_with_the_p
     body = decision_body(asked)
     assert post_webhook(body, webhook_headers(body)).status_code == 202
     row = ChatDelivery.objects.get()
-    inbox.act(row.pk)
+    incoming.act(row.pk)
     row.refresh_from_db()
     assert f"open https://pratique.example/requests/{asked.uid}" in row.words
     assert not Review.objects.exists()
     body = decision_body(asked, decision="Deny")
     assert json.loads(post_webhook(body, webhook_headers(body, key="msg_2")).content)["duplicate"] is False
-    inbox.act(ChatDelivery.objects.get(key="msg_2").pk)
+    incoming.act(ChatDelivery.objects.get(key="msg_2").pk)
     assert Review.objects.get().decision == "Deny"
 
 
@@ -125,7 +125,7 @@ def test_S32_something_unknown_below_something_worse_counts_as_unknown(
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ({"rule": "OWN-PRATIQUE-03", "severity": "critical"}, "it touches Pratique itself"),
+        ({"rule": "OWN-PRATIQUE-03", "severity": "critical"}, "it affects Pratique itself"),
         ({"rule": "RB-02", "severity": "critical"}, "its worst new finding is critical"),
         ({"rule": "RB-00", "severity": "unknown"}, "part of it is unknown"),
     ],
@@ -142,7 +142,7 @@ def test_S32_what_the_report_keeps_from_some_readers_counts_as_well(
 
 def test_S32_without_a_report_nothing_is_approved_unseen(here: World, asked: Request) -> None:
     Report.objects.all().delete()
-    with pytest.raises(TooSerious, match="there is no report yet"):
+    with pytest.raises(TooSerious, match="the report is not ready yet"):
         decide(asked, here.ada, "chat")
 
 

@@ -175,7 +175,7 @@ def test_S12_machines_do_not_vote(here: World, request_: Request, username: str,
         username=username, groups=groups, authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW
     )
     here.kubernetes.allow(username, "approve")
-    with pytest.raises(NotAllowed, match="do not review"):
+    with pytest.raises(NotAllowed, match="cannot review"):
         approve(request_, here.ada)
 
 

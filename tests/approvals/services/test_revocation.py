@@ -46,7 +46,7 @@ def reinstate(here: World, deployment: BundleDeployment, number: int = 1, **chan
 
 def test_S16_going_back_to_a_revoked_revision_is_refused_in_words(here: World, twice: BundleDeployment) -> None:
     revoke(here, twice)
-    with pytest.raises(Revoked, match=f"revision 1 is revoked by ada: {WHY}"):
+    with pytest.raises(Revoked, match=f"revision 1 was revoked by ada: {WHY}"):
         services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="rest")
     assert Request.objects.count() == 2
     assert "annotations" not in here.kubernetes.objects["strimzi"]["metadata"]
@@ -58,13 +58,13 @@ def test_S16_going_back_to_a_revoked_revision_with_kubectl_is_told_on_the_deploy
     revoke(here, twice)
     world.wish(here.cluster, back(twice, "1/a"))
     twice.refresh_from_db()
-    assert twice.problem == f"revision 1 is revoked by ada: {WHY}"
+    assert twice.problem == f"revision 1 was revoked by ada: {WHY}"
     assert Request.objects.count() == 2
 
 
 def test_what_else_there_is_to_go_back_to_leaves_out_what_is_revoked(here: World, twice: BundleDeployment) -> None:
     revoke(here, twice)
-    with pytest.raises(InvalidInput, match="there is no revision 7 to go back to; there is 2"):
+    with pytest.raises(InvalidInput, match="revision 7 cannot be rolled back to; available: 2"):
         services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=7, via="rest")
 
 
@@ -90,7 +90,7 @@ def test_S16_an_open_request_to_go_back_to_it_is_withdrawn(here: World, twice: B
     revoke(here, twice)
     made = Request.objects.get(number=3)
     assert (made.state, made.problem_code) == ("withdrawn", "revoked")
-    assert made.problem == f"revision 1 is revoked by ada: {WHY}"
+    assert made.problem == f"revision 1 was revoked by ada: {WHY}"
     assert AuditEntry.objects.get(verb="request.withdraw").actor == "ada"
 
 
@@ -102,7 +102,7 @@ def test_other_open_requests_stay_open(here: World, twice: BundleDeployment) -> 
 
 @pytest.mark.parametrize("number", [0, 3, 10**8])
 def test_what_was_never_in_force_cannot_be_revoked(here: World, twice: BundleDeployment, number: int) -> None:
-    with pytest.raises(InvalidInput, match=f"no revision {number}"):
+    with pytest.raises(InvalidInput, match=f"revision {number}"):
         revoke(here, twice, number)
 
 

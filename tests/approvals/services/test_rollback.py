@@ -58,7 +58,7 @@ def test_nobody_goes_back_while_something_is_being_applied(here: World, twice: B
         services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="browser")
     world.wish(here.cluster, back(twice, "1"))
     twice.refresh_from_db()
-    assert "when it is settled" in twice.problem
+    assert "when it is finished" in twice.problem
 
 
 def test_a_new_wish_takes_the_place_of_going_back_and_of_its_problem(here: World, twice: BundleDeployment) -> None:

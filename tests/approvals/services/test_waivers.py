@@ -83,10 +83,15 @@ def test_promise_5_the_database_keeps_a_waiver_as_it_was_given(here: World, requ
         pytest.param(
             {"waives": [Waiver(f"f{one}", "a") for one in range(10_000)]}, InvalidInput, "at most", id="ten thousand"
         ),
-        pytest.param({"decision": "Deny"}, InvalidInput, "only an approval", id="with a denial"),
-        pytest.param({"channel": "chat"}, NotAllowed, "not in a chat", id="S22 in chat"),
+        pytest.param(
+            {"decision": "Deny"},
+            InvalidInput,
+            "findings can be accepted only together with an approval",
+            id="with a denial",
+        ),
+        pytest.param({"channel": "chat"}, NotAllowed, "not in chat", id="S22 in chat"),
         pytest.param({"channel": "webhook"}, NotAllowed, "by a machine", id="S22 by a robot's call"),
-        pytest.param({"subject_digest": "sha256:old"}, DigestMoved, "look at it again", id="S03 of another round"),
+        pytest.param({"subject_digest": "sha256:old"}, DigestMoved, "review it again", id="S03 of another round"),
     ],
 )
 def test_what_is_no_waiver_is_refused_whole(
@@ -109,7 +114,7 @@ def test_S24_a_reason_is_kept_as_it_was_written(here: World, request_: Request) 
 
 def test_S12_who_may_approve_but_not_override_is_told_what_would_allow_it(here: World, request_: Request) -> None:
     here.kubernetes.allowed.discard(("ada", "override", "strimzi"))
-    with pytest.raises(NotAllowed, match="more than approving") as refused:
+    with pytest.raises(NotAllowed, match="needs the verb override") as refused:
         approve(request_, here.ada, "f1")
     assert "override" in str(refused.value.facts["rule"])
     assert approve(request_, here.ada).waives == []
@@ -254,7 +259,7 @@ def test_S05_a_waiver_does_not_count_once_its_author_turns_out_to_have_asked(her
     world.wish(here.cluster, obj, here.ada)
     guard = save(here, kind="guard", expression=CALM)
     assert look(request).state == "in_review"
-    assert "among those who asked" in PolicyEvaluation.objects.get(policy=guard).words
+    assert "they requested this change" in PolicyEvaluation.objects.get(policy=guard).words
 
 
 def test_a_waiver_of_one_round_says_nothing_in_the_next(here: World, request_: Request) -> None:

@@ -119,7 +119,7 @@ def test_a_revision_that_is_not_healthy_in_time_is_said_to_have_missed_its_deadl
     assert health.state is PROGRESS
     assert health.message.splitlines() == [
         "ProgressDeadlineExceeded: revision 1 was not healthy 10 minutes after it was applied",
-        "nothing is put back by itself: spec.onFailure is Stop",
+        "nothing is restored automatically: spec.onFailure is Stop",
         "0 of 1 objects are ready (1 in progress)",
         f'ConfigMap {quay.namespace}/sail: its data.colour is not "blue"',
     ]
@@ -143,7 +143,7 @@ def test_promise_4_what_was_healthy_when_last_seen_is_not_called_so_while_nobody
     with pytest.raises(TryLater):
         look_after(deployment.pk)
     deployment.refresh_from_db()
-    assert (deployment.health, "could not be looked at" in deployment.health_message) == (UNKNOWN, True)
+    assert (deployment.health, "could not be checked" in deployment.health_message) == (UNKNOWN, True)
     assert healthy_condition(deployment) == (False, "Unknown")
 
 

@@ -26,29 +26,31 @@ def overdue(
 @pytest.mark.parametrize(
     ("revision", "deployment", "since", "words"),
     [
-        pytest.param(overdue({}), {}, QUIET, "nothing is put back by itself: spec.onFailure is Stop", id="the default"),
+        pytest.param(
+            overdue({}), {}, QUIET, "nothing is restored automatically: spec.onFailure is Stop", id="the default"
+        ),
         pytest.param(
             overdue({"onFailure": "Stop"}),
             {},
             QUIET,
-            "nothing is put back by itself: spec.onFailure is Stop",
+            "nothing is restored automatically: spec.onFailure is Stop",
             id="Stop",
         ),
         pytest.param(
             overdue(RESTORE, is_first=True),
             {},
             QUIET,
-            "nothing is put back: there is no revision before it",
+            "nothing is restored: there is no earlier revision",
             id="the first revision",
         ),
         pytest.param(
-            overdue(RESTORE, state="restoring"), {}, QUIET, "revision 1 is being put back", id="it is on its way"
+            overdue(RESTORE, state="restoring"), {}, QUIET, "revision 1 is being restored", id="it is on its way"
         ),
         pytest.param(
             overdue(RESTORE, state="failed"),
             {},
             QUIET,
-            "revision 1 was not put back: request 7 says why",
+            "revision 1 was not restored: request 7 says why",
             id="it was tried",
         ),
         pytest.param(
@@ -69,14 +71,14 @@ def overdue(
             overdue(RESTORE, is_revoked=True),
             {},
             QUIET,
-            "revision 1 is not put back: revision 1 is revoked by ada: leaks keys",
+            "revision 1 is not restored: revision 1 was revoked by ada: leaks keys",
             id="S16 revoked",
         ),
         pytest.param(
             overdue(RESTORE),
             {},
             replace(QUIET, open_request=8),
-            "revision 1 is not put back: request 8 is open",
+            "revision 1 is not restored: request 8 is open",
             id="another request",
         ),
         pytest.param(
@@ -97,7 +99,7 @@ def overdue(
             overdue(RESTORE),
             {"is_paused": True},
             QUIET,
-            "revision 1 is not put back: the deployment is paused; it is put back once somebody resumes it, unless it is "
+            "revision 1 is not restored: the deployment is paused; it is restored when someone resumes the deployment, unless it is "
             "healthy by then",
             id="paused",
         ),

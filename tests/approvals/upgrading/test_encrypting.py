@@ -76,9 +76,9 @@ READ = """
 import json
 from django.core.files.storage import storages
 from approvals.models import ChatDelivery, Cluster, Content, Drift, Report
-from approvals.encryption.envelope import Place, decrypt_file
+from approvals.encryption.envelope import StoredPlace, decrypt_file
 with storages["content"].open("sha256/aa/" + "a" * 64, "rb") as file:
-    content = decrypt_file(file, place=Place("content", ("sha256:" + "a" * 64,))).decode() if %(content)s else ""
+    content = decrypt_file(file, place=StoredPlace("content", ("sha256:" + "a" * 64,))).decode() if %(content)s else ""
 print(json.dumps({
     "clusters": {one.name: one.kubeconfig for one in Cluster.objects.order_by("name")},
     "reports": [one.body for one in Report.objects.all()],
@@ -89,7 +89,7 @@ print(json.dumps({
 """
 
 
-class Place:
+class StoredPlace:
     """A database and a content store, with the same key for every process."""
 
     def __init__(self, url: str, folder: Path) -> None:
@@ -129,8 +129,8 @@ class Place:
 
 
 @pytest.fixture
-def place(database_url: str, tmp_path: Path) -> Place:
-    made = Place(database_url, tmp_path)
+def place(database_url: str, tmp_path: Path) -> StoredPlace:
+    made = StoredPlace(database_url, tmp_path)
     made.migrate("approvals", "0018")
     made.manage(*made.old(BEFORE, "0018"))
     made.migrate("approvals", "0020")
@@ -138,7 +138,7 @@ def place(database_url: str, tmp_path: Path) -> Place:
 
 
 @pytest.mark.thorough
-def test_S30_what_an_old_process_wrote_between_two_migrations_is_encrypted_and_kept(place: Place) -> None:
+def test_S30_what_an_old_process_wrote_between_two_migrations_is_encrypted_and_kept(place: StoredPlace) -> None:
     place.manage(*place.old(SINCE))
     place.migrate()
     assert place.read(content=True) == {
@@ -151,7 +151,7 @@ def test_S30_what_an_old_process_wrote_between_two_migrations_is_encrypted_and_k
 
 
 @pytest.mark.thorough
-def test_S30_a_write_that_is_not_ended_when_the_migration_begins_is_waited_for(place: Place) -> None:
+def test_S30_a_write_that_is_not_ended_when_the_migration_begins_is_waited_for(place: StoredPlace) -> None:
     place.manage(*place.old(SINCE))
     command = [sys.executable, "manage.py", *place.old(SLOW)]
     pipes: dict[str, Any] = {"cwd": ROOT, "env": place.environment, "stdin": subprocess.PIPE, "text": True}

@@ -90,7 +90,7 @@ def test_an_object_that_cannot_be_kept_hides_no_other_and_is_said(here: World) -
         loop._see(here.cluster, obj)
     assert [one.name for one in BundleDeployment.objects.all()] == ["strimzi"]
     here.cluster.refresh_from_db()
-    assert here.cluster.problem.startswith("BundleDeployment mine is left aside: the database cannot keep it")
+    assert here.cluster.problem.startswith("BundleDeployment mine is skipped: the database cannot store it")
 
 
 class Idle:

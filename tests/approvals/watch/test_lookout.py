@@ -23,7 +23,7 @@ from provisioner.errors import Expired, Forbidden, TryLater
 from tests.support.approvals.fixtures import World
 from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
 
-UNFORESEEN = "uncaught exception: a watch broke off, and goes on"
+UNFORESEEN = "uncaught exception: a watch was interrupted and continues"
 
 
 @dataclass

@@ -146,7 +146,7 @@ def test_a_cluster_that_does_not_answer_shows_nothing(here: World, afternoon: di
     client = browse(here.ada)
     response = client.get(at("/requests/{serious}", afternoon))
     assert response.status_code == 503
-    assert "could not ask Kubernetes" in told_in(response)
+    assert "Kubernetes could not be asked" in told_in(response)
     assert [word for word in SECRETS if word in told_in(client.get("/?tab=all"))] == []
 
 
@@ -229,7 +229,7 @@ def test_a_nul_is_refused_in_words_and_reaches_neither_cluster_nor_database(
     here.kubernetes.allow("ada", "update")
     before = copy.deepcopy(here.kubernetes.objects)
     answer = browse(here.ada).post(f"/deployments/prod/strimzi/{page}", fields)
-    assert (answer.status_code, "holds NUL" in answer.content.decode()) == (422, True)
+    assert (answer.status_code, "contains a NUL" in answer.content.decode()) == (422, True)
     assert here.kubernetes.objects == before
 
 
@@ -243,5 +243,5 @@ def test_a_nul_in_an_address_or_a_search_finds_nothing(
 
 @pytest.mark.parametrize("text", ['a: "\\0"', '"\\0": a', 'a: [{b: "x\\0"}]'])
 def test_a_nul_written_as_an_escape_in_yaml_is_refused_in_words(text: str) -> None:
-    with pytest.raises(forms.ValidationError, match="holds NUL"):
+    with pytest.raises(forms.ValidationError, match="contains a NUL"):
         YamlField(example="{}").clean(text)

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 
-from approvals.probes import checks
+from approvals.health_endpoints import checks
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 
@@ -32,7 +32,7 @@ def test_readyz_names_what_is_missing(settings: Any, tmp_path: Any) -> None:
     found = json.loads(answer.body)["checks"]
     assert answer.status == 503
     assert found["database"] == found["migrations"] == "ok"
-    assert found["redis"] == "Redis does not answer: see PRATIQUE_REDIS_URL"
+    assert found["redis"] == "Redis is not responding: see PRATIQUE_REDIS_URL"
     assert b"secret" not in answer.body
 
 
@@ -56,7 +56,7 @@ def test_readyz_is_ready_with_its_queue(db: None, redis: str, settings: Any) -> 
 def test_a_page_that_does_not_exist_says_so() -> None:
     response = Client().get("/nowhere")
     assert response.status_code == 404
-    assert "There is no such page" in text_of(response)
+    assert "Page not found" in text_of(response)
 
 
 def test_a_page_that_fails_says_so_without_telling_code(
@@ -70,8 +70,8 @@ def test_a_page_that_fails_says_so_without_telling_code(
     client.raise_request_exception = False
     response = client.get("/policies")
     assert response.status_code == 500
-    assert ("This page failed" in text_of(response), "secret of the code" in text_of(response)) == (True, False)
-    assert "Request id" in text_of(response)
+    assert ("Something went wrong" in text_of(response), "secret of the code" in text_of(response)) == (True, False)
+    assert "Request ID" in text_of(response)
 
 
 def test_a_database_that_is_away_is_said_with_when_to_come_back(here: World, browse: Browse) -> None:
@@ -80,7 +80,7 @@ def test_a_database_that_is_away_is_said_with_when_to_come_back(here: World, bro
     with connection.execute_wrapper(away):
         response = client.get("/policies")
     assert (response.status_code, response["Retry-After"]) == (503, "5")
-    assert "The database does not answer" in text_of(response)
+    assert "The database is not responding" in text_of(response)
     assert ("deadlock" in text_of(response), "Nothing was changed" in text_of(response)) == (False, True)
 
 
@@ -90,7 +90,7 @@ def test_a_form_that_fails_says_that_nobody_knows_what_was_done(here: World, bro
     with connection.execute_wrapper(away):
         response = client.post("/me/tokens", {"name": "x", "days": "1"})
     assert response.status_code == 503
-    assert "Whether anything was changed is not known" in text_of(response)
+    assert "It is not known whether anything was changed" in text_of(response)
 
 
 @pytest.mark.parametrize(
@@ -141,14 +141,14 @@ def test_the_log_says_what_was_answered(
     client.raise_request_exception = False
     assert client.get("/policies").status_code == status
     failed = [one for one in caplog.records if one.name == "django.request"]
-    answered = [one for one in caplog.records if one.name == "approvals.project.request_log"]
+    answered = [one for one in caplog.records if one.name == "approvals.project.middleware.request_log"]
     assert [one.exc_info[0] for one in failed if one.exc_info] == [type(error)]
     assert [vars(one)["status"] for one in answered] == [status]
 
 
 def test_a_host_that_is_not_served_is_refused_on_a_page() -> None:
     response = Client(headers={"host": "elsewhere.example"}).get("/")
-    assert (response.status_code, "This cannot be read" in text_of(response)) == (400, True)
+    assert (response.status_code, "Bad request" in text_of(response)) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_promise_4_a_list_says_which_cluster_is_missing_in_it(
 ) -> None:
     here.kubernetes.is_down = True
     text = text_of(browse(here.ada).get(path))
-    assert 'What belongs to <span class="mono">prod</span> is missing here' in text
-    for claim in ("requests of any cluster yet", "No deployments", "No policies", "No entr", "No request"):
+    assert 'Data from <span class="mono">prod</span> is missing' in text
+    for claim in ("requests of any cluster", "No deployments", "No policies", "No entr", "No request"):
         assert claim not in text
     here.kubernetes.is_down = False
     assert "is missing here" not in text_of(browse(here.ada).get(path))

@@ -101,7 +101,7 @@ def test_forms_without_a_csrf_token_do_nothing(here: World, afternoon: dict[str,
     enter(client, here.ada)
     response = client.post("/me/tokens", {"name": "x", "days": "1"})
     assert (response.status_code, ApiToken.objects.count()) == (403, 0)
-    assert "This form is too old" in text_of(response)
+    assert "This form has expired" in text_of(response)
 
 
 def test_the_inventory_is_filtered(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
@@ -125,11 +125,11 @@ def test_a_policy_is_saved_and_then_saved_again(here: World, browse: Browse) -> 
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        pytest.param({"expression": "worst =="}, "the expression does not hold", id="not CEL"),
-        pytest.param({"expression": "nothing == 1"}, "the expression does not hold", id="an unknown fact"),
+        pytest.param({"expression": "worst =="}, "the expression is invalid", id="not CEL"),
+        pytest.param({"expression": "nothing == 1"}, "the expression is invalid", id="an unknown fact"),
         pytest.param({"expression": ""}, "This field is required", id="no expression"),
-        pytest.param({"name": "Bad Name"}, "expected small letters", id="a bad name"),
-        pytest.param({"name": "routine"}, "is there already", id="the name of another"),
+        pytest.param({"name": "Bad Name"}, "expected lowercase letters", id="a bad name"),
+        pytest.param({"name": "routine"}, "already exists", id="the name of another"),
         pytest.param({"labels": "x"}, "has no =", id="a label without value"),
         pytest.param({"kind": "other"}, "Select a valid choice", id="another kind"),
     ],
@@ -193,7 +193,7 @@ def test_the_audit_is_filtered_and_says_whether_the_chain_is_whole(
 ) -> None:
     client = browse(here.ada)
     text = text_of(client.get("/audit?deployment=tugboat&via=browser&actor=ada"))
-    assert ("The chain is whole" in text, "review given" in text, "harbour" in text) == (True, True, False)
+    assert ("The hash chain is intact" in text, "review given" in text, "harbour" in text) == (True, True, False)
 
 
 def test_the_audit_says_where_the_chain_is_broken(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
@@ -202,7 +202,7 @@ def test_the_audit_says_where_the_chain_is_broken(here: World, afternoon: dict[s
     AuditEntry.objects.create(
         number=last.number + 2, at=timezone.now() + timedelta(1), verb="x", actor="x", via="x", hash="0" * 64
     )
-    assert "The chain is broken" in text_of(browse(here.ada).get("/audit"))
+    assert "The hash chain is broken" in text_of(browse(here.ada).get("/audit"))
 
 
 def test_a_session_and_a_token_say_when_they_end_and_what_they_have_proved(here: World, browse: Browse) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from approvals.models import Request
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 
-WHY_NOT = ("you have decided", "you asked for it", "you may not approve it")
+WHY_NOT = ("you already decided", "you requested it", "you are not allowed to approve it")
 
 
 def test_needs_me_leaves_out_what_was_decided_or_asked_by_the_viewer(
@@ -18,7 +19,7 @@ def test_needs_me_leaves_out_what_was_decided_or_asked_by_the_viewer(
     here.kubernetes.allow("rita", "approve")
     ada, rita = text_of(browse(here.ada).get("/")), text_of(browse(here.rita).get("/"))
     assert ("harbour" in ada, "buoy" in ada, "tugboat" in ada) == (True, True, False)
-    assert "No request waits for your decision" in rita
+    assert "No request needs your decision" in rita
 
 
 def test_needs_me_holds_what_may_be_approved_by_name_only(
@@ -40,6 +41,31 @@ def test_a_row_says_why_one_cannot_decide_on_it(here: World, afternoon: dict[str
         for person, who in (("ada", here.ada), ("rita", here.rita), ("bert", here.bert))
     }
     assert said == {"ada": [True, False, False], "rita": [False, True, False], "bert": [False, False, True]}
+
+
+def test_a_row_says_why_it_is_there(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    text = text_of(browse(here.ada).get("/"))
+    assert "Requests in review that you are allowed to decide" in text
+    assert text.count("you can decide") == text.count('href="/requests/')
+    states = {"preparing": "the report is being prepared", "approved": "waiting to be applied"}
+    for state, words in states.items():
+        Request.objects.filter(pk=afternoon["serious"].pk).update(state=state)
+        assert words in text_of(browse(here.ada).get("/?tab=open"))
+
+
+@pytest.mark.parametrize(
+    ("tab", "words"),
+    [
+        ("needs-me", "No request needs your decision"),
+        ("open", "No open requests"),
+        ("applying", "No request is being applied"),
+        ("decided", "No decided requests"),
+    ],
+)
+def test_an_empty_tab_says_what_it_lists_and_where_to_go(tab: str, words: str, here: World, browse: Browse) -> None:
+    text = text_of(browse(here.ada).get(f"/?tab={tab}"))
+    assert words in text
+    assert "Show all requests" in text
 
 
 @pytest.mark.parametrize(

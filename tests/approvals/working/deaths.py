@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals.ledger import claims
 from approvals.models import BundleDeployment, Request, Revision, TaskClaim
-from approvals.working import work
+from approvals.working import claim_loop, work
 from approvals.working.apart import End
 
 LONG_AGO = timedelta(days=1)
@@ -24,7 +24,7 @@ class Alone:
         self.ends: list[End | Callable[[work.Work, str], End | None]] = []
         self.looked: list[tuple[str, int]] = []
         self.suspects: list[bool] = []
-        monkeypatch.setattr(work, "run_apart", self.run)
+        monkeypatch.setattr(claim_loop, "run_apart", self.run)
 
     def run(self, one: work.Work, worker: str, step: work.Step, *, is_suspect: bool) -> End | None:
         self.looked.append((one.task, one.key))

@@ -24,8 +24,8 @@ def test_S26_what_kills_those_who_look_for_drift_rests_and_says_so(request_: Req
     processes.ends = [KILLED, End()]
     tasks.correct_deployment(deployment.pk)
     deployment.refresh_from_db()
-    assert "its worker died 2 times while comparing what runs" in deployment.drift_problem
-    assert "It is tried again in an hour" in deployment.drift_problem
+    assert "the worker died 2 times while comparing the cluster" in deployment.drift_problem
+    assert "It will be retried in an hour" in deployment.drift_problem
     tasks.correct_deployment(deployment.pk)
     assert len(processes.looked) == 1, "it rests"
     BundleDeployment.objects.update(rests_until=timezone.now() - LONG_AGO)
@@ -50,7 +50,7 @@ def test_S26_what_kills_those_who_look_after_a_deployment_rests_and_its_health_i
     deployment.refresh_from_db()
     assert processes.looked == [("look_after", deployment.pk)]
     assert deployment.health == "Unknown"
-    assert "its worker died 2 times while looking after it" in deployment.health_message
+    assert "the worker died 2 times while looking after it" in deployment.health_message
 
 
 def test_S26_a_delivery_that_kills_is_answered_in_words_and_not_acted_on_again(here: World, processes: Alone) -> None:
@@ -61,7 +61,7 @@ def test_S26_a_delivery_that_kills_is_answered_in_words_and_not_acted_on_again(h
     tasks.act_on_delivery(row.pk)
     row.refresh_from_db()
     assert row.done_at
-    assert "its worker died 2 times while acting on a decision from a chat" in row.words
+    assert "the worker died 2 times while acting on a decision from a chat" in row.words
     assert not TaskClaim.objects.filter(claimed_by="dead").exists()
 
 

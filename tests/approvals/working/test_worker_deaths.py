@@ -15,7 +15,7 @@ from approvals.lifecycle import WORKABLE, Event, State
 from approvals.models import AuditEntry, BundleDeployment, Request, Revision
 from approvals.steps import advance
 from approvals.steps.records.notes import Notes
-from approvals.working import apart, child, work
+from approvals.working import apart, child, claim_loop, work
 from approvals.working.apart import End
 from provisioner.errors import Unreachable
 from provisioner.values import Action, ObjectRef, Outcome, OutcomeState
@@ -74,9 +74,9 @@ def test_S26_the_second_death_that_was_seen_fails_the_request_in_words(request_:
     request_.refresh_from_db()
     assert (request_.state, request_.problem_code) == ("failed", "worker-died")
     assert request_.problem == (
-        "its worker died 2 times while preparing its report. The last one was alone with it and was killed by signal 9 "
-        "(SIGKILL), as Linux does where memory runs out. It is not tried again by itself. Make the bundle smaller or "
-        "simpler, or have the operator raise PRATIQUE_ALONE_MEMORY_MIB; then ask again"
+        "the worker died 2 times while preparing its report. The last process worked on nothing else and was killed by signal 9 "
+        "(SIGKILL), as Linux does where memory runs out. It will not be retried. Make the bundle smaller or "
+        "simpler, or ask the operator to raise PRATIQUE_ALONE_MEMORY_MIB; then request it again"
     )
     entry = AuditEntry.objects.get(verb="request.could_not_prepare")
     assert entry.facts["code"] == "worker-died"
@@ -85,7 +85,7 @@ def test_S26_the_second_death_that_was_seen_fails_the_request_in_words(request_:
 def test_S26_a_worker_reads_what_is_foreign_in_a_process_of_its_own_and_tries_once_more_what_died_there(
     request_: Request, processes: Alone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "has_begun", lambda: True)
+    monkeypatch.setattr(claim_loop, "has_begun", lambda: True)
     processes.ends = [KILLED, KILLED]
     advance.advance(request_.pk)
     assert processes.suspects == [False, True]
@@ -101,7 +101,7 @@ def test_S26_what_was_prepared_apart_is_evaluated_in_the_worker(
         return DONE
 
     here: list[str] = []
-    monkeypatch.setattr(work, "has_begun", lambda: True)
+    monkeypatch.setattr(claim_loop, "has_begun", lambda: True)
     monkeypatch.setitem(advance.STEPS, "in_review", lambda request, _: here.append(request.state))
     processes.ends = [prepared]
     advance.advance(request_.pk)
@@ -121,8 +121,8 @@ def test_S26_a_death_that_nobody_saw_is_tried_once_more_and_the_third_fails_it(
     advance.advance(request_.pk)
     request_.refresh_from_db()
     assert (request_.state, request_.problem_code) == ("failed", "worker-died")
-    assert "its worker died 3 times" in request_.problem
-    assert "Nobody saw what of" in request_.problem
+    assert "the worker died 3 times" in request_.problem
+    assert "The cause is unknown" in request_.problem
 
 
 @pytest.mark.parametrize(

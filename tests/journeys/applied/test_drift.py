@@ -150,7 +150,7 @@ def test_S25_while_another_wish_waits_for_review_the_running_revision_is_put_bac
 @pytest.mark.parametrize(
     ("approved", "wished", "words"),
     [
-        pytest.param("Correct", "Report", "by now that drift is only reported", id="the wish is stricter"),
+        pytest.param("Correct", "Report", "now says that drift is only reported", id="the wish is stricter"),
         pytest.param("Report", "Correct", "", id="what was approved is stricter"),
     ],
 )
@@ -223,7 +223,7 @@ def test_promise_2_without_its_verdict_nothing_is_written(any_station: Station, 
     it.edit(lambda live: live["data"].update(version="2"))
     it.look()
     assert it.live()["data"] == {"version": "2"}
-    assert "no Approved verdict" in it.drift().problem
+    assert "no approval exists" in it.drift().problem
 
 
 @pytest.mark.parametrize(
@@ -271,9 +271,8 @@ def test_after_a_failed_revision_what_it_never_touched_is_still_put_back(
     assert it.drift("Deployment").state == "corrected"
     assert it.live()["data"] == {"version": "mallory"}, "what the failed one wrote is nobody's to judge"
     assert not Drift.objects.filter(item__deployment=it.deployment, item__kind="ConfigMap").exists()
-    assert (
-        f"revision 2 failed when it had begun with, or was to delete, ConfigMap {it.station.namespace}/{it.name}"
-        in (it.deployment.drift_problem)
+    assert f"revision 2 failed after it started to change or delete ConfigMap {it.station.namespace}/{it.name}" in (
+        it.deployment.drift_problem
     )
 
 
@@ -303,7 +302,7 @@ def test_what_a_failed_revision_was_to_delete_does_not_come_back(
     any_station.api.delete(it.ref())
     it.look()
     assert it.live() is None
-    assert "or was to delete, ConfigMap" in it.deployment.drift_problem
+    assert "started to change or delete ConfigMap" in it.deployment.drift_problem
 
 
 def _dies_of(*_: object) -> NoReturn:

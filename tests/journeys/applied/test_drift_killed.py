@@ -95,7 +95,7 @@ def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
     def is_as_approved() -> bool:
         return all(approved_fields(own_sandbox, path) == fields for path, fields in approved.items())
 
-    wait_until(machine, is_as_approved, SETTLE_SECONDS, "not put back: ")
+    wait_until(machine, is_as_approved, SETTLE_SECONDS, "not corrected: ")
     wait_until(machine, lambda: not machine.rows(nothing_due), SETTLE_SECONDS, "not compared in the end: ")
     assert machine.rows("SELECT count(*) FROM approvals_inventoryitem WHERE uid = ''") == [(0,)]
     assert machine.rows("SELECT count(*) FROM approvals_drift WHERE state = 'open' AND kind != 'added'") == [(0,)]

@@ -154,7 +154,7 @@ def test_what_takes_a_review_is_not_put_back_without_one(
 
     _, request = second_fails(station, registry, monkeypatch, "fight", fight, **RESTORE)
     assert request.state == "failed"
-    assert "could not be put back" in request.problem
+    assert "could not be restored" in request.problem
     assert version_of(station, "fight") == "theirs"
 
 
@@ -241,7 +241,7 @@ def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it
 
     deployment, request = second_fails(station, registry, monkeypatch, "leak", revoke, **RESTORE)
     assert request.state == "failed"
-    assert request.problem.endswith("previous revision 1 is revoked by alice: leaks keys")
+    assert request.problem.endswith("previous revision 1 was revoked by alice: leaks keys")
     assert version_of(station, "leak") == "2"
     assert list(deployment.revisions.order_by("number").values_list("state", flat=True)) == ["active", "failed"]
 

@@ -163,7 +163,7 @@ def test_by_default_nothing_is_put_back_and_the_words_say_so(any_station: Statio
     deployment, _ = second_runs(station, registry, "still")
     assert let_time_pass(station, deployment).state == "applied"
     deployment.refresh_from_db()
-    assert "nothing is put back by itself: spec.onFailure is Stop" in deployment.health_message
+    assert "nothing is restored automatically: spec.onFailure is Stop" in deployment.health_message
     assert (states(deployment), version_of(station, "still")) == ([(1, "replaced"), (2, "active")], "2")
 
 
@@ -205,7 +205,7 @@ def test_where_something_else_is_asked_for_already_that_comes_next(any_station: 
     request.refresh_from_db()
     deployment.refresh_from_db()
     assert (request.state, version_of(station, "turn")) == ("applied", "2")
-    assert "revision 1 is not put back: request 3 is open" in deployment.health_message
+    assert "revision 1 is not restored: request 3 is open" in deployment.health_message
     assert station.approve(deployment).state == "applied"
 
 
@@ -217,7 +217,7 @@ def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(any_station: Stati
     station.work()
     request.refresh_from_db()
     assert (request.state, version_of(station, "tack")) == ("failed", "2")
-    assert request.problem.endswith("could not be put back: something else is wished for by now")
+    assert request.problem.endswith("could not be restored: the spec has changed")
     assert states(deployment) == [(1, "replaced"), (2, "active")]
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert states(deployment) == [(1, "replaced"), (2, "replaced"), (3, "active")]
@@ -235,11 +235,11 @@ def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
     station.work()
     request.refresh_from_db()
     assert request.state == "failed"
-    assert "what ran before could not be put back" in request.problem
+    assert "the previous revision could not be restored" in request.problem
     assert (states(deployment), version_of(station, "fast")) == ([(1, "replaced"), (2, "active")], "theirs")
     station.look_after(deployment)
     deployment.refresh_from_db()
-    assert "revision 1 was not put back: request 2 says why" in deployment.health_message
+    assert "revision 1 was not restored: request 2 says why" in deployment.health_message
     assert station.latest(deployment) == request
 
 
@@ -252,14 +252,14 @@ def test_S16_a_revoked_revision_is_put_back_only_once_somebody_has_taken_that_ba
     services.revoke_revision(by=acting(alice), deployment=deployment, revision=1, reason="leaks keys", via="browser")
     assert let_time_pass(station, deployment).state == "applied"
     deployment.refresh_from_db()
-    assert "not put back: revision 1 is revoked by alice: leaks keys" in deployment.health_message
+    assert "not restored: revision 1 was revoked by alice: leaks keys" in deployment.health_message
     services.reinstate_revision(by=acting(alice), deployment=deployment, revision=1, reason="other keys", via="browser")
     assert let_time_pass(station, deployment).state == "restoring"
     services.revoke_revision(by=acting(alice), deployment=deployment, revision=1, reason="those too", via="browser")
     station.work()
     request.refresh_from_db()
     assert request.state == "failed"
-    assert request.problem.endswith("previous revision 1 is revoked by alice: those too")
+    assert request.problem.endswith("previous revision 1 was revoked by alice: those too")
     assert (states(deployment), version_of(station, "rot")) == ([(1, "replaced"), (2, "active")], "2")
 
 
@@ -280,7 +280,7 @@ def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Stati
     station.work()
     request.refresh_from_db()
     assert request.state == "failed"
-    assert "it was made again" in request.problem
+    assert "it was recreated" in request.problem
     assert (states(deployment), version_of(station, "wraith")) == ([(1, "replaced"), (2, "active")], "2")
 
 
@@ -333,7 +333,7 @@ def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longe
     station.work()
     request.refresh_from_db()
     assert request.state == "failed"
-    assert request.problem.endswith("could not be put back: something else is wished for by now")
+    assert request.problem.endswith("could not be restored: the spec has changed")
     assert (station.latest(deployment).number, station.latest(deployment).state) == (3, "in_review")
     assert version_of(station, "leaver") == "2"
 
@@ -358,7 +358,7 @@ def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
     station.work()
     request.refresh_from_db()
     assert request.state == "failed"
-    assert request.problem.endswith("previous revision 1 is revoked by alice: leaks keys")
+    assert request.problem.endswith("previous revision 1 was revoked by alice: leaks keys")
     assert version_of(station, "late-word") == "2"
 
 

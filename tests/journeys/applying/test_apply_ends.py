@@ -32,7 +32,7 @@ def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_ne
     assert station.api.get(of_next_phase) is None
     revision = Revision.objects.get(request=first)
     assert (revision.state, revision.finished_at is not None) == ("failed", True)
-    assert "a new request follows" in revision.message
+    assert "a new request will follow" in revision.message
     latest = station.latest(deployment)
     assert (latest.number, latest.state) == (2, "in_review")
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem

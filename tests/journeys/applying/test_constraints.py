@@ -23,7 +23,7 @@ def test_an_approved_request_waits_for_another_deployment_and_goes_on_by_itself(
     assert station.latest(deployment).problem_code == "unmet-constraints"
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("approved", "unmet-constraints")
-    assert request.problem.endswith("BundleDeployment ground does not run")
+    assert request.problem.endswith("BundleDeployment ground has no running revision")
     assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "upper")) is None
 
     ground = station.wish("ground", bundles.image(registry, "ground", bundles.app("ground", "1")))

@@ -77,7 +77,7 @@ def test_what_a_check_waits_for_holds_later_phases_and_is_said_meanwhile(
     with CaptureQueriesContext(connection) as queries:
         request = any_station.approve(deployment)
     place = f"{any_station.namespace}/gated"
-    said = f"before what comes next, these have to be ready: ConfigMap {place}"
+    said = f"waiting until these are ready before the next phase: ConfigMap {place}"
     assert any(said in query["sql"] for query in queries)
     assert (request.state, request.problem_code) == ("failed", "apply-failed")
     assert f"phase configuration: ConfigMap {place} is InProgress" in request.problem

@@ -71,7 +71,7 @@ def test_a_report_that_no_database_keeps_ends_the_request_in_words_that_quote_no
     any_station.work()
     request = any_station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "invalid-manifest")
-    assert request.problem.startswith("the report cannot be kept by the database")
+    assert request.problem.startswith("the report cannot be stored")
     assert "hunter2" not in request.problem
 
 
@@ -222,7 +222,7 @@ def test_promise_3_a_right_that_was_taken_away_stops_the_apply(station: Station,
     station.work()
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("approved", "no-longer-approved")
-    assert "not every approval counts any more" in request.problem
+    assert "some approvals no longer count" in request.problem
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "revoked")) is None
 
 

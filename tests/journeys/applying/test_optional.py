@@ -74,7 +74,7 @@ def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(
     assert it.live()["spec"] == {"size": 9}
     assert (it.row.state, it.audited()) == ("asked", ["optional.asked"])
     assert "already" in it.row.problem
-    assert f"request {asked.number} asks for it" in it.row.problem
+    assert f"request {asked.number} includes it" in it.row.problem
     assert (asked.number, asked.state, asked.requesters) == (2, "preparing", it.request.requesters)
     it.notice()
     assert any_station.latest(it.deployment).number == 2, "asked once"
@@ -116,7 +116,7 @@ def test_S17_after_the_life_of_the_approval_people_are_asked(any_station: Statio
     it.serve()
     it.notice()
     assert it.live() is None
-    assert "the approval lived until" in it.row.problem
+    assert "the approval expired at" in it.row.problem
     assert any_station.latest(it.deployment).number == 2
 
 
@@ -143,7 +143,7 @@ def without_its_reviewer(it: LeftOut) -> Callable[[], object]:
 
 
 @pytest.mark.parametrize(
-    ("hinder", "words"), [(paused, "is paused"), (without_its_reviewer, "not every approval counts")]
+    ("hinder", "words"), [(paused, "is paused"), (without_its_reviewer, "some approvals no longer count")]
 )
 def test_S25_what_stands_in_the_way_of_an_apply_does_here_and_it_goes_on_by_itself(
     any_station: Station, registry: Registry, hinder: Callable[[LeftOut], Callable[[], object]], words: str
@@ -172,7 +172,7 @@ def test_S25_a_changed_wish_is_decided_first(any_station: Station, registry: Reg
     it.serve()
     it.notice()
     assert it.live() is None
-    assert "its request comes first" in it.row.problem
+    assert "its request must be settled first" in it.row.problem
 
 
 def test_promise_2_without_its_verdict_nothing_is_created(any_station: Station, registry: Registry) -> None:
@@ -182,7 +182,7 @@ def test_promise_2_without_its_verdict_nothing_is_created(any_station: Station, 
     it.serve()
     it.notice()
     assert it.live() is None
-    assert "no Approved verdict" in it.row.problem
+    assert "no approval exists" in it.row.problem
 
 
 class Killed(BaseException):

@@ -92,7 +92,7 @@ def test_S20_a_collision_is_refused_up_front_and_reviewed_anew_once_it_is_gone(
     shown = mirrored(station, request)
     assert (shown["status"], shown["reason"]) == ("False", "Collides")
     assert shown["message"] == f"{request.problem}. {request.remedy}"
-    with pytest.raises(Collides, match="nobody can approve this"):
+    with pytest.raises(Collides, match="this request cannot be approved"):
         station.agree(deployment)
     station.api.delete(ref)
     request = looked_at(station, deployment)
@@ -132,7 +132,7 @@ def test_S07_what_cannot_come_right_ends_and_is_asked_for_anew_once(any_station:
     make_account_again(station)
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
-    assert "it was made again" in request.problem
+    assert "it was recreated" in request.problem
     assert "core.rukpak.io/ask-again" in request.remedy
     shown = mirrored(station, request)
     assert (shown["status"], shown["reason"]) == ("False", "DigestMismatch")

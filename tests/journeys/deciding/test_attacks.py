@@ -183,7 +183,7 @@ def test_S16_content_that_was_changed_in_the_store_is_not_put_back(
         any_station.approve(deployment)
     request = deployment.requests.get(number=2)
     assert request.state == "failed"
-    assert "could not be put back" in request.problem
+    assert "could not be restored" in request.problem
     assert words in request.problem
     assert not request.outcomes.filter(step="restore", state="done").exists()
 

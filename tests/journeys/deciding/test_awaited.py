@@ -76,7 +76,7 @@ def test_a_missing_account_is_waited_for(any_station: Station, registry: Registr
     here.work()
     request = here.latest(deployment)
     assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
-    assert "goes on by itself once it is created" in request.problem
+    assert "continues automatically when it is created" in request.problem
     here.look_after(deployment)
     shown = here.get("bd", "late")["status"]["conditions"]
     (condition,) = (one for one in shown if one["type"] == "UpToDate")

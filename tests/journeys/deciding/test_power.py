@@ -8,7 +8,7 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from approvals.chat import inbox
+from approvals.chat import incoming
 from approvals.models import BundleDeployment, ChatAccount, ChatDelivery, Policy, PolicyEvaluation, Request
 from tests.support.journeys import bundles
 from tests.support.journeys.station import SEEDER, Station, prepare_namespace
@@ -96,7 +96,7 @@ def press(here: Station, request: Request) -> str:
         "reason": "",
     }
     row = ChatDelivery.objects.create(tool="slack", key="k", wish=wish, received_at=timezone.now())
-    inbox.act(row.pk)
+    incoming.act(row.pk)
     row.refresh_from_db()
     return str(row.words)
 
@@ -105,7 +105,7 @@ def stays_for_people(here: Station, deployment: BundleDeployment) -> Request:
     request = here.latest(deployment)
     assert request.state == "in_review", request.problem
     assert "touches Pratique" in words(request)
-    assert "too serious to approve without its report" in press(here, request)
+    assert "cannot be approved without seeing its report" in press(here, request)
     assert not request.reviews.exists()
     return request
 

@@ -53,7 +53,7 @@ def test_S25_kubectl_meets_the_quota_as_every_door_does(any_station: Station) ->
     assert not third.requests.exists()
     told = condition(station, third)
     assert (told["status"], told["reason"]) == ("False", "QuotaExceeded")
-    assert "requesters whom nobody can name have 2 open requests" in told["message"]
+    assert "unknown requesters have 2 open requests" in told["message"]
     assert "withdraw some" in told["message"]
     request = first.requests.get()
     request.requesters = [{"username": "rita", "user_id": station.people["rita"].pk}]

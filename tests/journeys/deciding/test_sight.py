@@ -346,7 +346,7 @@ def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_onl
     request = station.approve(request.deployment)
     assert (request.state, request.problem_code) == expected, request.problem
     station.look_after(request.deployment)
-    assert "is shown to people who may get it" in request.problem
+    assert "is shown only to people who may get it" in request.problem
     texts = {"field": "data.shared", "value": "zqconfigmapzq", "manager": "zqmanagerzq"}
     assert leaks(channels(station, request, HIDDEN, caplog), texts) == []
     seen = channels(station, request, SEEING, caplog)

@@ -127,7 +127,7 @@ def test_S13_a_grant_whose_identity_loses_the_right_stops_at_the_gate(any_statio
     station.work()
     request = station.latest(wished)
     assert request.state == "approved"
-    assert "not every approval counts any more" in request.problem
+    assert "some approvals no longer count" in request.problem
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, name)) is None
 
 
@@ -147,7 +147,7 @@ def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_sta
     aged(rita)
     request = by_nobody(station, wished)
     assert (request.state, request.problem_code, request.is_unattended) == ("failed", "groups-too-old", True)
-    words = f"nobody asked for this just now; the sources name ConfigMap {station.namespace}/bundle"
+    words = f"this request was created automatically; the sources use ConfigMap {station.namespace}/bundle"
     assert words in request.problem
     shown = mirror(station, request)
     assert shown["spec"]["requester"] | {"groups": []} == {"username": "rita", "via": "unattended", "groups": []}

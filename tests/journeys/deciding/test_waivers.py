@@ -57,7 +57,7 @@ def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Stat
     station.people["alice"].kubernetes_identities.update(groups=[*alice.groups])
     override = binding(f"{station.namespace}-override", "pratique-override", group(station.namespace))
     deployment = guarded(station, registry, "guarded")
-    with pytest.raises(NotAllowed, match="more than approving"):
+    with pytest.raises(NotAllowed, match="needs the verb override"):
         waive_all(station, deployment)
     station.api.apply(override, field_manager=SEEDER)
     station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")

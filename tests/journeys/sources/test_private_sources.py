@@ -118,7 +118,7 @@ def test_S08_nothing_is_read_for_a_requester_whom_nobody_knows(station: Station,
     station.work()
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "forbidden")
-    assert f"Secret {station.namespace}/pull, and nobody knows who asked" in request.problem
+    assert f"Secret {station.namespace}/pull, and the requester is unknown" in request.problem
 
 
 def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(station: Station) -> None:

@@ -74,7 +74,7 @@ def test_S26_a_request_with_a_constraint_over_a_limit_fails_and_says_what_to_do(
     request = here.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "constraint-over-limit")
     assert words in request.problem
-    assert "change spec.constraints.cel" in request.problem
+    assert "Change spec.constraints.cel" in request.problem
     assert here.api.get(ObjectRef("", "v1", "ConfigMap", here.namespace, name)) is None
 
     deployment = wished(here, registry, name, "kubernetes_version.startsWith('v1.')")

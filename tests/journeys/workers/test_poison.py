@@ -134,7 +134,7 @@ def test_S26_a_bundle_that_uses_up_the_memory_is_failed_at_the_second_death_and_
     assert ship.source.asked.count("innocent") == 1, "it was under way all the time"
     how = "was killed by signal 9" if by_kernel else f"needed more than {ALONE_MIB} MiB of memory"
     assert (
-        f"its worker died 2 times while preparing its report. The last one was alone with it and {how}"
+        f"the worker died 2 times while preparing its report. The last process worked on nothing else and {how}"
         in ship.problem("hostile")
     )
     assert ship.machine.chain_is_whole()
@@ -193,7 +193,7 @@ def test_S26_a_process_that_is_killed_is_followed_by_one_more_and_that_by_words(
     ship.until(settled(ship, "innocent"), "it is given up")
     assert first != second
     assert ship.states()["innocent"] == ("failed", "worker-died", 0)
-    assert "its worker died 2 times while preparing its report" in ship.problem("innocent")
+    assert "the worker died 2 times while preparing its report" in ship.problem("innocent")
     assert "was killed by signal 9" in ship.problem("innocent")
 
 

@@ -62,13 +62,13 @@ def _add_client(redirect_uri: str, home: str) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="issuer", description="An OpenID Connect issuer to try with.")
+    parser = argparse.ArgumentParser(prog="issuer", description="An OpenID Connect issuer for the demo.")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="keys, database and people.json")
-    parser.add_argument("--redirect-uri", required=True, help="where people come back to, signed in")
-    parser.add_argument("--home", required=True, help="where people come back to, signed out")
-    parser.add_argument("--back-channel", default="", help="address that is told when somebody signs out here")
-    parser.add_argument("--front-channel", default="", help="address that the browser opens when somebody signs out")
+    parser.add_argument("--redirect-uri", required=True, help="redirect URL after sign-in")
+    parser.add_argument("--home", required=True, help="redirect URL after sign-out")
+    parser.add_argument("--back-channel", default="", help="back-channel logout URL")
+    parser.add_argument("--front-channel", default="", help="front-channel logout URL")
     return parser.parse_args()
 
 

@@ -14,7 +14,7 @@ from approvals.api import authentication
 from approvals.api import throttling as rest
 from approvals.limits import Door
 from approvals.limits.counters import Limit
-from approvals.project import throttling
+from approvals.project.middleware import throttling
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import api_token, enter
 

@@ -17,7 +17,7 @@ from approvals import services
 from approvals.errors import InvalidInput, TooManyAttempts
 from approvals.limits import counters
 from approvals.models import ApiToken, Cluster
-from approvals.project.throttling import STRANGER
+from approvals.project.middleware.throttling import STRANGER
 from approvals.services import signing_in
 from provisioner.errors import Unreachable
 from provisioner.values import Identity

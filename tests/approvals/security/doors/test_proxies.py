@@ -13,10 +13,10 @@ import pytest
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 
+from approvals.health_endpoints.checks import PROBES
 from approvals.limits import crowding
 from approvals.networks import Proxies
-from approvals.probes.checks import PROBES
-from approvals.project.forwarding import Forwarding
+from approvals.project.middleware.forwarding import Forwarding
 from tests.support.approvals.fixtures import World
 from tests.support.servers.http import Listening, Reply
 from tests.support.servers.process import free_port
@@ -182,7 +182,7 @@ class OverSocket(http.client.HTTPConnection):
 @pytest.mark.thorough
 def test_S29_a_unix_socket_is_refused_until_a_proxy_on_it_is_trusted(tmp_path: Path, redis: str) -> None:
     words = refusal_of("--bind", f"unix:{tmp_path}/x.sock", PRATIQUE_TRUSTED_PROXIES="10.0.0.0/8")
-    assert "add the word unix to PRATIQUE_TRUSTED_PROXIES" in words
+    assert "add unix to PRATIQUE_TRUSTED_PROXIES" in words
     public = {"PRATIQUE_PUBLIC_URL": PUBLIC, "PRATIQUE_ALLOWED_HOSTS": "localhost"}
     site = Site(tmp_path, redis, PRATIQUE_TRUSTED_PROXIES="unix", **public)
     path = site.socket
@@ -209,7 +209,7 @@ def test_S29_a_unix_socket_is_refused_until_a_proxy_on_it_is_trusted(tmp_path: P
 @pytest.mark.thorough
 def test_S01_a_unix_socket_that_everybody_may_open_is_refused(tmp_path: Path) -> None:
     words = refusal_of("--bind", f"unix:{tmp_path}/x.sock", "--umask", "0", PRATIQUE_TRUSTED_PROXIES="unix")
-    assert "everybody on this machine may open the Unix socket" in words
+    assert "everyone on this machine can open the Unix socket" in words
 
 
 # What would have gunicorn itself believe what a client writes, and what it is called in the refusal.
@@ -234,13 +234,13 @@ BELIEVING = {
 @pytest.mark.parametrize(("words", "named"), BELIEVING.items(), ids=BELIEVING)
 def test_S01_gunicorn_does_not_start_where_it_would_believe_its_clients(words: str, named: str) -> None:
     said = refusal_of("--bind", f"127.0.0.1:{free_port()}", GUNICORN_CMD_ARGS=words)
-    assert f"{named}: other than shipped, clients could write headers or addresses" in said
+    assert f"{named}: with another value than the shipped one, clients could forge the headers or addresses" in said
 
 
 @pytest.mark.thorough
 def test_S01_nor_where_its_command_line_says_so() -> None:
     said = refusal_of("--bind", f"127.0.0.1:{free_port()}", "--proxy-protocol", "v1")
-    assert "proxy_protocol: other than shipped" in said
+    assert "proxy_protocol: with another value than the shipped one" in said
 
 
 @pytest.mark.thorough
@@ -254,7 +254,7 @@ def test_S29_the_operator_is_told_that_the_loopback_address_is_no_proxys_own(tru
         said = refusal_of("--bind", taken.host, PRATIQUE_TRUSTED_PROXIES=trusted, PRATIQUE_PROBE_ADDRESS=taken.host)
     finally:
         taken.stop()
-    assert ("PRATIQUE_TRUSTED_PROXIES holds the loopback address" in said) is is_told
+    assert ("PRATIQUE_TRUSTED_PROXIES contains the loopback address" in said) is is_told
 
 
 def test_S29_a_setting_of_proxies_that_cannot_be_read_is_refused() -> None:

@@ -189,7 +189,7 @@ def test_S29_one_address_has_so_many_connections_at_most(tmp_path: Path, redis: 
 def test_a_probe_address_that_is_taken_stops_the_start_with_words(tmp_path: Path, redis: str, site: Site) -> None:
     from tests.support.servers.process import ServiceFailed
 
-    with pytest.raises(ServiceFailed, match="PRATIQUE_PROBE_ADDRESS is 127.0.0.1"):
+    with pytest.raises(ServiceFailed, match="cannot listen on PRATIQUE_PROBE_ADDRESS 127.0.0.1"):
         Site(tmp_path, redis, PRATIQUE_PROBE_ADDRESS=f"127.0.0.1:{site.probe_port}")
 
 

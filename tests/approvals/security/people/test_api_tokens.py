@@ -120,7 +120,7 @@ def test_S33_no_token_is_made_for_a_cluster_that_is_not_proved(here: World, carl
 
 def test_S33_a_token_makes_no_token(here: World, carla: User) -> None:
     by = access.of_token(world.api_token(carla)[0])
-    with pytest.raises(NotAllowed, match="not by other tokens"):
+    with pytest.raises(NotAllowed, match="a token cannot create tokens"):
         services.create_api_token(by=by, name="x", days=1, scopes=["read"], clusters=[here.cluster])
 
 

@@ -41,7 +41,7 @@ def test_S25_a_browser_is_led_to_proving_again_and_back(
     answer = client.get(path)
     assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={path}")
     told = client.get(answer["Location"]).content.decode()
-    assert "Sign in again to go back to the page" in told
+    assert "Sign in again to continue" in told
     assert f'name="next" value="{path}"' in told
     if who == "token":
         again = client.post("/sign-in", {"with": "token", "cluster": "prod", "token": "carla", "next": path})
@@ -162,5 +162,5 @@ def test_S25_one_cluster_too_old_among_others_is_named_with_the_way_to_prove_it(
     assert client.post("/me/identities", {"cluster": "other", "token": "other"}).status_code == 302
     Proof.objects.filter(identity__cluster=here.cluster).update(proved_at=timezone.now() - timedelta(hours=13))
     text = client.get("/").content.decode()
-    assert "who you are there was proved too long ago" in text
+    assert "your sign-in on it has expired" in text
     assert client.get("/deployments/prod/x")["Location"].startswith("/sign-in?next=")

@@ -243,7 +243,7 @@ def test_S01_an_account_with_a_password_is_never_entered_by_a_token(two: Two) ->
 
 def test_S01_the_operator_maps_no_account_that_tokens_enter(two: Two) -> None:
     carol = two.by_token("demo", "carol", "c-1")
-    with pytest.raises(InvalidInput, match="entered with tokens"):
+    with pytest.raises(InvalidInput, match="signs in with cluster tokens"):
         services.map_identity(user=carol.user, cluster=two.second, username="c", groups=[], by=OPERATOR)
 
 
@@ -280,7 +280,7 @@ def test_S01_nothing_is_linked_from_elsewhere_than_a_session_of_a_token(two: Two
         "api token": lambda: access.of_token(token_of(carol, two.demo)),
         "chat": lambda: access.of_chat(chat_of(carol)),
     }
-    with pytest.raises(NotAllowed, match="only an account that was entered"):
+    with pytest.raises(NotAllowed, match="only an account that signs in with a cluster token"):
         services.link_identity(by=callers[credential](), proved=two.proved("second", "carol", "c-9"))
 
 
@@ -436,4 +436,4 @@ def test_promise_4_a_right_that_could_not_be_asked_is_told_as_unknown(
 
     monkeypatch.setattr(two.kubernetes, "ask", ask)
     answer = Client().post("/sign-in", {"with": "token", "cluster": "demo", "token": "sa"})
-    assert (answer.status_code, "could not ask Kubernetes" in answer.content.decode()) == (200, True)
+    assert (answer.status_code, "Kubernetes could not be asked" in answer.content.decode()) == (200, True)

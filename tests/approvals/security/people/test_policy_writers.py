@@ -18,16 +18,16 @@ def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(here: Wo
     page = client.get("/policies/of/routine").content.decode()
     assert f"pratique:policy:{each.pk}" in page
     assert f"does not let pratique:policy:{each.pk} approve" in page.replace("Does not", "does not")
-    assert "So it approves nothing" in page
+    assert "It cannot approve anything now" in page
     here.kubernetes.allow("bert", "approve")
     save(here, by=acting(here.bert))
     save(here)
     page = " ".join(client.get("/policies/of/routine").content.decode().split())
-    assert "ada, bert <p>It approves nothing that one of them asks for.</p>" in page
+    assert "ada, bert <p>It cannot approve requests by any of these people.</p>" in page
     allow(here, each)
     cache.clear()
     page = client.get("/policies/of/routine").content.decode()
-    assert "So it approves nothing" not in page
+    assert "It cannot approve anything now" not in page
     assert "The policy stays in force" not in page
     assert client.get("/api/v1/policies/routine").json()["approves_as"] == f"pratique:policy:{each.pk}"
 
@@ -37,10 +37,10 @@ def test_the_page_says_that_its_last_editor_could_not_save_it_today(here: World,
     save(here, names=["strimzi"], by=acting(here.ada))
     if leaves == "loses the right":
         here.kubernetes.allowed.discard(("ada", "approve", "*"))
-        words = "ada may no longer approve BundleDeployment strimzi on cluster prod"
+        words = "ada is no longer allowed to approve BundleDeployment strimzi on cluster prod"
     else:
         here.ada.kubernetes_identities.all().delete()
-        words = "ada is nobody on cluster prod any more"
+        words = "ada no longer has an identity on cluster prod"
     cache.clear()
     here.kubernetes.allow("bert", "get")
     client = Client()
@@ -67,6 +67,6 @@ def test_the_form_says_what_its_writer_lacks(here: World) -> None:
     answer = client.post("/policies/new", form)
     page = answer.content.decode()
     assert answer.status_code == 403
-    assert "a policy may approve only what its author may" in page.casefold()
+    assert "a policy can approve only what its author can" in page.casefold()
     assert "BundleDeployment strimzi of cluster prod" in page
     assert "pratique-approve-strimzi" in page, "the rule that would allow it"

@@ -137,8 +137,8 @@ def test_S05_the_page_says_to_the_renamed_person_that_they_asked(here: World) ->
     session = client.session
     session[SIGN_IN] = after.holder_id
     session.save()
-    assert "You asked for this change" in client.get(f"/requests/{request.uid}").content.decode()
-    assert "you asked for it" in client.get("/?tab=open").content.decode()
+    assert "You requested this change" in client.get(f"/requests/{request.uid}").content.decode()
+    assert "you requested it" in client.get("/?tab=open").content.decode()
     sent = {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "mine"}
     assert client.post(f"/requests/{request.uid}/review", sent).status_code == 403
     body = {**sent, "acknowledges": []}
@@ -165,7 +165,7 @@ def test_S12_a_second_account_of_the_same_person_is_not_a_second_vote(here: Worl
     approve(request, before)
     after = renamed(here, before)
     with pytest.raises(
-        AlreadyReviewed, match="eve has already decided on this round, from another account and as mallory"
+        AlreadyReviewed, match="eve has already decided on this round from another account and as mallory"
     ):
         approve(request, after)
     assert look(request).state == "in_review"
@@ -232,7 +232,7 @@ def test_S05_a_policy_does_not_approve_what_its_renamed_writer_asked_for(here: W
     allow(here, policy)
     request = asked_by(here, renamed(here, before))
     assert look(request).state == "in_review"
-    assert "asked for this change" in words_of(policy)[1]
+    assert "requested this change" in words_of(policy)[1]
 
 
 def test_S05_a_policy_from_before_that_was_kept_goes_by_its_writers_account(here: World) -> None:

@@ -211,7 +211,7 @@ def test_the_page_and_rest_say_that_nobody_asked_just_now(here: World) -> None:
     client = Client()
     enter(client, here.ada)
     page = " ".join(client.get(f"/requests/{request.uid}").content.decode().split())
-    assert 'nobody asked just now; for <span class="mono">rita</span>' in page
+    assert 'created automatically for <span class="mono">rita</span>' in page
     answer = client.get(f"/api/v1/requests/{request.uid}").json()
     assert answer["is_unattended"] is True
     assert answer["requesters"][0]["groups_at"] == request.requesters[0]["groups_at"] != ""

@@ -25,7 +25,7 @@ def test_S08_secrets_are_read_for_nobody_who_is_known_by_what_is_too_old(here: W
     request = private(here)
     check_requesters(request)
     by_token(here.rita, hours=13)
-    words = r"Secret harbour/pull, .*rita.* more than 12 hours ago: nothing of it is read. rita has to sign in again"
+    words = r"Secret harbour/pull, .*rita.* more than 12 hours ago, so nothing is read. rita must sign in again"
     with pytest.raises(gate.GroupsTooOld, match=words):
         check_requesters(request)
 
@@ -56,7 +56,7 @@ def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployme
         with pytest.raises(gate.Waiting, match="does not let rita get"):
             check_requesters(request)
     else:
-        words = f"nobody asked for this just now; .* an operator lists prod/{NAME} in PRATIQUE_UNATTENDED_READS"
+        words = f"this request was created automatically; .* an operator adds prod/{NAME} to PRATIQUE_UNATTENDED_READS"
         with pytest.raises(gate.GroupsTooOld, match=words):
             check_requesters(request)
 

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from approvals import services
-from approvals.models import Cluster, Outcome, Report, Request, VoidedRound
+from approvals.models import BundleDeployment, Cluster, Outcome, Report, Request, VoidedRound
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessAnswer, AccessRequest, Identity
 from tests.support.approvals import scene, world
@@ -39,7 +39,7 @@ def test_live_values_are_hidden_from_who_may_not_get_the_object(here: World, bro
     pages = [text_of(client.get(f"/requests/{request.uid}{rest}")) for rest in ("", "/objects", "/objects/0")]
     assert not any("live-value-of-others" in page for page in pages)
     assert "exists, hidden from you" in pages[0]
-    assert "hidden from you" in pages[2]
+    assert "not allowed to see its values" in pages[2]
     here.kubernetes.allow("ada", "get", action["ref"]["name"])
 
     cache.clear()
@@ -227,9 +227,9 @@ def test_a_problem_is_shown_with_who_can_mend_it(here: World, afternoon: dict[st
 @pytest.mark.parametrize(
     ("state", "problem", "words"),
     [
-        ("failed", "the registry did not answer", "ended before its report was made"),
-        ("preparing", "the worker lacks a right", "The report is made once the request goes on"),
-        ("preparing", "", "The report is being made"),
+        ("failed", "the registry did not answer", "ended before its report was ready"),
+        ("preparing", "the worker lacks a right", "The report will be prepared when the request continues"),
+        ("preparing", "", "Preparing the report"),
     ],
 )
 def test_a_request_without_a_report_says_whether_one_comes(
@@ -239,7 +239,7 @@ def test_a_request_without_a_report_says_whether_one_comes(
     Request.objects.filter(pk=request.pk).update(state=state, problem=problem)
     text = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
     told = [
-        it for it in ("The report is being made", "ended before its report", "once the request goes on") if it in text
+        it for it in ("Preparing the report", "ended before its report", "when the request continues") if it in text
     ]
     assert words in text
     assert len(told) == 1
@@ -248,7 +248,7 @@ def test_a_request_without_a_report_says_whether_one_comes(
 def test_a_request_without_a_report_says_that_it_is_being_made(here: World, browse: Browse) -> None:
     request = scene.asked(here.cluster, "new-one", here.rita)
     client = browse(here.ada)
-    assert "The report is being made" in text_of(client.get(f"/requests/{request.uid}"))
+    assert "Preparing the report" in text_of(client.get(f"/requests/{request.uid}"))
     assert client.get(f"/requests/{request.uid}/objects").status_code == 404
 
 
@@ -331,3 +331,25 @@ def test_why_the_approval_of_an_earlier_round_no_longer_counts_is_shown(
     assert "the cluster changed since the review" in text.lower()
     assert "ConfigMap shop/&lt;b&gt;</span>: reviewed was update, now nothing" in text
     assert "and 3 more" in text
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("applying", "The next one starts when someone resumes the deployment."),
+        ("approved", "Nothing is applied until someone resumes it."),
+        ("applied", ""),
+    ],
+)
+def test_a_pause_is_shown_while_a_request_is_open(
+    state: str, words: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    request = afternoon["serious"]
+    Request.objects.filter(pk=request.pk).update(state=state)
+    client, paths = browse(here.ada), (f"/requests/{request.uid}", f"/requests/{request.uid}/progress")
+    assert all("The deployment is paused" not in text_of(client.get(path)) for path in paths)
+    BundleDeployment.objects.filter(pk=request.deployment_id).update(is_paused=True, pause_reason="freeze")
+    for path in paths:
+        text = " ".join(text_of(client.get(path)).split())
+        assert ("The deployment is paused by an unknown user: freeze." in text) is bool(words)
+        assert words in text

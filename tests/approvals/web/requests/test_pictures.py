@@ -11,7 +11,7 @@ import pytest
 from django.core.cache import cache
 
 from approvals.web.requests.findings import FINDINGS_PER_PAGE
-from approvals.web.requests.sight import MAX_OPENED
+from approvals.web.requests.shown import MAX_OPENED
 from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, queries, text_of
@@ -61,7 +61,7 @@ def test_a_request_without_a_report_has_no_pictures(path: str, here: World, brow
 def test_an_empty_picture_says_what_would_stand_there(here: World, browse: Browse) -> None:
     request = scene.reported(scene.asked(here.cluster, "plain", here.rita), scene.report_of("image-latest"))
     client = browse(here.ada)
-    assert "No binding of this bundle names an account" in text_of(client.get(f"/requests/{request.uid}/rights"))
+    assert "This bundle has no bindings" in text_of(client.get(f"/requests/{request.uid}/rights"))
     assert "No custom resource definition changes" in text_of(client.get(f"/requests/{request.uid}/schemas"))
 
 
@@ -74,7 +74,7 @@ def test_S09_a_definition_that_the_viewer_may_not_get_is_not_drawn(here: World, 
     hidden = client.get(path)
     assert hidden.status_code == 200
     assert "secretField" not in text_of(hidden)
-    assert "hidden from you" in text_of(hidden)
+    assert "not allowed to see" in text_of(hidden)
 
 
 def test_S09_roles_that_the_viewer_may_not_get_are_only_counted(here: World, browse: Browse) -> None:
@@ -86,7 +86,7 @@ def test_S09_roles_that_the_viewer_may_not_get_are_only_counted(here: World, bro
     here.kubernetes.closed = {"clusterroles"}
     hidden = text_of(client.get(path))
     assert "treasures" not in hidden
-    assert "hidden from you" in hidden
+    assert "not allowed to see" in hidden
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_one_finding_is_opened_by_its_address(here: World, afternoon: dict[str, 
     finding = next(one for one in serious.reports.get().body["findings"] if one["path"])
     text = text_of(browse(here.ada).get(f"/requests/{serious.uid}/findings?only={finding['fingerprint']}"))
     assert '<details class="finding" open>' in text
-    assert "Lines concerned" in text
+    assert "Affected lines" in text
 
 
 def test_S09_no_search_tells_what_a_hidden_secret_holds(here: World, browse: Browse) -> None:
@@ -183,5 +183,8 @@ def test_the_page_says_whether_objects_or_schemas_judged(here: World, browse: Br
         for basis in ("objects", "schemas")
     ]
     request, client = scene.reported(scene.asked(here.cluster, "berth", here.rita), body), browse(here.ada)
-    for basis, words in (("objects", "Settled by the stored objects"), ("schemas", "Judged by the schemas alone")):
+    for basis, words in (
+        ("objects", "Severity based on the objects stored in the cluster"),
+        ("schemas", "Severity based on the schemas alone"),
+    ):
         assert words in text_of(client.get(f"/requests/{request.uid}/findings?only={basis}"))

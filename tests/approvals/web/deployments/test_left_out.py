@@ -18,7 +18,7 @@ PAGE = "/deployments/prod/lighthouse"
 @pytest.mark.parametrize(
     ("state", "problem", "shown"),
     [
-        pytest.param("waiting", "", "waits", id="waiting"),
+        pytest.param("waiting", "", "waiting for its API", id="waiting"),
         pytest.param("waiting", "harbour is paused", "harbour is paused", id="waiting for more"),
         pytest.param("asked", "Lamp pier exists already; request 2 asks for it", "request 2 asks", id="asked"),
         pytest.param("created", "", "was created", id="created"),

@@ -77,13 +77,13 @@ def test_each_kind_of_source_has_its_fields(
     ("form", "words"),
     [
         pytest.param({"name": "Not A Name"}, "expected at most 52", id="a bad name"),
-        pytest.param({"image": ""}, "this kind of source needs it", id="no image"),
-        pytest.param({"kind": "git"}, "this kind of source needs it", id="no repository"),
+        pytest.param({"image": ""}, "required for this kind of source", id="no image"),
+        pytest.param({"kind": "git"}, "required for this kind of source", id="no repository"),
         pytest.param({"labels": "team"}, "has no =", id="a label without value"),
         pytest.param({"cluster": "moon"}, "Select a valid choice", id="a cluster that is not theirs"),
         pytest.param({"kind": "local"}, "Select a valid choice", id="another kind"),
-        pytest.param({"kind": "configMap"}, "this kind of source needs it", id="no ConfigMap"),
-        pytest.param({"secret": "a/b/c"}, "is no namespace/name", id="a bad reference"),
+        pytest.param({"kind": "configMap"}, "required for this kind of source", id="no ConfigMap"),
+        pytest.param({"secret": "a/b/c"}, "is not NAMESPACE/NAME", id="a bad reference"),
         pytest.param(
             {"kind": "configMap", "config_map": "bundle", "secret": "pull"}, "needs no Secret", id="a Secret too many"
         ),
@@ -106,7 +106,7 @@ def test_an_archive_needs_a_checksum_unless_the_operator_allows_none(
     form = {**DEPLOYMENT, "name": "barge", "kind": "http", "url": "https://a.example/x.tgz", "checksum": ""}
     response = browse(here.ada).post("/deployments/new", form)
     assert response.status_code == (302 if is_allowed else 422)
-    assert ("this kind of source needs it" in text_of(response)) is not is_allowed
+    assert ("required for this kind of source" in text_of(response)) is not is_allowed
 
 
 def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, browse: Browse) -> None:
@@ -136,7 +136,7 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
 
 @pytest.mark.parametrize(
     ("image", "words"),
-    [("r/x:1", "so no request was made"), ("r/x:2", "Its request is being prepared")],
+    [("r/x:1", "so no request was created"), ("r/x:2", "Its request is being prepared")],
     ids=["the same", "another"],
 )
 def test_the_page_says_whether_there_was_anything_to_change(
@@ -211,16 +211,16 @@ def test_a_form_that_is_saved_as_it_is_makes_no_number_or_truth_of_a_text(here: 
 @pytest.mark.parametrize(
     ("rest", "words"),
     [
-        pytest.param("sources: []", "sources has a field of its own", id="a field of the form"),
-        pytest.param("paused: true", "paused is paused and resumed on the deployment", id="paused"),
-        pytest.param("- a", "expected one map", id="a list"),
-        pytest.param("a: 1\n---\nb: 1", "expected one map", id="two documents"),
-        pytest.param("a: [", "The rest of the spec", id="no YAML"),
-        pytest.param("a: 1\na: 2", "The rest of the spec", id="a key twice"),
-        pytest.param("a: &x [1]\nb: " + "[*x, *x]" * 9, "The rest of the spec", id="anchors that are no YAML"),
+        pytest.param("sources: []", "sources has its own field in this form", id="a field of the form"),
+        pytest.param("paused: true", "paused cannot be set here: pause and resume on the deployment", id="paused"),
+        pytest.param("- a", "expected a mapping", id="a list"),
+        pytest.param("a: 1\n---\nb: 1", "expected a mapping", id="two documents"),
+        pytest.param("a: [", "Other spec fields", id="no YAML"),
+        pytest.param("a: 1\na: 2", "Other spec fields", id="a key twice"),
+        pytest.param("a: &x [1]\nb: " + "[*x, *x]" * 9, "Other spec fields", id="anchors that are no YAML"),
         pytest.param(
             "\n".join(f"k{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else 'x'] * 9)}]" for n in range(6)),
-            "The rest of the spec",
+            "Other spec fields",
             id="aliases that grow",
         ),
     ],
@@ -237,10 +237,10 @@ def test_the_rest_of_a_spec_that_is_no_map_of_other_fields_is_refused_in_words(
 @pytest.mark.parametrize(
     ("field", "text", "words"),
     [
-        pytest.param("health_checks", "kind: Buoy", "expected a list of maps, such as [{apiVersion:", id="no list"),
-        pytest.param("health_checks", "[a]", "expected a list of maps", id="no maps in it"),
-        pytest.param("constraints", "[{a: 1}]", "expected one map, such as {kubernetesVersionRange:", id="no map"),
-        pytest.param("rest", "healthChecks: []", "healthChecks has a field of its own", id="said elsewhere"),
+        pytest.param("health_checks", "kind: Buoy", "expected a list of mappings, such as [{apiVersion:", id="no list"),
+        pytest.param("health_checks", "[a]", "expected a list of mappings", id="no maps in it"),
+        pytest.param("constraints", "[{a: 1}]", "expected a mapping, such as {kubernetesVersionRange:", id="no map"),
+        pytest.param("rest", "healthChecks: []", "healthChecks has its own field in this form", id="said elsewhere"),
     ],
 )
 def test_a_part_of_a_spec_that_is_of_another_shape_is_refused_in_sight(
@@ -295,7 +295,7 @@ def test_pausing_needs_a_reason_and_deleting_the_name(here: World, browse: Brows
     assert client.post("/deployments/prod/barge/pause", {"pause": "yes"}).status_code == 422
     assert client.post("/deployments/prod/barge/pause", {"pause": "yes", "reason": "storm"}).status_code == 302
     assert BundleDeployment.objects.get().is_paused
-    assert "It is paused by ada: storm." in client.get("/deployments/prod/barge").content.decode()
+    assert "Paused by ada: storm." in client.get("/deployments/prod/barge").content.decode()
     assert client.post("/deployments/prod/barge/pause", {"pause": "no"}).status_code == 302
     assert not BundleDeployment.objects.get().is_paused
     assert client.post("/deployments/prod/barge/delete", {"typed": "barg"}).status_code == 422
@@ -310,7 +310,12 @@ def test_a_deployment_says_what_it_asks_for(here: World, browse: Browse) -> None
     live["metadata"]["labels"] = {"team": "harbour", "tier": ""}
     world.wish(here.cluster, live, here.rita)
     page = text_of(browse(here.ada).get("/deployments/prod/barge"))
-    for words in ("that is only said", "unless something controls it", "expression a", "team=harbour, tier="):
+    for words in (
+        "the difference is only reported",
+        "unless it has a controller",
+        "expression a",
+        "team=harbour, tier=",
+    ):
         assert words in page
 
 
@@ -363,7 +368,7 @@ def test_S31_where_we_may_not_act_as_the_person_the_operators_command_is_named(
         assert answer.json()["code"] == "missing-right"
         said = answer.json()["detail"]
     assert answer.status_code == 503
-    assert "Pratique may not act as ada on cluster prod, so nothing was written" in said
+    assert "Pratique is not allowed to impersonate ada on cluster prod, so nothing was written" in said
     assert "pratique-manage rights --cluster prod | kubectl apply -f -" in said
     assert "system:serviceaccount" not in said
 

@@ -41,8 +41,8 @@ def test_an_approval_is_kept_with_its_channel_and_digest(
     [
         pytest.param({"reason": "why not"}, "type the name harbour", id="no name typed"),
         pytest.param({"reason": "why not", "typed": "Harbour"}, "type the name harbour", id="another name typed"),
-        pytest.param({"typed": "harbour"}, "say why you approve it", id="no reason"),
-        pytest.param({"typed": "harbour", "reason": " \n"}, "say why you approve it", id="a blank reason"),
+        pytest.param({"typed": "harbour"}, "give a reason for approving it", id="no reason"),
+        pytest.param({"typed": "harbour", "reason": " \n"}, "give a reason for approving it", id="a blank reason"),
         pytest.param({"decision": "Maybe"}, "expected Approve or Deny", id="no decision"),
     ],
 )
@@ -57,8 +57,38 @@ def test_a_serious_approval_without_its_words_is_shown_again(
 
 
 def test_a_denial_needs_no_name_typed(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    assert decide(browse(here.ada), afternoon["serious"], decision="Deny").status_code == 302
+    assert decide(browse(here.ada), afternoon["serious"], decision="Deny", reason="too risky").status_code == 302
     assert Review.objects.get(request=afternoon["serious"]).decision == "Deny"
+
+
+@pytest.mark.parametrize("again", [{"decision": "Deny", "reason": "too risky"}, {"decision": "DenyWithoutReason"}])
+def test_a_denial_without_a_reason_is_asked_about_once(
+    again: dict[str, str], here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    client, request = browse(here.ada), afternoon["serious"]
+    assert "Deny without a reason" not in text_of(client.get(f"/requests/{request.uid}"))
+    asked = decide(client, request, decision="Deny", reason="  ")
+    assert (asked.status_code, Review.objects.filter(request=request).count()) == (422, 0)
+    assert "You gave no reason for the denial." in text_of(asked)
+    assert "Deny without a reason" in text_of(asked)
+    assert decide(client, request, **again).status_code == 302
+    given = Review.objects.get(request=request)
+    assert (given.decision, given.reason) == ("Deny", again.get("reason", ""))
+
+
+def test_a_denial_of_what_was_not_on_the_screen_is_refused_not_asked_about(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    response = decide(browse(here.ada), afternoon["serious"], decision="Deny", subject_digest="sha256:old")
+    assert (response.status_code, "You reviewed" in text_of(response)) == (409, True)
+
+
+def test_who_may_not_decide_is_refused_before_a_reason_is_asked_for(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.allow("bert", "get")
+    response = decide(browse(here.bert), afternoon["serious"], decision="Deny")
+    assert (response.status_code, "You gave no reason" in text_of(response)) == (403, False)
 
 
 def test_a_routine_approval_needs_neither_name_nor_reason(here: World, browse: Browse) -> None:
@@ -119,7 +149,7 @@ def test_what_goes_with_an_object_stands_beside_its_checkbox_as_text(
     telling["message"] += ": 2 <b>Boats</b> at present"
     report.save()
     page = browse(here.ada).get(f"/requests/{afternoon['deleting'].uid}").content.decode()
-    form = page[page.index("An approval has to name these") : page.index("</fieldset>")]
+    form = page[page.index("To approve, acknowledge these") : page.index("</fieldset>")]
     assert "2 &lt;b&gt;Boats&lt;/b&gt; at present" in form
 
 
@@ -149,7 +179,7 @@ def test_who_asked_may_deny_but_not_approve(here: World, afternoon: dict[str, An
     here.kubernetes.allow("rita", "approve")
     client = browse(here.rita)
     text = text_of(client.get(f"/requests/{afternoon['serious'].uid}"))
-    assert "You asked for this change" in text
+    assert "You requested this change" in text
     assert 'value="Approve"' not in text
     assert 'value="Deny"' in text
     response = decide(client, afternoon["serious"], typed="harbour", reason="mine")
@@ -177,11 +207,11 @@ def test_old_groups_decide_nothing(here: World, afternoon: dict[str, Any], brows
 def test_who_has_decided_sees_it_and_may_decide_again(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     client, quiet = browse(here.ada), afternoon["quiet"]
     page = text_of(client.get(f"/requests/{quiet.uid}"))
-    assert "You have decided: Approve" in page
-    assert "Decide again" in page
+    assert "Your decision: Approve" in page
+    assert "Change your decision" in page
     assert decide(client, quiet, decision="Deny", reason="on second thoughts").status_code == 302
     page = text_of(client.get(f"/requests/{quiet.uid}"))
-    assert "You have decided: Deny" in page
+    assert "Your decision: Deny" in page
     assert "replaced by a later review" in page
     assert "on second thoughts</textarea>" in page, "the form holds what was said last"
 

@@ -30,15 +30,15 @@ PATIENCE = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     """What came of a delivery: `kept` in its row, `said` in the chat."""
 
     kept: str
     said: str
 
 
-_LATE = "this came too late to be acted on: decide again"
-TOO_LATE = Answer(_LATE, _LATE)
+_LATE = "this decision was too old to process: check the request, and decide again if needed"
+TOO_LATE = Reply(_LATE, _LATE)
 
 
 def take_in(tool: str, delivery: Delivery) -> bool:
@@ -74,11 +74,11 @@ def act(delivery_id: int) -> None:
 
 def give_up(delivery_id: int, words: str) -> None:
     """Nobody acts on this delivery any more."""
-    words = f"nobody could act on this: {words}. Decide on the page instead"
+    words = f"this decision could not be processed: {words}. Check the request page, and decide there if needed"
     ChatDelivery.objects.filter(pk=delivery_id, done_at__isnull=True).update(done_at=timezone.now(), words=words)
 
 
-def _answer(wish: Wish, said_at: datetime) -> Answer:
+def _answer(wish: Wish, said_at: datetime) -> Reply:
     try:
         caller = _person(wish)
         if caller is None:
@@ -86,7 +86,7 @@ def _answer(wish: Wish, said_at: datetime) -> Answer:
         words = _decide(wish, caller, said_at)
     except Refused as exc:
         words = str(exc)
-    return Answer(words, slack.escaped(words))
+    return Reply(words, slack.escaped(words))
 
 
 def _decide(wish: Wish, caller: Caller, said_at: datetime) -> str:
@@ -120,7 +120,7 @@ def _held_back(request: Request) -> str:
     )
     holding = guards.filter(policy_version=F("policy__version"), result__in=("holds", "error"))
     names = ", ".join(sorted({one.policy.name for one in holding.select_related("policy")}))
-    where = f"findings are accepted on the page, not in a chat: {services.page_of(request)}"
+    where = f"accept findings on the request page, not in chat: {services.page_of(request)}"
     return f"; held back by {names}: {where}" if names else ""
 
 
@@ -128,10 +128,10 @@ def _request(wish: Wish) -> Request:
     try:
         wanted = uuid.UUID(wish.request_uid)
     except ValueError:
-        raise NotFound("there is no such request") from None
+        raise NotFound("the request does not exist") from None
     found = Request.objects.select_related("deployment__cluster").filter(uid=wanted).first()
     if found is None:
-        raise NotFound("there is no such request")
+        raise NotFound("the request does not exist")
     return found
 
 
@@ -143,7 +143,7 @@ def _person(wish: Wish) -> Caller | None:
     if wish.tool == webhook.NAME:
         robot = User.objects.filter(username=wish.account, is_active=True).first() if wish.account else None
         if robot is None:
-            raise NotAllowed("PRATIQUE_DECISION_WEBHOOK_USER names no active user")
+            raise NotAllowed("PRATIQUE_DECISION_WEBHOOK_USER does not name an active user")
         return access.of_operator(robot, Credential.WEBHOOK)
     account = (
         ChatAccount.objects.select_related("user")
@@ -151,19 +151,19 @@ def _person(wish: Wish) -> Caller | None:
         .first()
     )
     if account and not account.user.is_active:
-        raise NotAllowed("the user of this account is switched off")
+        raise NotAllowed("the user linked to this chat account is disabled")
     caller = access.of_chat(account) if account else None
     return caller if caller and caller.proofs else None
 
 
-def _invitation(wish: Wish) -> Answer:
+def _invitation(wish: Wish) -> Reply:
     """A one-time code and nothing about the request. The code is said, never kept."""
-    words = "this account is not linked yet, or the link has ended with the sign-in behind it"
+    words = "this chat account is not linked, or its link has expired"
     if not wish.reply_to:
-        return Answer(words, words)
+        return Reply(words, words)
     code = services.issue_link_code(tool=wish.tool, tenant=wish.tenant, account=wish.account, name=wish.name)
     url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
-    return Answer(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
+    return Reply(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
 
 
 def _reply(url: str, words: str) -> None:

@@ -46,7 +46,7 @@ def test_what_is_not_well_is_shown_first(shown: Callable[[], str]) -> None:
 
 
 def test_a_missed_deadline_is_said_until_it_is_healthy(shown: Callable[[], str], afternoon: dict[str, Any]) -> None:
-    words = "has missed its deadline"
+    words = "did not become healthy before its deadline"
     assert words not in shown()
     revision = Revision.objects.get(deployment__name="lighthouse")
     revision.overdue_at = timezone.now()

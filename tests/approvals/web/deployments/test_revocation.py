@@ -13,7 +13,7 @@ from tests.support.approvals.fixtures import World
 PAGE = "/deployments/prod/strimzi"
 REVOKE = f'action="{PAGE}/revoke"'
 REINSTATE = f'action="{PAGE}/reinstate"'
-GO_BACK = "Ask to go back to revision 1"
+GO_BACK = "Request rollback to revision 1"
 WHY = "<b>leaks keys</b>"
 
 
@@ -24,14 +24,14 @@ def test_a_revoked_revision_says_by_whom_and_why_and_is_not_offered(
     client = browse(here.ada)
     text = client.get(PAGE).content.decode()
     assert (text.count(REVOKE), text.count(REINSTATE), GO_BACK in text) == (2, 0, True)
-    assert ("Ask to apply revision 2 again" in text, "Ask to go back to revision 2" in text) == (True, False)
+    assert ("Request to apply revision 2 again" in text, "Request rollback to revision 2" in text) == (True, False)
     assert client.post(f"{PAGE}/revoke", {"revision": "1", "reason": WHY}).status_code == 302
     text = client.get(PAGE).content.decode()
     assert (text.count(REVOKE), text.count(REINSTATE), GO_BACK in text) == (1, 1, False)
     assert "&lt;b&gt;leaks keys&lt;/b&gt;" in text
     refused = client.post(f"{PAGE}/rollback", {"revision": "1"})
     assert refused.status_code == 409
-    assert "revision 1 is revoked by ada: &lt;b&gt;leaks keys&lt;/b&gt;" in refused.content.decode()
+    assert "revision 1 was revoked by ada: &lt;b&gt;leaks keys&lt;/b&gt;" in refused.content.decode()
     assert client.post(f"{PAGE}/reinstate", {"revision": "1"}).status_code == 302
     assert not Revision.objects.exclude(revoked_at=None).exists()
 
@@ -42,7 +42,7 @@ def test_a_revocation_without_reason_or_revision_is_sent_back_with_words(
     client = browse(here.ada)
     answer = client.post(f"{PAGE}/revoke", {"revision": "1", "reason": " "})
     assert answer.status_code == 422
-    assert "say why it is revoked" in answer.content.decode()
+    assert "give a reason" in answer.content.decode()
     assert client.post(f"{PAGE}/revoke", {"revision": "one", "reason": "x"}).status_code == 422
     assert not Revision.objects.exclude(revoked_at=None).exists()
 

@@ -32,8 +32,8 @@ def tell(request_id: int, occasion: str) -> None:
     try:
         answer = urllib3.request("POST", url, json=message, timeout=SEND_SECONDS, redirect=False, retries=False)
     except urllib3.exceptions.HTTPError as exc:
-        raise Unreachable(f"the chat's incoming webhook did not answer: {type(exc).__name__}") from exc
+        raise Unreachable(f"the chat's incoming webhook did not respond: {type(exc).__name__}") from exc
     if answer.status == 429 or answer.status >= 500:
-        raise Unreachable(f"the chat's incoming webhook answered {answer.status}")
+        raise Unreachable(f"the chat's incoming webhook returned status {answer.status}")
     if answer.status >= 300:
         logger.warning("chat message refused", extra={"status": answer.status, "occasion": occasion})

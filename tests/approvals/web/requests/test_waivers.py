@@ -11,7 +11,7 @@ from approvals import services
 from approvals.models import AuditEntry, Report, Request, Review
 from approvals.policy import OWN_RULES_PREFIX
 from approvals.services.waivers import MAX_WAIVERS, Waiver
-from approvals.web.requests.sight import MAX_OPENED
+from approvals.web.requests.shown import MAX_OPENED
 from approvals.web.requests.waivers import FIELD
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -57,7 +57,7 @@ def test_who_may_override_finds_a_field_at_each_finding(here: World, serious: Re
 def test_who_may_approve_only_is_told_why_there_is_none(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     page = page_of(browse(here.ada), afternoon["serious"])
     assert FIELD not in page
-    assert "You cannot accept findings: accepting a finding needs more than approving" in page
+    assert "You cannot accept findings: accepting a finding needs the verb override" in page
     assert "verbs: [&quot;override&quot;]" in page
 
 
@@ -83,7 +83,7 @@ def test_what_was_written_at_a_finding_is_kept_with_the_approval(here: World, se
 
 
 def test_a_denial_accepts_nothing(here: World, serious: Request, browse: Browse) -> None:
-    form = {FIELD + fingerprints(serious)[0]: "why not", "decision": "Deny"}
+    form = {FIELD + fingerprints(serious)[0]: "why not", "decision": "Deny", "reason": "no"}
     assert decide(browse(here.ada), serious, **form).status_code == 302
     assert Review.objects.get(request=serious).waives == []
 
@@ -93,7 +93,9 @@ def test_a_denial_accepts_nothing(here: World, serious: Request, browse: Browse)
     [
         pytest.param({FIELD + "foreign": "why not"}, "not in the report", id="foreign"),
         pytest.param({FIELD: "why not"}, "not in the report", id="no fingerprint"),
-        pytest.param({"reason": "", FIELD + "f": "so that <b>all</b> is kept"}, "say why you approve", id="form"),
+        pytest.param(
+            {"reason": "", FIELD + "f": "so that <b>all</b> is kept"}, "give a reason for approving", id="form"
+        ),
     ],
 )
 def test_what_is_refused_is_shown_again_with_what_was_written(
@@ -113,7 +115,7 @@ def test_S12_a_forged_field_without_the_right_is_refused(
     serious = afternoon["serious"]
     response = decide(browse(here.ada), serious, **{FIELD + fingerprints(serious)[0]: "why not", **NAMED})
     assert response.status_code == 403
-    assert "needs more than approving" in text_of(response)
+    assert "needs the verb override" in text_of(response)
     assert not Review.objects.filter(request=serious).exists()
 
 
@@ -140,8 +142,8 @@ def test_what_nobody_may_accept_says_so_instead(here: World, browse: Browse) -> 
     found = (finding(1), finding(2, "unknown", "GAP-01"), finding(3, "critical", "OWN-PRATIQUE-01"))
     page = page_of(browse(here.ada), with_findings(here, *found))
     assert [number for number in (1, 2, 3) if f'name="{FIELD}f{number}"' in page] == [1]
-    assert "It cannot be accepted: nobody knows what it would mean" in page
-    assert "It cannot be accepted: it touches Pratique itself" in page
+    assert "This finding cannot be accepted: its effect is unknown" in page
+    assert "It cannot be accepted: it affects Pratique itself" in page
 
 
 def test_a_very_long_report_can_still_be_decided_on(here: World, browse: Browse) -> None:
@@ -185,7 +187,7 @@ def test_a_finding_can_be_accepted_where_it_stands_alone(here: World, browse: Br
 def test_the_list_of_findings_asks_for_the_same_right(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     page = list_of(browse(here.ada), afternoon["serious"])
     assert FIELD not in page
-    assert "You cannot accept findings: accepting a finding needs more than approving" in page
+    assert "You cannot accept findings: accepting a finding needs the verb override" in page
 
 
 def test_a_list_of_findings_that_are_settled_offers_nothing(here: World, browse: Browse, long: Request) -> None:
@@ -208,7 +210,7 @@ def test_what_was_written_in_the_list_is_kept_where_the_decision_is_refused(
     response = decide(browse(here.ada), request, **form)
     page = text_of(response)
     assert response.status_code == 422
-    assert "Findings of other pages that you accept with it" in page
+    assert "Findings on other pages that you accept" in page
     assert page.count(f'name="{FIELD}{last}"') == 1
     assert "kept &lt;b&gt;here&lt;/b&gt;</textarea>" in page
     assert "and not this" not in page

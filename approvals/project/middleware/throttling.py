@@ -26,7 +26,7 @@ WRITING = Limit("writing", 60, 60)
 EXPENSIVE_PAGES = {"request-report", "request-objects", "request-object", "request-rights", "request-schemas"}
 # Answered whatever happens: whoever asks them decides whether this process lives.
 FREE = {"/healthz", "/readyz"}
-WORDS = "too many requests came from you: try again in {time}"
+WORDS = "too many requests: try again in {time}"
 
 
 class Throttle:

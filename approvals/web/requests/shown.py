@@ -36,8 +36,8 @@ WORDS = {
 PICTURES = {Section.PERMISSIONS: "request-rights", Section.CRDS: "request-schemas"}
 SAID_IN_WORDS = ("basis", "live")
 BASES = {
-    "objects": "Settled by the stored objects: live evidence took the place of what the schemas alone would say.",
-    "schemas": "Judged by the schemas alone: the stored objects did not settle it.",
+    "objects": "Severity based on the objects stored in the cluster, not on the schemas alone.",
+    "schemas": "Severity based on the schemas alone: the stored objects did not decide it.",
 }
 
 

@@ -35,23 +35,23 @@ END_OF_HEAD = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PlainResponse:
     body: bytes
     status: int = 200
     content_type: str = "application/json"
 
     @classmethod
-    def of(cls, value: Mapping[str, Any], status: int = 200) -> Answer:
+    def of(cls, value: Mapping[str, Any], status: int = 200) -> PlainResponse:
         """`value` as JSON."""
         return cls(json.dumps(value).encode(), status)
 
 
 # Takes the request's headers, their names in lower case, so that a path may ask for a credential.
-Answerer = Callable[[Mapping[str, str]], Answer]
+Responder = Callable[[Mapping[str, str]], PlainResponse]
 
 
 # To whom a path is nothing gets the same, byte for byte, as where there is none.
-NOTHING = Answer.of({"status": "there is nothing here"}, 404)
+NOTHING = PlainResponse.of({"status": "not found"}, 404)
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -63,7 +63,7 @@ def open_socket(host: str, port: int) -> socket.socket:
 class Listener:
     """Answers on `sock`, which other processes may listen on as well, until `stop()`."""
 
-    def __init__(self, name: str, table: Mapping[str, Answerer], sock: socket.socket) -> None:
+    def __init__(self, name: str, table: Mapping[str, Responder], sock: socket.socket) -> None:
         self._table = table
         self._sock = sock
         self._loop = asyncio.new_event_loop()
@@ -118,18 +118,18 @@ class Listener:
         greedy = Counter(self._open.values()).most_common(1)[0][0]
         next(writer for writer, client in self._open.items() if client == greedy).transport.abort()
 
-    async def _answer(self, head: bytes) -> Answer:
+    async def _answer(self, head: bytes) -> PlainResponse:
         method, path, headers = _read(head)
         answerer = self._table.get(path)
         if answerer is None:
             return NOTHING
         if method != "GET":
-            return Answer.of({"status": "only GET is answered here"}, 405)
+            return PlainResponse.of({"status": "only GET is allowed"}, 405)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._loop.run_in_executor(self._pools[path], _worked_out, answerer, headers)
         except TimeoutError:
-            return Answer.of({"status": "took too long"}, 503)
+            return PlainResponse.of({"status": "took too long"}, 503)
 
 
 def _client_of(writer: asyncio.StreamWriter) -> str:
@@ -137,13 +137,13 @@ def _client_of(writer: asyncio.StreamWriter) -> str:
     return counted_as(peer[0] if isinstance(peer, tuple) else "")
 
 
-def _worked_out(answerer: Answerer, headers: Mapping[str, str]) -> Answer:
+def _worked_out(answerer: Responder, headers: Mapping[str, str]) -> PlainResponse:
     close_old_connections()
     try:
         return answerer(headers)
     except Exception:  # whatever a probe raises, whoever asked gets an answer and the log the rest
         logger.exception("an answer for a machine failed")
-        return Answer.of({"status": "failed; the log tells more"}, 500)
+        return PlainResponse.of({"status": "failed; see the log"}, 500)
     finally:
         close_old_connections()
 
@@ -158,7 +158,7 @@ def _read(head: bytes) -> tuple[str, str, dict[str, str]]:
     return words[0], words[1].partition("?")[0], {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _packed(answer: Answer) -> bytes:
+def _packed(answer: PlainResponse) -> bytes:
     reason = HTTPStatus(answer.status).phrase
     head = (
         f"HTTP/1.1 {answer.status} {reason}\r\nContent-Type: {answer.content_type}\r\n"

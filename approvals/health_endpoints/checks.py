@@ -15,9 +15,9 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from approvals.errors import KeyMissing, Undecipherable
+from approvals.health_endpoints import notes
+from approvals.health_endpoints.listener import PlainResponse, Responder
 from approvals.limits import crowding
-from approvals.probes import notes
-from approvals.probes.listener import Answer, Answerer
 
 PATIENCE_SECONDS = 2
 KEPT_SECONDS = 1.0
@@ -27,11 +27,11 @@ class NotReady(Exception):
     """The message says what is missing, for the operator."""
 
 
-def healthz(headers: Mapping[str, str]) -> Answer:
-    return Answer.of({"status": "ok"})
+def healthz(headers: Mapping[str, str]) -> PlainResponse:
+    return PlainResponse.of({"status": "ok"})
 
 
-def readyz(headers: Mapping[str, str]) -> Answer:
+def readyz(headers: Mapping[str, str]) -> PlainResponse:
     """Every check by name; 503 if one of them failed. Messages name what is missing, never an address or a password.
 
     `notes` are there if an operator should mend something with which the process can work: how it is reached, and
@@ -41,7 +41,7 @@ def readyz(headers: Mapping[str, str]) -> Answer:
     status = "ok" if _are_well(answers) else "not ready"
     told = {**notes.told(), **({"addresses": crowding.found()} if crowding.found() else {})}
     facts = {"status": status, "checks": answers, **({"notes": told} if told else {})}
-    return Answer.of(facts, 200 if status == "ok" else 503)
+    return PlainResponse.of(facts, 200 if status == "ok" else 503)
 
 
 def is_ready() -> bool:
@@ -88,7 +88,7 @@ def check_database() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError as exc:
-        raise NotReady("the database does not answer: see PRATIQUE_DATABASE_URL") from exc
+        raise NotReady("the database is not responding: see PRATIQUE_DATABASE_URL") from exc
 
 
 def check_migrations() -> None:
@@ -96,9 +96,9 @@ def check_migrations() -> None:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as exc:
-        raise NotReady("the database does not say which migrations it has") from exc
+        raise NotReady("the applied migrations could not be read from the database") from exc
     if missing:
-        raise NotReady(f"{len(missing)} migrations are missing: run pratique-manage migrate")
+        raise NotReady(f"{len(missing)} migrations are not applied: run pratique-manage migrate")
 
 
 def check_queue() -> None:
@@ -109,7 +109,7 @@ def check_queue() -> None:
         ) as client:
             client.ping()
     except (redis.RedisError, OSError) as exc:
-        raise NotReady("Redis does not answer: see PRATIQUE_REDIS_URL") from exc
+        raise NotReady("Redis is not responding: see PRATIQUE_REDIS_URL") from exc
 
 
 def check_content() -> None:
@@ -130,7 +130,7 @@ def check_keys() -> None:
     except KeyMissing as exc:
         raise NotReady("a key that encrypted stored data is missing: see PRATIQUE_ENCRYPTION_KEYS") from exc
     except DatabaseError as exc:
-        raise NotReady("the database does not give what is encrypted") from exc
+        raise NotReady("encrypted data could not be read from the database") from exc
 
 
 CHECKS: dict[str, Callable[[], None]] = {
@@ -141,4 +141,4 @@ CHECKS: dict[str, Callable[[], None]] = {
     "keys": check_keys,
 }
 # What is answered apart from the pages, by path.
-PROBES: dict[str, Answerer] = {"/healthz": healthz, "/readyz": readyz}
+PROBES: dict[str, Responder] = {"/healthz": healthz, "/readyz": readyz}

@@ -1,0 +1,140 @@
+"""One word, one meaning: the names of models, columns, URLs and classes against docs/glossary.md.
+
+Whoever adds a word to them either explains it there or says below that it is plain English or a common technical term.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.urls import URLPattern, URLResolver, get_resolver
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/glossary.md"
+# Plain English, and terms that Kubernetes, Django or HTTP have given every reader already.
+PLAIN = frozenset(
+    re.findall(
+        "[a-z]+",
+        """
+        about access active actor address after again agent api apitoken approved as ask asked at attempts
+        author awaits back because began begun body by byte callback changed claimed code command computed
+        corrected count create created current deaths delete deletion detail differing done earlier edit
+        editor end ended expires expression facts fields finished format found from front generation given
+        gone group groups hash headline healthy healthz id in install is key kind known kubeconfig kubernetes
+        labels last leave linked list look looked may me message metrics mirrored mode more name names
+        namespace new nothing number observed oidc options others out overdue override own password paused
+        planned position previous problem progress prove proved purpose reached readyz reason received refresh
+        renewed replaced replaces requested resource rests result revoked rights schemas seconds section seen
+        server service sign signin since skips slack started state subject tenant theme to tool tried uid
+        unlink until use used user username verb version via voter waiting waives warnings was watched woken
+        words worked worst writers
+        """,
+    )
+)
+# Words that had no meaning of the field, or several: what they named has another name now.
+FORBIDDEN = frozenset(
+    re.findall(
+        "[a-z]+",
+        "ahead alike awaited doors fight fights helpers manager misc probing settling sides standing stirs utils",
+    )
+)
+# Part of the REST API, or still to be renamed in rooms that others work on at present.
+STILL_THERE = {"Awaited", "is_fight", "approvals.gate.doors", "approvals.watch.awaited"}
+# Classes that several modules have by their nature; a proof is a value and its row.
+OFTEN = {"Command", "Proof"}
+# Those of rooms that others work on at present.
+STILL_TWICE = {"Answer", "Case", "Refused", "Row", "Wish"}
+
+
+def words_of(name: str) -> list[str]:
+    """`KubernetesIdentity`, `worker_deaths` and `sign-in` as lower-case words."""
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
+
+
+def explained() -> dict[str, str]:
+    """The words of the page with their sentences, and the plain plurals of each."""
+    rows = re.findall(r"^\| (?!word )([a-z-]+) \| (?!-)(.+) \|$", PAGE.read_text(), re.MULTILINE)
+    found = {}
+    for word, sentence in rows:
+        assert word not in found, f"{word} stands twice in {PAGE.name}"
+        found[word] = sentence
+    return found
+
+
+def is_explained(word: str, known: Iterable[str]) -> bool:
+    forms = {word, word.removesuffix("s"), word.removesuffix("es"), re.sub("ies$", "y", word), f"sign-{word}"}
+    return bool(forms & {*known})
+
+
+def models() -> Iterator[str]:
+    for model in apps.get_app_config("approvals").get_models():
+        yield model.__name__
+
+
+def columns() -> Iterator[str]:
+    for model in apps.get_app_config("approvals").get_models():
+        yield from (field.name for field in model._meta.get_fields())
+
+
+def urls(patterns: Iterable[URLPattern | URLResolver] | None = None) -> Iterator[str]:
+    for one in get_resolver().url_patterns if patterns is None else patterns:
+        if isinstance(one, URLResolver):
+            yield from urls(one.url_patterns)
+        elif one.name and one.callback.__module__.startswith("approvals."):
+            yield one.name
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for room in ("approvals", "provisioner"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if "migrations" not in path.parts:
+                yield ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), path
+
+
+def classes() -> dict[str, list[str]]:
+    """The public classes of the service by name, with the modules that define them."""
+    found = defaultdict(list)
+    for module, path in modules():
+        if module.startswith("approvals."):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].append(module)
+    return found
+
+
+@pytest.mark.parametrize("names", [models, columns, urls])
+def test_every_word_of_ours_is_in_the_glossary(names: object) -> None:
+    known = explained()
+    found = set(names())  # type: ignore[operator]
+    assert found
+    unknown = {w for name in found for w in words_of(name) if w not in PLAIN and not is_explained(w, known)}
+    assert unknown == set(), "explain these words in docs/glossary.md, or add them to PLAIN"
+
+
+def test_no_name_holds_an_old_word() -> None:
+    names = {*models(), *columns(), *urls(), *classes(), *(module for module, _ in modules())}
+    found = {name for name in names - STILL_THERE if FORBIDDEN & set(words_of(name.rpartition(".")[2]))}
+    assert found == set()
+
+
+def test_what_is_still_to_be_renamed_is_still_there() -> None:
+    """So that these lists end with the names."""
+    names = {*columns(), *classes(), *(module for module, _ in modules())}
+    assert STILL_THERE - names == set()
+    assert {name for name in STILL_TWICE if len(classes()[name]) < 2} == set()
+
+
+def test_a_class_name_means_one_thing() -> None:
+    twice = {name: where for name, where in classes().items() if len(where) > 1}
+    assert {name: where for name, where in twice.items() if name not in OFTEN | STILL_TWICE} == {}
+
+
+@pytest.mark.parametrize("word", sorted(explained()))
+def test_a_sentence_explains_each_word(word: str) -> None:
+    assert re.fullmatch(r"[A-Z`].+\.", explained()[word])

@@ -1,0 +1,66 @@
+"""What people read names no rule or promise by its number and no page of the makers: those are for the code."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands, load_command_class
+from drf_spectacular.generators import SchemaGenerator
+
+ROOT = Path(__file__).parents[2]
+INTERNAL = re.compile(r"\bS\d\d\b|\bpromises? \d|design\.md|security\.md")
+# Phrases that a native reader stumbles over, each seen here once: they may not come back.
+IDIOMS = re.compile(
+    r"by itself|goes on\b|\basks? anew|asked anew|somebody else's|the one that runs|\bby now\b|nobody knows who asked"
+    r"|put(?:ting)? back|look(?:ed)? at it again|asked for by|have to be named|has to name",
+    re.IGNORECASE,
+)
+COMMENT = re.compile(r"\{#.*?#\}|\{% comment %\}.*?\{% endcomment %\}", re.DOTALL)
+DIRECTIVE = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|<script.*?</script>", re.DOTALL)
+
+
+def in_templates() -> Iterator[tuple[str, str]]:
+    for path in sorted([*(ROOT / "templates").rglob("*.html"), *(ROOT / "approvals").rglob("*.html")]):
+        yield str(path.relative_to(ROOT)), DIRECTIVE.sub(" ", COMMENT.sub(" ", path.read_text()))
+
+
+def in_code() -> Iterator[tuple[str, str]]:
+    """Texts of the service and of the library's command line, without docstrings; logs and errors are among them."""
+    for path in sorted([*(ROOT / "approvals").rglob("*.py"), ROOT / "provisioner/cli.py"]):
+        if "migrations" in path.parts or not path.exists():
+            continue
+        tree = ast.parse(path.read_text())
+        bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+        docs = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
+
+
+def in_commands() -> Iterator[tuple[str, str]]:
+    for name, app in get_commands().items():
+        if app == "approvals":
+            yield name, load_command_class(app, name).create_parser("pratique-manage", name).format_help()
+
+
+def in_openapi() -> Iterator[tuple[str, str]]:
+    """Docstrings of views and serializers are what programs' authors read."""
+    yield "openapi", json.dumps(SchemaGenerator().get_schema(public=True))  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("texts", [in_templates, in_code, in_commands, in_openapi])
+def test_no_rule_or_promise_is_named_by_its_number(texts: object) -> None:
+    found = list(texts())  # type: ignore[operator]
+    assert found
+    assert {place: INTERNAL.findall(text) for place, text in found if INTERNAL.search(text)} == {}
+
+
+@pytest.mark.parametrize("texts", [in_templates, in_code, in_commands, in_openapi])
+def test_no_idiom_of_ours_is_back(texts: object) -> None:
+    found = list(texts())  # type: ignore[operator]
+    assert {place: IDIOMS.findall(text) for place, text in found if IDIOMS.search(text)} == {}
