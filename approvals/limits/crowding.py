@@ -30,7 +30,7 @@ UNBELIEVED = (
 )
 CROWDED = (
     "nearly all requests come from one private address, so limits count everybody behind it as one: if it is a proxy of"
-    " yours, have it pass on the client's address, and name all proxies (docs/doors.md)"
+    " yours, have it pass on the client's address, and name all proxies (docs/operating/doors.md)"
 )
 NAMELESS = (
     "requests come over a Unix socket without X-Forwarded-For, so limits count everybody as one: have the proxy send it"

@@ -141,7 +141,7 @@ def _check_binds(server: Any) -> None:
         server.log.warning(
             "PRATIQUE_TRUSTED_PROXIES holds the loopback address (%s): every program beside this one, and whoever may"
             " run kubectl port-forward, can make up addresses of clients and say that they spoke TLS. Bind a Unix"
-            " socket, and write unix (docs/doors.md)",
+            " socket, and write unix (docs/operating/doors.md)",
             ", ".join(near),
         )
 

@@ -1,6 +1,6 @@
 """How often the pages and callbacks may be asked: strangers by address, people by who they are.
 
-docs/doors.md has all limits in one table. Programs with a token, and sessions at the REST API, are counted there
+docs/operating/doors.md has all limits in one table. Programs with a token, and sessions at the REST API, are counted there
 (approvals.api.throttling), credentials where they are tried (approvals.limits.credentials).
 """
 
