@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable
 from importlib import import_module
 from pkgutil import iter_modules
@@ -73,7 +74,7 @@ def _arguments(parser: argparse.ArgumentParser) -> list[str]:
     actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
     if not actions:
         return ["It takes no options.", ""]
-    rows = ((f"`{_spelt(action)}`", _default(action), _sentence(action.help or "")) for action in actions)
+    rows = ((f"`{_spelt(action)}`", _default(action), _sentence(_words(action))) for action in actions)
     return markdown.table(("argument", "default", "meaning"), rows)
 
 
@@ -91,6 +92,11 @@ def _value(action: argparse.Action) -> str:
     if isinstance(action.metavar, str):
         return action.metavar
     return action.dest.upper() if not action.option_strings else action.option_strings[-1].lstrip("-").upper()
+
+
+def _words(action: argparse.Action) -> str:
+    """Its help without the default, which has a column of its own."""
+    return re.sub(r"(; |, |^)default: %\(default\)s$", "", action.help or "").replace("%%", "%")
 
 
 def _default(action: argparse.Action) -> str:
