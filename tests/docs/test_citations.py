@@ -7,6 +7,7 @@ import re
 import pytest
 
 from docs.generators import __main__ as generators
+from docs.generators import decisions
 from provisioner.review.rules import rule_ids
 from tests.conftest import ROOT
 from tests.docs import cited
@@ -58,6 +59,20 @@ def test_every_rule_of_reports_that_is_cited_is_listed() -> None:
     ]
     found = cited.citations(re.compile(rf"(?<![\w-])((?:{FAMILIES})-\d\d[a-z]?)(?![\w-])"), product)
     assert {rule: files for rule, files in found.items() if rule not in known} == {}
+
+
+def test_no_page_is_cited_by_a_name_that_no_page_has() -> None:
+    """As `security.md S05`, which is in docs/."""
+    code = [file for file in cited.files() if file.suffix == ".py" and "docs" not in file.relative_to(ROOT).parts]
+    found = cited.citations(re.compile(r"(?<![\w/.`'\"-])([a-z][\w-]*\.md)(?![\w`'\"])"), code)
+    names = {file.name for file in (ROOT / "docs").rglob("*.md")}
+    assert {page: files for page, files in found.items() if page not in names} == {}
+
+
+def test_every_decision_that_is_cited_is_recorded() -> None:
+    numbers = {record.number for record in decisions.records()}
+    found = cited.citations(re.compile(r"\bdecisions? (\d{4})\b"), cited.files())
+    assert {number: files for number, files in found.items() if number not in numbers} == {}
 
 
 def test_every_page_that_is_cited_exists() -> None:
