@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,8 @@ from approvals import lifecycle
 from approvals.lifecycle import OPEN, TRANSITIONS, Event, State
 from docs.generators import markdown
 
-PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = ROOT / "pyproject.toml"
 
 STATES = {
     State.PREPARING: "Sources are fetched and pinned, content is rendered and stored, the report is made.",
@@ -46,39 +48,8 @@ EVENTS = {
 }
 # Every open state has these; drawn, they would hide the rest.
 NOT_DRAWN = {Event.EXPIRE, Event.WITHDRAW, Event.SUPERSEDE}
-# What each layer is for, by its first module in the contract of pyproject.toml.
-LIBRARY = "provisioner: down, never up or sideways"
-APPLICATION = "approvals: down, never up or sideways"
-ROOMS = {
-    LIBRARY: {
-        "cli": "the command `pratique`",
-        "sandbox": "a small Kubernetes API in one process, for the demo and fast tests",
-        "pipeline": "start reading here: prepare, deploy, observe, remove",
-        "reading": "what the pipeline reads from a cluster",
-        "source": "fetch, unpack, render; report; meet the cluster",
-        "schema": "structural schemas, effective permissions, health checks. Pure",
-        "expressions": "CEL of other people, in bounded processes",
-        "versions": "versions, label selectors, patterns",
-        "values": "the frozen values that travel between rooms",
-        "errors": "one tree of errors",
-    },
-    APPLICATION: {
-        "project": "settings, URLs, Celery, gunicorn. Nothing imports it",
-        "tasks": "what the queue and the shell start",
-        "jobs": "which step comes next for a row",
-        "web": "doors: browser, REST, chat, cluster events, metrics",
-        "rights": "which rights Pratique itself needs",
-        "services": "actions of people; actions of the machine",
-        "gate": "may this happen now, and if not, why; claims and processes of workers",
-        "ledger": "every move of a request: lock, audit row, wake",
-        "probes": "is this process alive and able to work",
-        "selectors": "reads for doors; audit; who may what on a cluster; content store; limits",
-        "models": "columns and constraints",
-        "lifecycle": "transition table; rules of policies. Pure",
-        "encryption": "encryption at rest, logs, issuers, proxies",
-        "apps": "errors, packing, metrics, address ranges",
-    },
-}
+# The contracts that are drawn, by what they contain; the others are listed.
+DRAWN = ("approvals", "provisioner")
 
 
 def states() -> str:
@@ -114,18 +85,14 @@ def layers() -> str:
         "in a layer. Modules in one box do not import each other, unless they are separated by a colon in "
         "pyproject.toml.",
     )
-    contracts = {it["name"]: it for it in _contracts()}
-    for title, name in (("approvals", APPLICATION), ("provisioner", LIBRARY)):
-        lines += [f"## {title}", "", *_layers(contracts[name]["layers"], ROOMS[name])]
-    lines += ["## Inside the larger rooms", ""]
-    for name, contract in contracts.items():
-        if contract["type"] == "layers" and name not in ROOMS:
-            lines += [
-                f"`{contract['containers'][0]}`, from the top down: " + ", then ".join(_boxes(contract["layers"])) + "."
-            ]
-            lines += [""]
-    lines += ["## Other rules of imports", ""]
-    lines += [f"- {it['name'][0].upper()}{it['name'][1:]}." for it in contracts.values() if it["type"] != "layers"]
+    layered = {it["containers"][0]: it["layers"] for it in _contracts() if it["type"] == "layers"}
+    for package in DRAWN:
+        lines += [f"## {package}", "", *_layers(package, layered[package])]
+    lines += ["## Inside the larger rooms", "", "Each list is from the top down.", ""]
+    for package in sorted(set(layered) - set(DRAWN)):
+        lines.append(f"- `{package}`: {', then '.join(_boxes(layered[package]))}.")
+    lines += ["", "## Other rules of imports", ""]
+    lines += [f"- {it['name'][0].upper()}{it['name'][1:]}." for it in _contracts() if it["type"] != "layers"]
     return markdown.page(lines)
 
 
@@ -141,21 +108,25 @@ def _moves() -> Iterator[str]:
             yield f"    {state} --> [*]"
 
 
-def _layers(layers: Iterable[str], rooms: dict[str, str]) -> Iterator[str]:
-    """Raises KeyError for a layer that nobody has described here."""
-    found = [(_names(layer), _words(layer, rooms)) for layer in layers]
+def _layers(package: str, layers: Iterable[str]) -> Iterator[str]:
+    found = [_names(layer) for layer in layers]
     yield from ["```mermaid", "flowchart TD"]
-    for number, (names, _) in enumerate(found):
+    for number, names in enumerate(found):
         yield f'    L{number}["{" · ".join(names)}"]'
     yield "    " + " --> ".join(f"L{number}" for number in range(len(found)))
     yield from ["```", ""]
-    yield from markdown.table(
-        ("layer", "what it is for"), ((", ".join(f"`{it}`" for it in names), words) for names, words in found)
+    rows = (
+        (str(number), f"`{name}`", _words(package, name)) for number, names in enumerate(found, 1) for name in names
     )
+    yield from markdown.table(("layer", "module", "what it is for"), rows)
 
 
-def _words(layer: str, rooms: dict[str, str]) -> str:
-    return rooms[_names(layer)[0]]
+def _words(package: str, name: str) -> str:
+    """The first sentence of the module's docstring."""
+    file = ROOT / package / f"{name}.py"
+    text = (file if file.is_file() else ROOT / package / name / "__init__.py").read_text("utf-8")
+    words = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0]
+    return re.split(r"(?<=[.?])\s", " ".join(words.split()))[0]
 
 
 def _boxes(layers: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ WRAPPERS = {"Problem", "BlankEnum"}
 INTRODUCTION = (
     (
         "The REST API is served below `/api/v1`. It does what the pages do, as the person that a token or a session "
-        "belongs to. `/api/v1/openapi.json` is the description that this page is made from, and `/api/v1/docs` "
+        "belongs to. `/api/v1/schema` is the description that this page is made from, and `/api/v1/docs` "
         "shows it with "
         "forms to try it."
     ),
