@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class PratiqueError(Exception):
-    """`code` is stable; docs/reference/errors.md explains it. The message names object, what was found and expected.
+    """`code` is stable and explained in the README; the message names object, what was found, what was expected.
 
     The message is written by us and never quotes a server or a live object, so that everybody who may read the request
     may read it. What a server said stands in `server_words`: that is a value of the object (security.md S27), shown
