@@ -23,14 +23,15 @@ SELF := $(PIP) install --no-deps --no-build-isolation --editable .
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --ignore=tests/bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --extra otel --extra sentry --group build
-RULES := $(BIN)/python -m provisioner.review.rules.index docs/rules/README.md
+# What is written by hand and what is generated, links and anchors included: a warning is an error, and nothing is kept of the last build.
+SPHINX := $(BIN)/sphinx-build --fresh-env --fail-on-warning --quiet --conf-dir docs --doctree-dir .docs/doctrees
 # Python without a .py that the tools would not find by themselves.
 SCRIPTS := tests/controlplane/build tests/controlplane/run
 
-.PHONY: help demo test quick lint docs bench lock clean
+.PHONY: help demo test quick lint docs screenshots bench lock clean
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/installed ## try it: PORT=8000 FRESH=1 CLUSTER=real KUBECONFIG=file; Ctrl-C stops everything
 	@PORT="$(PORT)" FRESH="$(FRESH)" CLUSTER="$(CLUSTER)" KUBECONFIG="$(OWN_CLUSTER)" exec $(BIN)/pratique-manage demo
@@ -43,7 +44,7 @@ test: lint ## everything, as continuous integration does it; installs and builds
 quick: .venv/installed-dev ## in 90 s, without Kubernetes, other services, a browser and what is thorough
 	$(PYTEST) -m "not controlplane and not services and not browser and not thorough"
 
-lint: .venv/installed-dev ## style, types, imports, templates, migrations
+lint: .venv/installed-dev ## style, types, imports, templates, migrations, pages
 	$(BIN)/ruff check . $(SCRIPTS)
 	$(BIN)/ruff format --check . $(SCRIPTS)
 	$(BIN)/mypy
@@ -51,10 +52,17 @@ lint: .venv/installed-dev ## style, types, imports, templates, migrations
 	$(BIN)/djlint --quiet --lint templates
 	$(BIN)/djlint --quiet --check templates
 	$(BIN)/pratique-manage makemigrations --check --dry-run
-	$(RULES) --check
+	$(BIN)/python -m docs.generators --check
+	$(SPHINX) --builder dummy . .docs/dummy
 
-docs: .venv/installed-dev ## write docs/rules/README.md from the files of the rules
-	$(RULES)
+docs: .venv/installed-dev ## write the generated pages of docs/, and build all of them in .docs/html
+	$(BIN)/python -m docs.generators
+	$(SPHINX) --builder html . .docs/html
+	@echo "Open .docs/html/docs/README.html"
+
+screenshots: .venv/installed-dev ## make the pictures of pages in docs/ anew, from the demo in Chromium
+	tests/install
+	$(BIN)/python -m docs.screenshots
 
 bench: .venv/installed-dev ## figures: beside kubectl and (with Go) kapp, helm, crdify; memory of a worker; and all of chaos
 	tests/install
@@ -72,7 +80,7 @@ lock: .venv/installed-dev ## renew deploy/*.lock from pyproject.toml
 		--output-file deploy/requirements-dev.lock
 
 clean: ## remove what the targets made here (not the Kubernetes binaries in the user's cache)
-	rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache staticfiles test-results
+	rm -rf .venv .demo .docs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache staticfiles test-results
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:

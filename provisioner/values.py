@@ -401,7 +401,7 @@ class InventoryItem:
 
 
 class HealthState(StrEnum):
-    """The kstatus answers (provisioning.md 3.4)."""
+    """The answers of kstatus."""
 
     CURRENT = "Current"
     IN_PROGRESS = "InProgress"

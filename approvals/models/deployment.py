@@ -36,7 +36,7 @@ class Cluster(models.Model):
 
 
 class BundleDeployment(Claimed):
-    """A copy of the last spec that was seen in the cluster; the cluster is the record of the wish (design.md 9).
+    """A copy of the last spec that was seen in the cluster; the cluster is the record of the wish (docs/architecture).
 
     Its claim is that of the worker who looks for drift and puts it back.
     """

@@ -1,4 +1,4 @@
-"""Every setting that an operator may give, in one table; the README's table is tested against it."""
+"""Every setting that an operator may give, in one table; docs/reference/settings.md is written from it."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _check_binds(server: Any) -> None:
         server.log.warning(
             "PRATIQUE_TRUSTED_PROXIES contains the loopback address (%s): every program on this host or in "
             "this pod, and everyone who can run kubectl port-forward, can forge client addresses and claim "
-            "TLS. Listen on a Unix socket, and add unix instead (docs/doors.md)",
+            "TLS. Listen on a Unix socket, and add unix instead (docs/operating/doors.md)",
             ", ".join(near),
         )
 

@@ -112,7 +112,7 @@ TEMPLATES = [
 
 DATABASES = {"default": dj_database_url.parse(PRATIQUE["DATABASE_URL"], conn_max_age=60, conn_health_checks=True)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    # Several processes write it in the demo: a writer waits its turn instead of failing.
+    # Several processes write it in the demo (decision 0007): a writer waits its turn instead of failing.
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,

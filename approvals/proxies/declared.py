@@ -278,7 +278,7 @@ def _check_cleared(place: Place, headers: Headers) -> None:
         raise ValueError(
             f"{place.where}.headers: the shipped nginx, which connects over the Unix socket, hands {', '.join(loose)}"
             f" on from anybody. Have nginx write what the proxy says into {USER}, {GROUPS} and X-Remote-Uid, for the"
-            " proxy's requests only (docs/signing-in.md), and name those"
+            " proxy's requests only (docs/operating/signing-in.md), and name those"
         )
 
 

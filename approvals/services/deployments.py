@@ -1,4 +1,4 @@
-"""The wish, written in the cluster as the person who wishes it: Kubernetes decides who may."""
+"""The wish, written in the cluster as the person who wishes it (docs/architecture): Kubernetes decides who may."""
 
 from __future__ import annotations
 

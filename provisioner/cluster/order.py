@@ -1,6 +1,6 @@
 """In which order the objects of a bundle enter a cluster, and leave it. Pure.
 
-The phases are those of OLM v1 (provisioning.md 2.6): what others stand on comes first, what can refuse comes last.
+The phases are those of OLM v1: what others stand on comes first, what can refuse comes last.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ APPLIES = 3
 KILLS = 3
 READY = " ready."
 WARM_SECONDS = 10.0
-# What people are promised (README.md).
+# What people are promised (docs/architecture/workers.md).
 GOES_ON_SECONDS = 15.0
 PATIENCE_SECONDS = 120.0
 

@@ -1,4 +1,4 @@
-"""From a wish to its removal, each process with its own account, and every call that they made (docs/rights.md)."""
+"""From a wish to its removal, each process with its own account, and every call that they made (docs/operating/rights.md)."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _check_told(household: Household, form: Form) -> None:
 
 
 def _check_calls(made: set[Call]) -> None:
-    """Nothing was asked but what docs/rights.md says, and of web and watch nothing of it in vain."""
+    """Nothing was asked but what docs/operating/rights.md says, and of web and watch nothing of it in vain."""
     done = {one for one in made if one.code < 300}
     assert {one.process for one in made} == set(Process)
     assert _as(done, "web", "rita") == {f"{verb} bundledeployments" for verb in WRITES_OF_PEOPLE}

@@ -87,7 +87,7 @@ def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotati
 
 
 def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any]) -> None:
-    """The same name made again is another deployment (design.md 9)."""
+    """The same name made again is another deployment (docs/architecture)."""
     others = BundleDeployment.objects.filter(cluster=cluster, name=meta["name"], gone_at__isnull=True)
     for other in for_change(others.exclude(uid=meta["uid"])):
         _mark_gone(other)

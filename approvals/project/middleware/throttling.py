@@ -1,7 +1,7 @@
 """How often the pages and callbacks may be asked: strangers by address, people by who they are.
 
-docs/doors.md has all limits in one table. Programs with a token, and sessions at the REST API, are counted there
-(approvals.api.throttling), credentials where they are tried (approvals.limits.credentials).
+docs/operating/doors.md has all limits in one table. Programs with a token, and sessions at the REST API, are counted
+there (approvals.api.throttling), credentials where they are tried (approvals.limits.credentials).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Looking after a deployment: its finalizer, status and mirrored requests in the cluster, and its health.
 
-A mirror is made again when it is deleted or edited, and never believed (design.md 9). It is applied with force: what
-somebody else wrote into it is theirs by field manager, and would stop every later status.
+A mirror is made again when it is deleted or edited, and never believed (docs/architecture). It is applied with force:
+what somebody else wrote into it is theirs by field manager, and would stop every later status.
 """
 
 from __future__ import annotations

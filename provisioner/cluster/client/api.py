@@ -270,7 +270,7 @@ class Cluster:
     # Writing
 
     def create(self, obj: JsonObject, *, field_manager: str = "pratique", dry_run: bool = False) -> dict[str, Any]:
-        """POST. For reviews and for our own objects; objects of bundles are applied (design.md section 8)."""
+        """POST. For reviews and for our own objects; objects of bundles are applied (decision 0024)."""
         ref = ObjectRef.of(obj)
         resource = self._resource(ref)
         query = _write_query(field_manager, dry_run)

@@ -1,7 +1,7 @@
 """One HTTP exchange with an API server: bounded in time and bytes, never redirected, its errors translated.
 
 The pool of connections is made by the official client (api.py); everything above it is ours, because the generated
-classes cost most of a request's time (dependencies.md section 3).
+classes cost most of a request's time.
 """
 
 from __future__ import annotations

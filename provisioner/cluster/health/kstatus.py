@@ -1,4 +1,4 @@
-"""Is an object what its spec asks for? The kstatus rules (provisioning.md 3.4) as one pure function.
+"""Is an object what its spec asks for? The kstatus rules as one pure function.
 
 An object is Current when its controller has said so for this very generation; what has no status to say it with is
 Current as soon as it exists.

@@ -291,7 +291,7 @@ class Writes:
     def _check_escalation(
         self, target: Target, obj: dict[str, Any], old: dict[str, Any] | None, writing: Writing
     ) -> None:
-        """Nobody grants what they do not have, unless they may escalate or bind (reports.md B1)."""
+        """Nobody grants what they do not have, unless they may escalate or bind."""
         rules = self.access.rules_of(writing.identity)
         if target.kind.kind in ("Role", "ClusterRole"):
             check = may_write_role(rules, obj, old=old)

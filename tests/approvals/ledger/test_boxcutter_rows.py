@@ -1,4 +1,4 @@
-"""Rows of OLM v1's sets of boxcutter revisions that are about records, by the names of their tests (provisioning.md 2.6)."""
+"""Rows of OLM v1's sets of boxcutter revisions that are about records, by the names of their tests."""
 
 from __future__ import annotations
 

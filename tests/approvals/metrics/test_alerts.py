@@ -15,7 +15,7 @@ from tests.approvals.metrics.catalogue import Known, known
 from tests.support.folders import ROOT
 
 RULES = ROOT / "deploy/prometheus/alerts.yaml"
-DOCS = ROOT / "docs/metrics.md"
+DOCS = ROOT / "docs/operating/metrics.md"
 ALERTS: list[dict[str, Any]] = [
     rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
 ]

@@ -1,19 +1,8 @@
-"""The README tells the truth about the settings."""
-
-import re
-from pathlib import Path
+"""Settings are read from their texts, or refused with the name of the variable."""
 
 import pytest
 
 from approvals.project import configuration
-
-README = Path(__file__).parents[3] / "README.md"
-
-
-def test_the_readme_lists_exactly_the_settings_with_their_defaults() -> None:
-    rows = re.findall(r"^\| `PRATIQUE_(\w+)` \| (.*?) \| (.*) \|$", README.read_text(), re.MULTILINE)
-    expected = [(it.name, f"`{it.default}`" if it.default else "", it.meaning) for it in configuration.SETTINGS]
-    assert rows == expected
 
 
 def test_what_cannot_be_read_names_its_variable() -> None:

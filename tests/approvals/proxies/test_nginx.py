@@ -88,7 +88,7 @@ def shipped(site: Site) -> Iterator[Nginx]:
 
 def declared() -> Any:
     """The proxy of the manual's file."""
-    found = re.findall(r"```yaml\n(proxies:\n.*?)```", (ROOT / "docs/signing-in.md").read_text(), re.DOTALL)
+    found = re.findall(r"```yaml\n(proxies:\n.*?)```", (ROOT / "docs/operating/signing-in.md").read_text(), re.DOTALL)
     return yaml.safe_load(found[0])["proxies"][0]
 
 
@@ -101,7 +101,7 @@ def kept(folder: Path, column: str, issuer: str) -> list[str]:
 
 def manual() -> list[str]:
     """The pieces of nginx' configuration in the manual."""
-    return re.findall(r"```nginx\n(.*?)```", (ROOT / "docs/signing-in.md").read_text(), re.DOTALL)
+    return re.findall(r"```nginx\n(.*?)```", (ROOT / "docs/operating/signing-in.md").read_text(), re.DOTALL)
 
 
 def sso(asked: Asked) -> Reply:

@@ -1,4 +1,4 @@
-"""boxcutter's engine row by row, by the names of its objects_test (provisioning.md 2.6).
+"""boxcutter's engine row by row, by the names of its objects_test.
 
 There an object belongs to a revision, and revisions that live side by side are siblings. Here the revisions of one
 deployment share one inventory and follow each other, so that a sibling is an apply of the same deployment that another

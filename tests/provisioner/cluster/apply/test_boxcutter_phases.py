@@ -1,4 +1,4 @@
-"""boxcutter's phases and revisions, and OLM v1's sets of them, by the names of their tests (provisioning.md 2.6).
+"""boxcutter's phases and revisions, and OLM v1's sets of them, by the names of their tests.
 
 What there is a phase's digest, recorded when it is first seen, is here the digest of the content and that of the plan,
 recorded when they are reviewed.

@@ -87,7 +87,7 @@ def with_a_conflict_rebased_away_nothing_is_left_to_write(scene: Scene, direct: 
     assert line.writes == 2
 
 
-# kapp's tests of the same name (provisioning.md 3.1): what was agreed is written though others write, and no more.
+# kapp's tests of the same name: what was agreed is written though others write, and no more.
 CONFLICTS: dict[str, Callable[[Scene, Cluster, Line], None]] = {
     "WithoutConflict": without_a_conflict_a_change_is_one_write,
     "WithConflict": with_conflicts_that_leave_our_change_the_same_it_is_written_in_the_end,

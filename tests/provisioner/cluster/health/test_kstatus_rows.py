@@ -1,4 +1,4 @@
-"""The named rows of kstatus' own status test, as objects of our own (provisioning.md 3.4).
+"""The named rows of kstatus' own status test, as objects of our own.
 
 Two answers differ on purpose. A pod that ended badly (podCompletedFailed) is Current there, because it will not change
 any more; it is Failed here, for nobody who asks whether a revision works is helped by "ready" over a pod that failed. A

@@ -195,7 +195,7 @@ def what_the_content_has_no_more_goes(scene: Scene) -> None:
     assert (scene.live(goes), len(scene.inventory.items())) == (None, 1)
 
 
-# Flux' tests of pruning, and of an apply that ends in the middle, by their names (provisioning.md 3.3).
+# Flux' tests of pruning, and of an apply that ends in the middle, by their names.
 FLUX: dict[str, Callable[[Scene], None]] = {
     "Prune": what_the_content_has_no_more_goes,
     "PruneExcludesSSAIgnore": what_says_that_it_stays_is_kept_and_let_go,

@@ -1,4 +1,4 @@
-"""Nothing is deleted to be made anew that would then be refused (Flux' force deletes first: provisioning.md 3.3)."""
+"""Nothing is deleted to be made anew that would then be refused (Flux' force deletes first)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""The pages of the project, and `docs.generators`, which writes those that are generated. Not part of the package."""

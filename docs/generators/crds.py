@@ -1,0 +1,130 @@
+"""docs/reference/bundledeployment.md and bundledeploymentrequest.md: each field, from the CRDs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from docs.generators import markdown
+
+CRDS = Path(__file__).resolve().parents[2] / "deploy" / "crds"
+# Bounds that a reader has to know, with the words for each.
+BOUNDS = {
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "maxProperties": "at most {} entries",
+    "pattern": "matches `{}`",
+}
+
+Schema = Mapping[str, Any]
+
+
+def bundledeployment() -> str:
+    return _page(
+        "bundledeployments.yaml",
+        "A BundleDeployment says which content shall run on the cluster. Each change of its content or options "
+        "makes one "
+        "[request](bundledeploymentrequest.md) that people and policies decide on. "
+        "[Sources](../operating/sources.md) and [health](../operating/health.md) have pages of their own.",
+    )
+
+
+def bundledeploymentrequest() -> str:
+    return _page(
+        "bundledeploymentrequests.yaml",
+        "Pratique writes one BundleDeploymentRequest for each request, so that `kubectl get bdr` and "
+        "`kubectl wait --for=condition=Approved` work. Pratique never reads it back: an edit changes nothing "
+        "and is undone.",
+    )
+
+
+def _page(file: str, introduction: str) -> str:
+    crd = yaml.safe_load((CRDS / file).read_text("utf-8"))
+    names, versions = crd["spec"]["names"], crd["spec"]["versions"]
+    lines = markdown.heading_of_page(names["kind"], f"deploy/crds/{file}", introduction)
+    lines += [
+        f"Group `{crd['spec']['group']}`, scope {crd['spec']['scope']}, short names "
+        + ", ".join(f"`{it}`" for it in names["shortNames"])
+        + ".",
+        "",
+    ]
+    for version in versions:
+        lines += _version(version)
+    return markdown.page(lines)
+
+
+def _version(version: Mapping[str, Any]) -> Iterator[str]:
+    schema = version["schema"]["openAPIV3Schema"]
+    for part in ("spec", "status"):
+        if part not in schema["properties"]:
+            continue
+        yield from [f"## {part} ({version['name']})", ""]
+        rows = list(_fields(schema["properties"][part], part))
+        yield from markdown.table(("field", "type", "default", "meaning"), rows)
+        of_the_object = _validations(schema, "") if part == "spec" else ()
+        yield from _rules([*of_the_object, *_validations(schema["properties"][part], part)])
+
+
+def _fields(schema: Schema, path: str) -> Iterator[tuple[str, str, str, str]]:
+    required = set(schema.get("required", ()))
+    for name, field in schema.get("properties", {}).items():
+        here = f"{path}.{name}"
+        default = markdown.code(json.dumps(field["default"])) if "default" in field else ""
+        yield f"`{here}`", _type(field), default, _meaning(field, name in required)
+        if field.get("type") == "array":
+            yield from _fields(field.get("items", {}), f"{here}[]")
+        else:
+            yield from _fields(field, here)
+
+
+def _type(field: Schema) -> str:
+    kind = field.get("type", "any")
+    if kind == "array":
+        return f"list of {_type(field.get('items', {}))}"
+    extra = field.get("additionalProperties")
+    if kind == "object" and isinstance(extra, Mapping):
+        return f"map of {_type(extra)}"
+    return f"{kind} ({field['format']})" if "format" in field else str(kind)
+
+
+def _meaning(field: Schema, is_required: bool) -> str:
+    parts = ["**Required.**"] if is_required else []
+    if words := " ".join(str(field.get("description", "")).split()):
+        parts.append(words if words.endswith(".") else f"{words}.")
+    limits = [f"one of {', '.join(f'`{it}`' for it in field['enum'])}"] if "enum" in field else []
+    bounded = {**field.get("items", {}), **field} if field.get("type") == "array" else field
+    limits += [_bound(key, bounded[key]) for key in BOUNDS if key in bounded]
+    if limits:
+        text = "; ".join(limits)
+        parts.append(f"{text[0].upper()}{text[1:]}.")
+    return " ".join(parts)
+
+
+def _bound(key: str, value: object) -> str:
+    return "not empty" if key in {"minLength", "minItems"} and value == 1 else BOUNDS[key].format(value)
+
+
+def _validations(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
+    for rule in schema.get("x-kubernetes-validations", ()):
+        yield path or "the object", str(rule.get("message") or rule["rule"])
+    if not path:
+        return
+    for name, field in schema.get("properties", {}).items():
+        yield from _validations(field, f"{path}.{name}")
+    if "items" in schema:
+        yield from _validations(schema["items"], f"{path}[]")
+
+
+def _rules(found: list[tuple[str, str]]) -> Iterator[str]:
+    if found:
+        yield from ["The API server also checks:", ""]
+        yield from [f"- {f'`{where}`' if '.' in where else where}: {markdown.cell(words)}" for where, words in found]
+        yield ""

@@ -1,0 +1,68 @@
+"""What the code cites, and what it shows to people: read from the files, so that nothing is left out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+# What is written by hand in this repository, but for what is listed here.
+ROOMS = ("approvals", "provisioner", "templates", "static", "deploy", "docs", "tests", ".github")
+TOP = ("Makefile", "manage.py", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+ENDINGS = {".py", ".html", ".md", ".yaml", ".yml", ".css", ".js", ".conf", ".toml", ""}
+# Data, and source code of others.
+LEFT_OUT = ("tests/provisioner/review/cases/", "tests/controlplane/kubernetes/", "tests/controlplane/kwok/")
+PRODUCT = ("approvals", "provisioner")
+
+
+def files() -> Iterator[Path]:
+    for room in ROOMS:
+        for file in sorted((ROOT / room).rglob("*")):
+            if file.suffix in ENDINGS and file.is_file() and not _name(file).startswith(LEFT_OUT):
+                yield file
+    yield from (ROOT / name for name in TOP)
+
+
+@cache
+def text_of(file: Path) -> str:
+    return file.read_text("utf-8", errors="replace")
+
+
+def citations(pattern: re.Pattern[str], among: Iterable[Path]) -> dict[str, set[str]]:
+    """Each text that the pattern's first group finds, with the files where it stands."""
+    found: dict[str, set[str]] = {}
+    for file in among:
+        for match in pattern.finditer(text_of(file)):
+            found.setdefault(match[1], set()).add(_name(file))
+    return found
+
+
+def shown_texts() -> Iterator[tuple[str, str]]:
+    """(where, text) of all that pages, commands and errors can show: templates, and texts of the code but docstrings."""
+    for file in sorted((ROOT / "templates").rglob("*.html")):
+        yield _name(file), re.sub(r"{#.*?#}|{% comment.*?endcomment %}", "", file.read_text("utf-8"), flags=re.DOTALL)
+    for room in PRODUCT:
+        for file in sorted((ROOT / room).rglob("*.py")):
+            if "migrations" not in file.parts:
+                yield from (
+                    (f"{_name(file)}:{line}", text) for line, text in _texts(ast.parse(file.read_text("utf-8")))
+                )
+        for file in sorted((ROOT / room).rglob("*.md")):
+            yield _name(file), file.read_text("utf-8")
+
+
+def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Texts that are neither docstrings nor words about a column: of those the page of the REST API has what is shown."""
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    alone |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "help_text"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.lineno, node.value
+
+
+def _name(file: Path) -> str:
+    return file.relative_to(ROOT).as_posix()
