@@ -51,7 +51,7 @@ CASES = (
     "schema/inclusion/test_branches.py",
     "schema/diff/test_odd_pairs.py",
     "schema/diff/test_unknown_keywords.py",
-    "test_cli.py::test_a_crd_that_goes_counts_what_it_takes_along",
+    "cli/test_review.py::test_a_crd_that_goes_counts_what_it_takes_along",
 )
 SECONDS = 300
 

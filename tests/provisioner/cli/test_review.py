@@ -15,7 +15,7 @@ from provisioner.review.base.facts import Rule
 from provisioner.source import GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.values import Plan, Report, Section, Severity
 
-CASES = Path(__file__).parent / "review" / "cases"
+CASES = Path(__file__).parents[1] / "review" / "cases"
 SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())
 COMMIT = "a" * 40
 DIGEST = "sha256:" + "b" * 64

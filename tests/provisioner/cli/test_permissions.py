@@ -16,7 +16,7 @@ from provisioner.values import ObjectRef
 from tests.provisioner.rbac.roles import account, bound, cluster_role, role, rule
 from tests.provisioner.review.bundles import an_object
 
-CASES = Path(__file__).parent / "review" / "cases"
+CASES = Path(__file__).parents[1] / "review" / "cases"
 SCHEMAS = Path(provisioner.review.__file__).parent
 ROBOT = an_object("v1", "ServiceAccount", "robot", "shop")
 
