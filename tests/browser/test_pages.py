@@ -251,7 +251,9 @@ def test_the_line_stays_in_sight_while_one_reads_on(here: World, site: dict[str,
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(site["request"])
     line = page.get_by_role("group", name="Your identities")
-    pw.expect(line).to_contain_text("Signed in as ada on prod (platform) · password, verified just now · expires in 12 h")
+    pw.expect(line).to_contain_text(
+        "Signed in as ada on prod (platform) · password, verified just now · expires in 12 h"
+    )
     page.mouse.wheel(0, 700)
     page.wait_for_function("window.scrollY > 500")
     pw.expect(line).to_be_in_viewport()

@@ -100,7 +100,9 @@ def test_a_denial_accepts_nothing(here: World, serious: Request, browse: Browse)
     [
         pytest.param({FIELD + "foreign": "why not"}, "not in the report", id="foreign"),
         pytest.param({FIELD: "why not"}, "not in the report", id="no fingerprint"),
-        pytest.param({"reason": "", FIELD + "f": "so that <b>all</b> is kept"}, "give a reason for approving", id="form"),
+        pytest.param(
+            {"reason": "", FIELD + "f": "so that <b>all</b> is kept"}, "give a reason for approving", id="form"
+        ),
     ],
 )
 def test_what_is_refused_is_shown_again_with_what_was_written(
@@ -148,7 +150,7 @@ def test_what_nobody_may_accept_says_so_instead(here: World, browse: Browse) -> 
     page = page_of(browse(here.ada), with_findings(here, *found))
     assert [number for number in (1, 2, 3) if f'name="{FIELD}f{number}"' in page] == [1]
     assert "This finding cannot be accepted: its effect is unknown" in page
-    assert "It cannot be accepted: it affects Pratique itself" in page
+    assert "This finding cannot be accepted: it affects Pratique itself" in page
 
 
 def test_a_very_long_report_can_still_be_decided_on(here: World, browse: Browse) -> None:
@@ -241,7 +243,7 @@ def test_S09_a_secret_that_one_may_not_see_is_not_offered(here: World, browse: B
     here.kubernetes.closed.add("secrets")
     for page in (page_of(browse(here.ada), request), list_of(browse(here.ada), request)):
         assert FIELD not in page
-        assert "It cannot be accepted: you may not see it" in page
+        assert "This finding cannot be accepted: you may not see it" in page
 
 
 def waive(here: World, request: Request, fingerprint: str, reason: str) -> None:
