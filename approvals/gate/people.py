@@ -115,7 +115,7 @@ def _is_given(fact: Fact[Right] | None) -> bool:
 
 def _words_against(fact: Fact[Right] | None) -> str:
     if fact is None:
-        return "it was not asked"
+        return "it was not checked"
     if isinstance(fact, Unknown):
         return fact.words
     return "" if fact.value.is_given else fact.value.words

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 DOUBT = (
-    "the requester is unknown and could be the approver, who may write the BundleDeployment the one: one more has to"
-    " approve"
+    "the requester is unknown, and could be an approver who may write the BundleDeployment: one more approval is needed"
 )
 
 
@@ -84,7 +83,7 @@ def why_vouched_for(*, is_requester_known: bool, too_old: Sequence[str]) -> str:
     if not too_old:
         return ""
     names = ", ".join(too_old)
-    return f"what is known of {names}, who asked, is too old to count: {names} has to sign in again, or {must}"
+    return f"the identity of {names}, who requested the change, has expired: {names} must sign in again, or {must}"
 
 
 def _obstacle(approvals: list[Ballot], holding: list[str], unasked: str) -> str:

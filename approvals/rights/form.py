@@ -38,14 +38,13 @@ def choose_form(api: Api) -> Chosen:
         review_self(api.acting_as(nobody))
     except Forbidden as exc:
         if _CONSTRAINED.search(exc.in_full):
-            return Chosen(
-                Form.CONSTRAINED, f"the API server ({version}) asks for the verbs of constrained impersonation"
-            )
-        words = f"the API server ({version}) asked for the legacy verb only"
+            return Chosen(Form.CONSTRAINED, f"the API server ({version}) checks the verbs of constrained impersonation")
+        words = f"the API server ({version}) checked only the legacy verb"
         if _has_beta(version):
             words += (
-                "; it is new enough for the constrained form: either that is switched off, or this account last acted"
-                " as somebody by legacy rights, which the API server tries first. --form constrained chooses it"
+                "; its version supports the constrained form: either that is disabled, or this account last "
+                "impersonated someone by legacy rights, which the API server tries first. Use --form "
+                "constrained to choose it"
             )
         return Chosen(Form.LEGACY, words)
     if _has_beta(version):

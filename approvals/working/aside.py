@@ -73,7 +73,7 @@ def _do(work: Callable[[], None], turn: Turn, ended: Future[None]) -> None:
         work()
     except BaseException as exc:  # raised in the thread that gave the order
         if turn.may_go.done():
-            logger.exception("work that had rested failed in a way that nobody foresaw")
+            logger.exception("resumed work failed with an unexpected error")
         ended.set_exception(exc)
     else:
         ended.set_result(None)

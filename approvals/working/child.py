@@ -98,7 +98,7 @@ def _look(work: Work, holder: str) -> int:
     except MemoryError:
         return OUT_OF_MEMORY
     except Exception:  # a crash of the work, told to the parent by the exit code, and no death of the process
-        logger.exception("work failed in a way that nobody foresaw", extra={"task": work.task, "row": work.key})
+        logger.exception("work failed with an unexpected error", extra={"task": work.task, "row": work.key})
         return RAISED
     return ENDED
 

@@ -214,7 +214,7 @@ def test_an_approval_that_a_new_round_voids_says_which_objects_differ(desk: Desk
     assert "The approval of round 1 no longer counts" in text
     assert voided.page
     voided.page.get_by_text("object with a different plan").click()
-    differing = f"ConfigMap {namespace}/{voided.name}: reviewed was update, now create"
+    differing = f"ConfigMap {namespace}/{voided.name}: reviewed as update, now create"
     assert differing in " ".join(voided.page.inner_text("main").split())
     assert voided.shown_by_kubectl("Approved")[:2] == ("False", "PlanChanged")
     voided.press("Approve")

@@ -233,7 +233,7 @@ def test_what_is_printed_is_the_same_each_time(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--cluster", "nowhere"], "no cluster nowhere is registered; there is: prod"),
+        (["--cluster", "nowhere"], "cluster nowhere is not registered; registered: prod"),
         (["--cluster", "prod", "--installer", "crane"], "expected NAMESPACE/NAME"),
         (["--cluster", "prod", "--form", "both"], "invalid choice"),
     ],

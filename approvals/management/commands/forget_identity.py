@@ -15,8 +15,8 @@ from approvals.management.names import account_named, cluster_named
 
 class Command(BaseCommand):
     help = (
-        "Remove an account's identity on a cluster, mapped or verified. Sessions, API tokens and chat links that depend"
-        " on it end at once. Who has a token of the cluster can sign in anew, to an account of their own."
+        "Remove an account's identity on a cluster, mapped or verified. Sessions, API tokens and chat links "
+        "that depend on it end at once. Anyone with a token of the cluster can sign in again, to a new account."
     )
 
     def add_arguments(self, parser: Any) -> None:

@@ -31,7 +31,7 @@ from provisioner.errors import PratiqueError
 from provisioner.render import write_quoted
 from provisioner.review.base.text import visible
 
-NOTHING = "# Nobody is registered that a process would have to act as.\n"
+NOTHING = "# No registered person or account needs to be impersonated.\n"
 
 
 class Command(BaseCommand):

@@ -32,7 +32,7 @@ CLUSTER_COOKIE = "cluster"
 # Where a session keeps what was proved until it is confirmed.
 WAITING, WAITING_TIME = "proved", timedelta(minutes=5)
 MAX_TARGET = 2000
-FAILED = "This username and password were not accepted."
+FAILED = "The user name or password is incorrect."
 
 
 class TokenForm(forms.Form):
@@ -132,10 +132,10 @@ def _taken_waiting(http: HttpRequest) -> Proved:
     kept = http.session.pop(WAITING, None)
     cluster = Cluster.objects.filter(pk=kept["cluster"]).first() if kept else None
     if kept is None or cluster is None:
-        raise NotFound("sign in once more: nothing was proved in this browser yet")
+        raise NotFound("sign in again: nothing was verified in this browser yet")
     at = datetime.fromisoformat(kept["at"])
     if timezone.now() - at > WAITING_TIME:
-        raise NotFound("sign in once more: that took more than five minutes")
+        raise NotFound("sign in again: more than five minutes have passed")
     return Proved(cluster, Identity(kept["username"], tuple(kept["groups"]), kept["uid"]), at)
 
 
@@ -144,7 +144,7 @@ def _with_proxy(http: HttpRequest) -> HttpResponse:
     said = proxied(http)
     try:
         if not isinstance(said, Said):
-            raise NotAllowed("no proxy in front of Pratique says who you are: sign in there first")
+            raise NotAllowed("no proxy in front of Pratique identified you: sign in at the proxy first")
         row = services.sign_in_by_proxy(said=said, browser=browser_of(http), before=caller_of(http))
     except Refused as refusal:
         form = _token_form(http)

@@ -121,7 +121,7 @@ def test_somebody_switched_off_decides_nothing_and_gets_no_code(
     here.ada.is_active = False
     here.ada.save()
     press(asked, reply_to=listener.url)
-    assert "switched off" in act().words
+    assert "is disabled" in act().words
     assert not Review.objects.exists()
     assert not LinkCode.objects.exists()
 
@@ -231,7 +231,7 @@ def test_what_nobody_could_act_on_for_long_is_to_be_decided_anew(here: World, as
     link(here.ada, "UADA")
     press(asked)
     ChatDelivery.objects.update(received_at=world.yesterday())
-    assert "too late" in act().words
+    assert "too old to process" in act().words
     assert not Review.objects.exists()
 
 

@@ -55,7 +55,7 @@ def test_S21_the_robot_has_no_right_but_its_own(here: World, asked: Request) -> 
 def test_S05_the_robot_that_asked_does_not_approve(here: World, asked: Request, robot: User) -> None:
     Request.objects.update(requesters=[{"username": "robot", "user_id": robot.pk}])
     send(decision_body(asked))
-    assert "somebody else" in act().words
+    assert "someone else" in act().words
     assert not Review.objects.exists()
 
 
@@ -86,7 +86,7 @@ def test_S03_deletions_are_named_in_the_body(asked: Request, robot: User) -> Non
     report.body["plan"]["actions"] = [{"action": "delete", "ref": ref}]
     report.save()
     send(decision_body(asked))
-    assert "has to name" in act().words
+    assert "must acknowledge" in act().words
     send(decision_body(asked, acknowledges=["delete Secret harbour/old"]), key="msg_2")
     incoming.act(ChatDelivery.objects.get(key="msg_2").pk)
     assert Review.objects.get().acknowledges == ["delete Secret harbour/old"]

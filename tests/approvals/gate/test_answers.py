@@ -340,7 +340,7 @@ def test_S14_a_guard_holds_where_it_is_in_force(result: str) -> None:
         ({"is_own": True}, "they requested this change"),
         ({"decides": known(NO)}, "they may no longer decide"),
         ({"overrides": known(NO)}, "Kubernetes does not allow it"),
-        ({"overrides": None}, "it was not asked"),
+        ({"overrides": None}, "it was not checked"),
     ],
 )
 def test_S25_what_somebody_accepted_counts_while_they_may(worse: dict[str, Any], words: str) -> None:

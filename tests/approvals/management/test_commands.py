@@ -74,7 +74,7 @@ def test_a_known_cluster_keeps_its_kubeconfig_unless_replacing_was_asked_for(
     with pytest.raises(CommandError, match=words):
         register(tmp_path, "address.example")
     assert "cluster.example" in Cluster.objects.get().kubeconfig
-    with pytest.raises(CommandError, match="no cluster prode is registered; there is: prod"):
+    with pytest.raises(CommandError, match="cluster prode is not registered; registered: prod"):
         register(tmp_path, "address.example", "--replace", name="prode")
     register(tmp_path, "address.example", "--replace")
     assert "address.example" in Cluster.objects.get().kubeconfig
@@ -228,7 +228,7 @@ def test_a_local_user_is_mapped_and_stays_so_however_long_ago_that_was(here: Wor
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param(["--cluster", "moon", "--as", "x"], "no cluster moon is registered", id="no such cluster"),
+        pytest.param(["--cluster", "moon", "--as", "x"], "cluster moon is not registered", id="no such cluster"),
         pytest.param(["--cluster", "prod", "--as", "system:admin"], "system:", id="S01 a name of Kubernetes"),
         pytest.param(["--cluster", "prod", "--as", "x", "--group", "system:masters"], "system:", id="S01 a group"),
     ],
@@ -242,10 +242,18 @@ def test_S01_who_cannot_be_mapped(here: World, words: list[str], message: str) -
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param(["map_identity", "adda", "--cluster", "prod", "--as", "x"], "no account adda; check", id="map"),
-        pytest.param(["forget_identity", "adda", "--cluster", "prod"], "no account adda; pratique", id="forget"),
-        pytest.param(["forget_identity", "ada", "--cluster", "prud"], "no cluster prud .* is: prod", id="its cluster"),
-        pytest.param(["rights", "--cluster", "prud"], "no cluster prud is registered; there is: prod", id="rights"),
+        pytest.param(
+            ["map_identity", "adda", "--cluster", "prod", "--as", "x"], "account adda does not exist; check", id="map"
+        ),
+        pytest.param(
+            ["forget_identity", "adda", "--cluster", "prod"], "account adda does not exist; pratique", id="forget"
+        ),
+        pytest.param(
+            ["forget_identity", "ada", "--cluster", "prud"],
+            "cluster prud is not registered; registered: prod",
+            id="its cluster",
+        ),
+        pytest.param(["rights", "--cluster", "prud"], "cluster prud is not registered; registered: prod", id="rights"),
     ],
 )
 def test_a_slip_in_a_name_is_told_and_makes_nothing(here: World, words: list[str], message: str) -> None:

@@ -186,13 +186,13 @@ def test_keys_change_without_a_restart(signer: Signer, discovery: Discovery, clo
     old = signer.token()
     del signer.keys["first"]
     clock.now += FRESH_SECONDS
-    with pytest.raises(TokenRefused, match="does not have"):
+    with pytest.raises(TokenRefused, match="does not publish"):
         verify(signer, discovery, old)
 
 
 def test_S29_made_up_keys_do_not_make_us_ask_without_end(signer: Signer, discovery: Discovery) -> None:
     for number in range(50):
-        with pytest.raises(TokenRefused, match="does not have"):
+        with pytest.raises(TokenRefused, match="does not publish"):
             verify(signer, discovery, signer.token(header={"kid": f"k-{number}"}))
     assert signer.asked["/keys"] == 1
 
@@ -200,8 +200,8 @@ def test_S29_made_up_keys_do_not_make_us_ask_without_end(signer: Signer, discove
 @pytest.mark.parametrize(
     ("path", "raw", "words"),
     [
-        ("/.well-known/openid-configuration", b"<html>", "no JSON"),
-        ("/.well-known/openid-configuration", b"[]", "no answer"),
+        ("/.well-known/openid-configuration", b"<html>", "without JSON"),
+        ("/.well-known/openid-configuration", b"[]", "unexpected status"),
         ("/.well-known/openid-configuration", b'{"issuer": "https://evil.example"}', "another issuer"),
         ("/.well-known/openid-configuration", b" " * 300_000, "more than"),
         ("/keys", b'{"keys": 3}', "list"),
@@ -224,7 +224,7 @@ def test_S19_addresses_without_tls_are_refused(signer: Signer, discovery: Discov
 
 def test_an_issuer_that_is_away_is_silent(discovery: Discovery) -> None:
     away = Signer(url="http://127.0.0.1:9")
-    with pytest.raises(IssuerSilent, match="does not answer"):
+    with pytest.raises(IssuerSilent, match="did not respond"):
         verify(away, discovery, away.token())
 
 
@@ -233,7 +233,7 @@ def test_S29_a_silent_issuer_is_not_asked_for_each_token_that_says_it_is_of_it(
 ) -> None:
     signer.raw[PATH] = b"<html>"
     for _ in range(20):
-        with pytest.raises(IssuerSilent, match="no JSON"):
+        with pytest.raises(IssuerSilent, match="without JSON"):
             verify(signer, discovery, signer.token())
     assert signer.asked[PATH] == 1
     signer.raw.clear()
@@ -277,7 +277,7 @@ def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
         Thread(target=drip, daemon=True).start()
         away = Signer(url=f"http://127.0.0.1:{slow.getsockname()[1]}")
         began = time.monotonic()
-        with pytest.raises(IssuerSilent, match="takes more than"):
+        with pytest.raises(IssuerSilent, match="took more than"):
             verify(away, discovery, away.token())
         assert time.monotonic() - began < 30
 

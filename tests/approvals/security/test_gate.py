@@ -187,7 +187,7 @@ def test_S05_one_who_may_have_asked_is_not_enough_where_nobody_knows(here: World
     assert approve(unasked, here.ada).may_write
     found = look(unasked)
     assert (found.state, found.problem_code) == ("in_review", "held-back")
-    assert "one more has to approve" in found.problem
+    assert "one more approval is needed" in found.problem
     approve(unasked, here.bert)
     assert look(unasked).state == "approved"
 
@@ -240,6 +240,6 @@ def test_S05_at_the_gate_it_is_counted_the_same(here: World, unasked: Request, s
     assert look(unasked).state == "approved"
     settings.PRATIQUE = {**settings.PRATIQUE, "DOUBT_WRITERS": True}
     cache.clear()
-    with pytest.raises(gate.Waiting, match="one more has to approve"):
+    with pytest.raises(gate.Waiting, match="one more approval is needed"):
         ask_again(Request.objects.select_related("deployment__cluster").get())
     assert not Policy.objects.exists()

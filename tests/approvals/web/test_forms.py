@@ -63,7 +63,7 @@ def test_a_password_signs_in_and_a_wrong_one_does_not(here: World) -> None:
     User.objects.create_user("local", password="a long enough phrase")
     client = Client()
     wrong = client.post("/sign-in", {"with": "password", "username": "local", "password": "no"})
-    assert (wrong.status_code, "not accepted" in text_of(wrong)) == (403, True)
+    assert (wrong.status_code, "is incorrect" in text_of(wrong)) == (403, True)
     right = {"with": "password", "username": "local", "password": "a long enough phrase"}
     assert client.post("/sign-in", right)["Location"] == "/"
 

@@ -191,7 +191,9 @@ def test_S07_a_grant_approves_unattended_work_where_its_own_identity_may_use_the
     aged(rita)
     request = by_nobody(station, wished)
     assert request.state == "in_review"
-    words = "what is known of rita, who asked, is too old to count: rita has to sign in again, or one approver must be"
+    words = (
+        "the identity of rita, who requested the change, has expired: rita must sign in again, or one approver must be"
+    )
     assert words in request.problem
     assert words in messages(mirror(station, request))
     station.let_use_installer(own)

@@ -79,9 +79,9 @@ def tell(address: str, user: User, session: str) -> None:
     try:
         form = urlencode({"logout_token": token})
         answer = urllib3.request("POST", address, body=form, headers=FORM, timeout=10, redirect=False)
-        logger.info("told that a session has ended", extra={"code": answer.status})
+        logger.info("sent a back-channel logout", extra={"code": answer.status})
     except urllib3.exceptions.HTTPError as exc:
-        logger.warning("nobody could be told that a session has ended: %s", exc)
+        logger.warning("the back-channel logout could not be sent: %s", exc)
 
 
 class Document(ConnectDiscoveryInfoView):  # type: ignore[misc]  # django-oauth-toolkit has no types

@@ -63,7 +63,7 @@ def test_S05_a_policy_does_not_approve_what_its_own_writer_asked_for(here: World
     Policy.objects.update(**{role: here.ada})
     allow(here, policy)
     assert look(request).state == "in_review"
-    assert "ada asked for this change" in words_of(policy)[1]
+    assert "ada requested this change" in words_of(policy)[1]
 
 
 def test_S05_a_policy_approves_its_own_writers_request_where_the_operator_allows_it(here: World, settings: Any) -> None:

@@ -29,7 +29,7 @@ def test_S07_a_reviewer_who_may_not_use_the_account_is_not_enough(here: World, a
     found = look(aged)
     assert (found.state, found.problem_code) == ("in_review", HELD_BACK)
     assert (
-        "what is known of rita, who asked, is too old to count: rita has to sign in again, or one approver must be"
+        "the identity of rita, who requested the change, has expired: rita must sign in again, or one approver must be"
         in found.problem
     )
     by_token(here.rita)
@@ -79,7 +79,7 @@ def test_S07_groups_that_grow_old_after_the_approval_make_it_wait_at_the_gate(he
     found = look(request)
     assert found.state == "approved"
     by_token(here.rita, hours=13)
-    with pytest.raises(gate.Waiting, match="rita has to sign in again"):
+    with pytest.raises(gate.Waiting, match="rita must sign in again"):
         check_vouched(found)
 
 

@@ -329,7 +329,7 @@ def test_why_the_approval_of_an_earlier_round_no_longer_counts_is_shown(
     text = " ".join(text_of(browse(here.ada).get(path)).split())
     assert "The approval of round 1 no longer counts" in text
     assert "the cluster changed since the review" in text.lower()
-    assert "ConfigMap shop/&lt;b&gt;</span>: reviewed was update, now nothing" in text
+    assert "ConfigMap shop/&lt;b&gt;</span>: reviewed as update, now no change" in text
     assert "and 3 more" in text
 
 

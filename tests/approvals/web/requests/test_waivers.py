@@ -143,7 +143,7 @@ def test_what_nobody_may_accept_says_so_instead(here: World, browse: Browse) -> 
     page = page_of(browse(here.ada), with_findings(here, *found))
     assert [number for number in (1, 2, 3) if f'name="{FIELD}f{number}"' in page] == [1]
     assert "This finding cannot be accepted: its effect is unknown" in page
-    assert "It cannot be accepted: it affects Pratique itself" in page
+    assert "This finding cannot be accepted: it affects Pratique itself" in page
 
 
 def test_a_very_long_report_can_still_be_decided_on(here: World, browse: Browse) -> None:
@@ -236,7 +236,7 @@ def test_S09_a_secret_that_one_may_not_see_is_not_offered(here: World, browse: B
     here.kubernetes.closed.add("secrets")
     for page in (page_of(browse(here.ada), request), list_of(browse(here.ada), request)):
         assert FIELD not in page
-        assert "It cannot be accepted: you may not see it" in page
+        assert "This finding cannot be accepted: you may not see it" in page
 
 
 def waive(here: World, request: Request, fingerprint: str, reason: str) -> None:
