@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.support.folders import ROOT
 
 # What is written by hand in this repository, but for what is listed here.
 ROOMS = ("approvals", "provisioner", "templates", "static", "deploy", "docs", "tests", ".github")

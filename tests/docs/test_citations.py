@@ -9,8 +9,8 @@ import pytest
 from docs.generators import __main__ as generators
 from docs.generators import decisions
 from provisioner.review.rules import rule_ids
-from tests.conftest import ROOT
 from tests.docs import cited
+from tests.support.folders import ROOT
 
 SECURITY_RULES = ROOT / "docs" / "security-rules.md"
 PROMISES = ROOT / "docs" / "architecture" / "README.md"

@@ -11,7 +11,7 @@ import pytest
 from approvals.project import configuration
 from docs.generators import __main__ as generators
 from docs.generators import errors, rest
-from tests.conftest import ROOT
+from tests.support.folders import ROOT
 
 
 def test_every_generated_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:

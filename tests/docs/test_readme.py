@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.conftest import ROOT
+from tests.support.folders import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
 MOST_FILES = 16
