@@ -95,6 +95,11 @@ def _is_in(finding: Finding, text: str) -> bool:
         pytest.param({"places": [["spec", "list", 0], ["kind"]]}, Fact("places", "spec.list[0]\nkind"), id="paths"),
         pytest.param({"path": "spec.size"}, Fact("path", "spec.size"), id="a path that is text already"),
         pytest.param({"counterexample": None}, Fact("counterexample", "null"), id="null refutes as well"),
+        pytest.param(
+            {"all_places": [{"object": "CRD x", "path": ["spec", "list", "[]"], "version": "v1"}]},
+            Fact("all places", columns=("path", "object", "version"), rows=(("spec.list[]", "CRD x", "v1"),)),
+            id="all places in a table",
+        ),
         pytest.param({"old": {"max": 3, "min": 1}}, Fact("old", "max: 3\nmin: 1"), id="a map in lines"),
         pytest.param(
             {"added": [{"verbs": ["get"], "scope": "", "apiGroups": [""], "resources": ["pods"]}]},
