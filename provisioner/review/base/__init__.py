@@ -6,6 +6,7 @@
 - `facts`: what checks read, and how they make findings
 - `fold`: what is found of many objects, said once
 - `marks`: before and after in pictures
+- `places`: all objects, versions and fields of a finding
 - `record`: a report as JSON and back
 - `sizes`: how much claims and volumes hold
 - `text`: text of others, made safe to look at
@@ -18,6 +19,7 @@ __all__ = [
     "facts",
     "fold",
     "marks",
+    "places",
     "record",
     "sizes",
     "text",

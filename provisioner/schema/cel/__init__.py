@@ -1,6 +1,7 @@
 """CEL expressions of schemas: their text, their types and cost, and how they are compiled and run.
 
 - `ast`: parsed expressions
+- `literals`: what the API server refuses in literals
 - `normal_form`: one form of equal expressions
 - `rule_check`: whether the API server takes a rule
 - `runtime`: rules compiled and run
@@ -11,6 +12,7 @@
 
 __all__ = [
     "ast",
+    "literals",
     "normal_form",
     "rule_check",
     "runtime",
