@@ -28,6 +28,7 @@ TESTED_ELSEWHERE = {
     "approvals.ledger.optionals": "tests/journeys/applying/test_optional.py",
     "approvals.ledger.strays": "tests/journeys/applied/test_strays.py",
     "approvals.ledger.waiting": "tests/approvals/steps/test_waiting.py",
+    "approvals.limits.crowding": "tests/approvals/security/doors",
     "approvals.models": "tests/approvals",
     "approvals.networks": "tests/approvals/proxies",
     "approvals.operators_file": "tests/approvals/proxies/test_declared.py",

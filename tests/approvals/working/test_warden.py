@@ -17,7 +17,7 @@ import pytest
 from approvals.working import linux
 from approvals.working.warden import Ward, Warden
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 240.0
 BUSY = "while True: pass"
 LARGE = "kept = bytearray(b'x') * (300 << 20); print(flush=True); input()"
 # Starts one that is busy, as a preparation starts an evaluator, and waits for it.
