@@ -147,7 +147,10 @@ def test_what_is_signed_by_slack_but_not_from_our_message_is_named(
 ) -> None:
     body = form(payload)
     answer = post_slack(body, slack_headers(body))
-    assert (answer.status_code, "from a message that Pratique sent" in json.loads(answer.content)["error"]) == (400, True)
+    assert (answer.status_code, "from a message that Pratique sent" in json.loads(answer.content)["error"]) == (
+        400,
+        True,
+    )
     assert not ChatDelivery.objects.exists()
 
 

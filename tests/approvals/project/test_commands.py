@@ -242,9 +242,17 @@ def test_S01_who_cannot_be_mapped(here: World, words: list[str], message: str) -
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param(["map_identity", "adda", "--cluster", "prod", "--as", "x"], "account adda does not exist; check", id="map"),
-        pytest.param(["forget_identity", "adda", "--cluster", "prod"], "account adda does not exist; pratique", id="forget"),
-        pytest.param(["forget_identity", "ada", "--cluster", "prud"], "cluster prud is not registered; registered: prod", id="its cluster"),
+        pytest.param(
+            ["map_identity", "adda", "--cluster", "prod", "--as", "x"], "account adda does not exist; check", id="map"
+        ),
+        pytest.param(
+            ["forget_identity", "adda", "--cluster", "prod"], "account adda does not exist; pratique", id="forget"
+        ),
+        pytest.param(
+            ["forget_identity", "ada", "--cluster", "prud"],
+            "cluster prud is not registered; registered: prod",
+            id="its cluster",
+        ),
         pytest.param(["rights", "--cluster", "prud"], "cluster prud is not registered; registered: prod", id="rights"),
     ],
 )
