@@ -35,7 +35,7 @@ OBJECTS_OF_PAGE = 100
 OBJECTS_PER_PAGE = 200
 MAX_OUTCOMES = 500
 DENY_WITHOUT_REASON = "DenyWithoutReason"
-NO_REASON = "You gave no reason for the denial. Enter one, so that the requester knows what to change"
+NO_REASON = "You gave no reason for the denial. Enter one, so that the requester knows what to change."
 FILE_POLICY = {"default-src": ["'none'"], "style-src": ["'unsafe-inline'"], "frame-ancestors": ["'none'"]}
 
 

@@ -184,7 +184,7 @@ def test_S07_of_an_account_that_went_another_thing_is_said_than_of_one_that_neve
         assert said(never) == ("wait", "missing-account")
     for question in (Question.PLAN, Question.APPLY):
         account = replace(ACCOUNT, approved_uid="")
-        for now, words in (("", "is gone"), ("new", "was made again")):
+        for now, words in (("", "is gone"), ("new", "was recreated")):
             found = replace(all_well(question), account=known(replace(account, uid=now)))
             answer = judge(found, NOW)
             assert (answer.next, answer.reason.code) == (Next.END, "digest-mismatch")

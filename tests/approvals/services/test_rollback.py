@@ -42,7 +42,7 @@ def test_a_revision_that_was_never_in_force_is_said_and_supersedes_nothing(
     world.wish(here.cluster, back(twice, f"{value}/a"))
     twice.refresh_from_db()
     assert not Request.objects.filter(purpose="rollback").exists()
-    assert twice.problem.endswith("there is 1, 2") or value == ""
+    assert twice.problem.endswith("available: 1, 2") or value == ""
 
 
 def test_what_failed_cannot_be_gone_back_to(here: World, twice: BundleDeployment) -> None:

@@ -181,7 +181,7 @@ def test_a_check_that_selects_nothing_is_not_healthy(quay: Quay) -> None:
     quay.own(deployment, "sail", colour="blue")
     health = quay.look(deployment)
     assert health.state is UNKNOWN
-    assert health.message.endswith("the health check of ConfigMap of v1, mast selects nothing")
+    assert health.message.endswith("the health check of ConfigMap of v1, mast matches no objects")
 
 
 def test_what_was_read_of_one_revision_is_not_kept_for_the_next(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:

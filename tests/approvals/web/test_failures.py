@@ -201,4 +201,4 @@ def test_promise_4_a_list_says_which_cluster_is_missing_in_it(
     for claim in ("requests of any cluster", "No deployments", "No policies", "No entr", "No request"):
         assert claim not in text
     here.kubernetes.is_down = False
-    assert "is missing here" not in text_of(browse(here.ada).get(path))
+    assert "is missing: the API server" not in text_of(browse(here.ada).get(path))
