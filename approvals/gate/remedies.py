@@ -21,7 +21,6 @@ MAKE_WAY = (
     "BundleDeployment {name} may set spec.collisionProtection to IfNoController: the request that follows adopts them, "
     "once reviewers acknowledge that."
 )
-MADE_AGAIN = "collision-over"
 _OR_CHANGE = "Or somebody who may update BundleDeployment {name} changes it, which makes a new request."
 _RIGHT_AGAIN = "The reviewer signs in again, or an administrator of the cluster gives the right back"
 
@@ -75,8 +74,15 @@ class Kind(Enum):
     OTHER_ACCOUNT = Row(
         Next.END,
         DigestMismatch.code,
-        "the ServiceAccount is gone or was made again since the approval",
+        "the ServiceAccount is gone or was made again, and it has begun",
         f"What was approved was approved for the account before. {ASK_ANEW}",
+    )
+    # Not begun: the new one's rights are reported, and reviewers decide about it (S07).
+    ACCOUNT_REMADE = Row(
+        Next.REPORT_AGAIN,
+        "account-changed",
+        "the ServiceAccount was made again since the approval, and nothing has begun",
+        _REVIEW_AGAIN,
     )
     OTHER_SUBJECT = Row(
         Next.END,
@@ -129,13 +135,12 @@ class Kind(Enum):
     PLAN_CHANGED = Row(
         Next.REPORT_AGAIN, PlanChanged.code, "the plan does more than the reviewed one did", _REVIEW_AGAIN
     )
-    COLLISION_OVER = Row(Next.REPORT_AGAIN, MADE_AGAIN, "what stood in the way is gone", _REVIEW_AGAIN)
-    COLLIDES_AGAIN = Row(
-        Next.WAIT,
-        "collides-again",
-        "what stood in the way came and went too often to be reported again",
-        "Who makes those objects again and again stops that. Then somebody who may `approve` BundleDeployment {name} "
-        f"denies this request, and it is asked for again. {ASK_ANEW}",
+    COLLISION_OVER = Row(Next.REPORT_AGAIN, "collision-over", "what stood in the way is gone", _REVIEW_AGAIN)
+    CHANGES_AGAIN = Row(
+        Next.END,
+        "changes-again",
+        "it would be reported again, and was five times by itself",
+        f"Who or what changes it all the time stops that. {ASK_ANEW}",
     )
     POLICY_CHANGED = Row(
         Next.REPORT_AGAIN,
@@ -154,6 +159,12 @@ class Kind(Enum):
         "goes-along-unseen",
         "the same, where it has begun: what holds them is not deleted",
         f"Whoever made those objects keeps or removes them. {ASK_ANEW}",
+    )
+    TOO_MANY_TO_SEE = Row(
+        Next.WAIT,
+        "too-many-to-see",
+        "with a CRD or a namespace more objects would go than can be looked through (100,000, or what takes 20 s)",
+        "Somebody who may deletes some of those objects first: it goes on by itself once all can be looked through.",
     )
     TAKES_DATA = Row(
         Next.REPORT_AGAIN, PlanChanged.code, "an unreviewed deletion would take data by now", _REVIEW_AGAIN

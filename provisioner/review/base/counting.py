@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from provisioner.values import JsonObject
+from collections.abc import Sequence
 
 
 def number(count: int, noun: str, plural: str = "") -> str:
@@ -23,13 +21,3 @@ def some(names: Sequence[str], at_most: int = 3) -> str:
     """The first of several names: `a, b, c and 2 more`."""
     left = len(names) - at_most
     return ", ".join(names[:at_most]) + (f" and {left:,} more" if left > 0 else "")
-
-
-def newest(objects: Iterable[JsonObject]) -> str:
-    """When the last of them was created, by the clock of the API server; "" where there is none, or nobody says."""
-    return max((created_at(one) for one in objects), default="")
-
-
-def created_at(obj: JsonObject) -> str:
-    """Of one object: times of the API server are in UTC and to the second, so that they sort as text."""
-    return str((obj.get("metadata") or {}).get("creationTimestamp") or "")
