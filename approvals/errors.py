@@ -182,6 +182,7 @@ ASK_ANEW = (
     "Somebody who may update it asks anew: "
     "`kubectl annotate bd {name} core.rukpak.io/ask-again=$(date +%s) --overwrite`."
 )
+CHANGE_OR_ASK = ASK_ANEW.replace("asks anew", "changes it, or asks anew")
 CHANGED = f"An operator looks into the audit for who changed what. {ASK_ANEW}"
 
 

@@ -78,9 +78,7 @@ def surroundings(readers: tuple[Cluster, ...], facts: Facts) -> Surroundings:
     """What checks ask to see beyond the objects that change; what could not be read says why."""
     queries = {_query(listing): listing for listing in listings(facts)}
     lists = {
-        queries[query]: Listed(
-            sample.objects, sample.total, sample.resource_version, sample.problem, sample.last
-        )
+        queries[query]: Listed(sample.objects, sample.total, sample.resource_version, sample.problem, sample.last)
         for query, sample in evidence.samples(readers, queries).items()
     }
     exists = {ref.identity: answer for ref, answer in evidence.existing(readers, mentioned(facts)).items()}

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import orjson
 
 from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.client.discovery import Resource
 from provisioner.cluster.client.openapi import schema_of_kind
 from provisioner.errors import ClusterError, UnknownKind, Unreachable
 from provisioner.values import ObjectRef, created_at

@@ -43,8 +43,8 @@ class Holder:
 def latecomers(readers: Sequence[Cluster], holder: Holder) -> dict[GroupKind, int | None]:
     """How many of each kind were created since they were shown; None where there are too many to look through.
 
-    What a controller made of another object that goes as well, and was there before, is none of them. Each list is read,
-    without values, as the first of `readers` who may. Raises TryLater where nobody can tell.
+    What a controller made of another object that goes as well, and was there before, is none of them. Each list is
+    read, without values, as the first of `readers` who may. Raises TryLater where nobody can tell.
     """
     owners, found = _Owners(readers, holder), {}
     for kind, shown in holder.shown.items():
@@ -111,4 +111,4 @@ class _Owners:
         ref, shown = ObjectRef.of(owner), self.holder.shown
         is_inside = ref.namespace == self.holder.namespace if self.holder.namespace else ref.group_kind in shown
         known = [shown[ref.group_kind]] if ref.group_kind in shown else shown.values()
-        return is_inside and 0 < len(created_at(owner)) and created_at(owner) <= max(one.last or "" for one in known)
+        return is_inside and "" < created_at(owner) <= max(one.last or "" for one in known)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+from io import StringIO
+
+import yaml
+from django.core.management import call_command
+
 from approvals.models import Request
 from provisioner.values import AccessRequest
 from tests import live
@@ -13,7 +19,19 @@ from tests.services.registry import Registry
 # A fixture of another module: the name has to stand here.
 __all__ = ["any_station"]
 
-RBAC = "rbac.authorization.k8s.io"
+AUTHENTICATION = "authentication.k8s.io"
+
+
+def follow(station: Station, request: Request) -> set[str]:
+    """Do what the words of the request say, to the letter; the kinds of who gets the rights."""
+    command = shlex.split(request.problem.rpartition("apply it: ")[2].partition(" | ")[0])
+    assert command[0] == "pratique-manage"
+    out = StringIO()
+    call_command(*command[1:], stdout=out, stderr=StringIO())
+    printed = [one for one in yaml.safe_load_all(out.getvalue()) if one]
+    for one in printed:
+        station.api.apply(one, field_manager="kubectl")
+    return {subject["kind"] for one in printed for subject in one.get("subjects", [])}
 
 
 def test_S31_a_request_waits_for_the_right_to_act_as_its_installer(any_station: Station, registry: Registry) -> None:
@@ -30,24 +48,10 @@ def test_S31_a_request_waits_for_the_right_to_act_as_its_installer(any_station: 
     assert request.problem.endswith("pratique-manage rights --cluster journey | kubectl apply -f -")
     assert request.is_installer_proved, "rita was let use it, so that the command names it"
 
-    rule = {
-        "apiGroups": [""],
-        "resources": ["serviceaccounts"],
-        "verbs": ["impersonate"],
-        "resourceNames": ["stranger"],
-    }
-    api_version = f"{RBAC}/v1"
-    station.api.create({"apiVersion": api_version, "kind": "Role", "metadata": about, "rules": [rule]})
-    station.api.create(
-        {
-            "apiVersion": api_version,
-            "kind": "RoleBinding",
-            "metadata": about,
-            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "stranger"},
-            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": SERVICE.username}],
-        }
+    assert follow(station, request) == {"User"}, "the registered kubeconfig is a user's"
+    right = AccessRequest(
+        "impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", station.namespace, "stranger"
     )
-    right = AccessRequest("impersonate", "", "serviceaccounts", "", station.namespace, "stranger")
     live.until_may(station.api, SERVICE, right)
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
     station.work()
@@ -70,6 +74,14 @@ def test_S31_the_operator_is_told_to_name_the_account_that_nobody_was_asked_abou
     command = f"rights --cluster journey --installer {station.namespace}/nobodys | kubectl apply -f -"
     assert request.problem.endswith(command)
     assert not request.is_installer_proved
+    follow(station, request)
+    right = AccessRequest(
+        "impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", station.namespace, "nobodys"
+    )
+    live.until_may(station.api, SERVICE, right)
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
+    station.work()
+    assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
 
 
 def test_S07_what_a_requester_may_not_use_is_not_proved(any_station: Station, registry: Registry) -> None:

@@ -119,10 +119,11 @@ def test_the_cluster_shows_that_it_was_put_back_and_why(any_station: Station, re
     station.look_after(deployment)
     after = shown("BundleDeploymentRequest", "flow-2")["Applied"]
     assert (after["status"], after["reason"]) == ("False", "Failed")
-    assert after["message"].endswith("revision 1 was put back")
+    assert "; revision 1 was put back. Somebody who may update it changes it, or asks anew: `" in after["message"]
     whole = shown("BundleDeployment", "flow")
     assert (whole["Applied"]["status"], whole["Applied"]["message"]) == ("True", "revision 1")
-    assert (whole["UpToDate"]["status"], whole["UpToDate"]["reason"]) == ("False", "Failed")
+    assert (whole["UpToDate"]["status"], whole["UpToDate"]["reason"]) == ("False", "ProgressDeadlineExceeded")
+    assert whole["UpToDate"]["message"] == f"request flow-2 is failed: {after['message']}"
     assert "revision 2" not in whole["Healthy"]["message"]
 
 
