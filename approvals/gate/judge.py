@@ -144,6 +144,8 @@ def _account(facts: GateFacts) -> Iterator[Reason]:
     elif not account.uid:
         words = f"ServiceAccount {account.namespace}/{account.name} does not exist"
         more = "it goes on by itself once it is created, with the rights that the bundle needs"
+        if facts.question in (Question.PLAN, Question.APPLY):
+            more = "once it is created again, what it may do by then is reported, and reviewed again"
         yield reason(Kind.NO_ACCOUNT, f"{words}: {more}", facts.about)
     elif account.approved_uid and account.uid != account.approved_uid:
         words = f"the ServiceAccount has uid {account.uid}; approved was {account.approved_uid}: it was made again"

@@ -119,7 +119,9 @@ def _read(reader: Cluster, query: Query, bounds: Bounds) -> Sample:
     if head.total is not None and head.total <= 1 and query.metadata_only:
         read = _Read.of(iter(head.objects), query, bounds)
     else:
-        listed = reader.list(resource, query.namespace, page=bounds.page, metadata_only=query.metadata_only)
+        # What is only looked through is asked for in longer pages.
+        page = bounds.page * 4 if query.is_counted else bounds.page
+        listed = reader.list(resource, query.namespace, page=page, metadata_only=query.metadata_only)
         read = _Read.of(listed, query, bounds)
     total = read.count if read.is_whole else head.total
     return Sample(tuple(read.objects), total, head.resource_version, last=read.last if read.is_whole else None)

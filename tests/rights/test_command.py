@@ -193,13 +193,18 @@ def test_S31_the_worker_reads_for_an_account_and_cannot_be_it(cluster: Cluster, 
     assert {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["key"]} in rules
 
 
-def test_S31_one_account_for_all_processes_says_which_halves_it_joins(cluster: Cluster) -> None:
+def test_S31_one_account_for_all_processes_says_which_halves_it_joins(
+    cluster: Cluster, settings: Any, tmp_path: Path
+) -> None:
     identify(cluster, ROBOT, [])
     wished(cluster)
     _, said = rights("--account", "ops/pratique")
     assert "one account for all processes may also do, as ci/robot, what it may do as installing accounts" in said
-    assert "one account for all" not in rights()[1]
+    assert "one account for all" in rights()[1], "all processes come by the registered kubeconfig"
     assert "one account for all" not in rights("--account", "ops/pratique", "--installer", "ci/robot")[1]
+    (tmp_path / "prod").write_text(cluster.kubeconfig)
+    settings.PRATIQUE = {**settings.PRATIQUE, "KUBECONFIGS_DIR": str(tmp_path)}
+    assert "one account for all" not in rights()[1], "each process has an account of its own"
 
 
 def test_whoever_asked_for_an_open_request_is_named_with_the_groups_of_then(cluster: Cluster) -> None:
