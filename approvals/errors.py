@@ -299,6 +299,7 @@ ASK_ANEW = (
     "To request it again, someone who may update it runs `kubectl annotate bd {name} "
     "core.rukpak.io/ask-again=$(date +%s) --overwrite`."
 )
+CHANGE_OR_ASK = ASK_ANEW.replace("who may update it runs", "who may update it changes it, or runs")
 CHANGED = f"An operator checks the audit log for who changed what. {ASK_ANEW}"
 
 

@@ -77,7 +77,7 @@ def surroundings(readers: tuple[Cluster, ...], facts: Facts) -> Surroundings:
     """What checks ask to see beyond the objects that change; what could not be read says why."""
     queries = {_query(listing): listing for listing in listings(facts)}
     lists = {
-        queries[query]: Listed(sample.objects, sample.total, sample.resource_version, sample.problem)
+        queries[query]: Listed(sample.objects, sample.total, sample.resource_version, sample.problem, sample.last)
         for query, sample in evidence.samples(readers, queries).items()
     }
     exists = {ref.identity: answer for ref, answer in evidence.existing(readers, mentioned(facts)).items()}
@@ -86,7 +86,9 @@ def surroundings(readers: tuple[Cluster, ...], facts: Facts) -> Surroundings:
 
 
 def _query(listing: Listing) -> evidence.Query:
-    return evidence.Query(listing.group, listing.version, listing.kind, listing.namespace, listing.metadata_only)
+    return evidence.Query(
+        listing.group, listing.version, listing.kind, listing.namespace, listing.metadata_only, listing.is_counted
+    )
 
 
 def _section_of(ref: ObjectRef) -> Section:

@@ -24,6 +24,11 @@ def object_in(value: object, name: str) -> JsonObject:
     raise InvalidManifest(f"{name}: expected an object, found {found}")
 
 
+def created_at(obj: JsonObject) -> str:
+    """When an object was created, "" where nobody says: in UTC and to the second, so that times sort as text."""
+    return str((obj.get("metadata") or {}).get("creationTimestamp") or "")
+
+
 class Severity(StrEnum):
     """How much a finding should worry a reviewer, the worst first.
 

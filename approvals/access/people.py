@@ -47,11 +47,12 @@ class Person:
         """Whether both are one person, as far as anybody can tell. Both are of the same cluster.
 
         Kubernetes tells `alice` from `Alice`. Here these are one person, unless both have proved identifiers that
-        differ: a proxy or an issuer that passes names on as they were typed gives one person both.
+        differ: a proxy or an issuer that passes names on as they were typed gives one person both. Identifiers may be
+        such names as well, so capitals make no other one of them either.
         """
         return (
             self._is_called_as(other)
-            or (self.uid != "" and self.uid == other.uid)
+            or (self.uid != "" and folded(self.uid) == folded(other.uid))
             or (self.user_id is not None and self.user_id == other.user_id)
             or not _folded(self.subjects).isdisjoint(_folded(other.subjects))
             or self._has_uid_of(other)
@@ -69,15 +70,18 @@ class Person:
         return folded(self.username) == folded(other.username) and not self._is_told_from(other)
 
     def _is_told_from(self, other: Person) -> bool:
-        """Whether both have proved to the same one, the cluster or an issuer, who they are, and differ."""
+        """Whether both have proved to the same one, the cluster or an issuer, who they are, and differ.
+
+        Asked of those whose identifiers are not the same: `is_same` compares these as well.
+        """
         if self.uid and other.uid:
-            return self.uid != other.uid
+            return folded(self.uid) != folded(other.uid)
         issuers = [{issuer for issuer, _ in one._identifiers} for one in (self, other)]
         return not issuers[0].isdisjoint(issuers[1])
 
     def _has_uid_of(self, other: Person) -> bool:
         """Whether the cluster knows this person by what an issuer gave the other one (`claimMappings.uid`)."""
-        return any(self.uid == subject for _, subject in other._identifiers)
+        return any(folded(self.uid) == folded(subject) for _, subject in other._identifiers)
 
     def record(self) -> dict[str, Any]:
         subjects = [list(one) for one in sorted(self.subjects)]
@@ -219,4 +223,4 @@ def folded(name: str) -> str:
 
 
 def _folded(subjects: Iterable[Subject]) -> frozenset[Subject]:
-    return frozenset((issuer, folded(it) if is_name(issuer, it) else it) for issuer, it in subjects)
+    return frozenset((issuer, folded(it)) for issuer, it in subjects)

@@ -3,13 +3,13 @@ the deletion that nobody has to review, as it takes no data and the operator all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
-from approvals.gate.facts import Fact, How, Known, Unreviewed
+from approvals.gate.facts import Fact, How, Known, Unreviewed, Unseen
 from approvals.gate.planning import installer_of, running_content
 from approvals.gate.wish import learn
 from approvals.lifecycle import Event
@@ -18,19 +18,18 @@ from approvals.policy import OWN_RULES_PREFIX, holdings
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.dependents import dependents
-from provisioner.cluster.evidence import Query, Sample, samples
-from provisioner.errors import TryLater, UnknownKind
-from provisioner.review.base.creation_times import created_at
+from provisioner.cluster.latecomers import NAMESPACE as _NAMESPACE
+from provisioner.cluster.latecomers import Holder, Shown, latecomers
+from provisioner.errors import UnknownKind
 from provisioner.review.base.record import from_record
+from provisioner.review.checks.objects.deletions import MISSED
 from provisioner.sentences import number, some_phrases
-from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, Plan, Severity
+from provisioner.values import Action, GroupKind, ObjectRef, Plan, Severity
 
 WORDS = "it contains no data, and PRATIQUE_UNREVIEWED_DELETIONS allows deleting it without a review"
 MAX_NAMED = 3
-_DEFINITION, _NAMESPACE = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), GroupKind("", "Namespace")
+_DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _TAKING = (Action.DELETE, Action.REPLACE)
-# What people and programs keep in a namespace; the rest is made of other objects, and comes and goes by itself.
-_KEEPING = ("ConfigMap", "PersistentVolumeClaim", "Secret")
 
 
 def is_free(request: Request, planned: Plan | None = None) -> bool:
@@ -90,64 +89,52 @@ def _goes_along(request: Request, api: Api, planned: Plan) -> list[str]:
     return dependents(_readers(request, api), going)
 
 
-def unseen(request: Request, api: Api, report: Report, kinds: Sequence[GroupKind] = (_DEFINITION,)) -> tuple[str, ...]:
-    """In words, which objects go with a CRD that is deleted and were created since reviewers were shown the others.
+def unseen(
+    request: Request, api: Api, report: Report, kinds: Collection[GroupKind] = frozenset({_DEFINITION})
+) -> Unseen:
+    """Which objects go with a CRD that is deleted and were created since reviewers were shown the others.
 
     The API server takes them with it, whoever made them, and no plan names them. `kinds` are those of what is deleted.
     Raises TryLater where nobody can tell by now.
     """
     if not any(report.actions.get(action, 0) for action in _TAKING):
-        return ()
+        return Unseen()
     body = report.body
-    going = [one for one in body["plan"]["actions"] if one["action"] in _TAKING and one["uid"]]
-    shown = {_key(one["ref"]): one["evidence"] for one in body["findings"] if "counts" in one["evidence"]}
-    found: list[str] = []
-    for one in going:
-        ref = ObjectRef(**one["ref"])
-        if ref.group_kind in kinds and _key(one["ref"]) in shown:
-            found += _late(_readers(request, api), ref, one["uid"], shown[_key(one["ref"])])
-    return tuple(found)
-
-
-def unseen_anywhere(request: Request, api: Api, report: Report) -> tuple[str, ...]:
-    """The same, of namespaces as well. Once something has begun only of CRDs: what goes makes others tidy up."""
-    return unseen(request, api, report, (_DEFINITION, _NAMESPACE))
-
-
-def _late(readers: Sequence[Api], ref: ObjectRef, uid: str, shown: Mapping[str, Any]) -> Iterator[str]:
-    if _uid_now(readers, ref) != uid:
-        return  # with it what was in it went
-    for kind, count in shown["counts"].items():
-        if ref.group_kind == _NAMESPACE and kind not in _KEEPING:
+    going = {one["uid"]: ObjectRef(**one["ref"]) for one in _taken(body) if one["uid"]}
+    counted = [one for one in body["findings"] if "counts" in one["evidence"]]
+    shown = {ObjectRef(**one["ref"]).identity: one["evidence"] for one in counted}
+    words, too_many = list[str](), list[str]()
+    for uid, ref in going.items():
+        if ref.group_kind not in kinds or ref.identity not in shown:
             continue
-        group, _, place = ("", "", ref.name) if ref.group_kind == _NAMESPACE else (ref.name.partition(".")[2], "", "")
-        query = Query(group, "", kind, place, metadata_only=True)
-        there = samples(readers, [query])[query]
-        if there.problem:
-            raise TryLater(f"the objects that are deleted with {ref} could not be read: {there.problem}")
-        late = _since(there, count, (shown.get("newest") or {}).get(kind))
-        if late > 0:
-            yield f"{number(late, f'{kind} object')} created since then would be deleted with {ref}"
+        readers = _readers(request, api)
+        if _uid_now(readers, ref) != uid:
+            continue  # with it what was in it went
+        holder = Holder(ref, _shown(ref, shown[ref.identity]), going.keys())
+        for kind, late in latecomers(readers, holder).items():
+            if late is None:
+                too_many.append(f"{kind.kind} objects that would be deleted with {ref}")
+            elif late:
+                words.append(f"{number(late, f'{kind.kind} object')} created since then would be deleted with {ref}")
+    return Unseen(tuple(words), tuple(too_many))
 
 
-def _since(there: Sample, count: int, last: str | None) -> int:
-    """How many of these were created after `count` were shown, of which the last had been created at `last`; None in
-    a report of before that was kept.
-
-    What a controller made of another object is none of them: it comes and goes with that one.
-    """
-    total = len(there.objects) if there.total is None else there.total
-    if last is None:
-        return total - count
-    later = [one for one in there.objects if created_at(one) > last]
-    made = [one for one in later if not _is_controlled(one)]
-    is_whole = total == len(there.objects)
-    more = total - len(later) - count if is_whole else total - count - len(made)
-    return len(made) + max(0, more)
+def unseen_anywhere(request: Request, api: Api, report: Report) -> Unseen:
+    """The same, of namespaces as well. Once something has begun only of CRDs: what goes makes others tidy up."""
+    return unseen(request, api, report, frozenset({_DEFINITION, _NAMESPACE}))
 
 
-def _is_controlled(obj: JsonObject) -> bool:
-    return any(one.get("controller") is True for one in obj["metadata"].get("ownerReferences") or [])
+def _taken(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in body["plan"]["actions"] if one["action"] in _TAKING]
+
+
+def _shown(ref: ObjectRef, evidence: Mapping[str, Any]) -> dict[GroupKind, Shown]:
+    """What was counted in it, but Pods: they come and go with what makes them. Reports of before kept only numbers."""
+    last = evidence.get("newest") or {}
+    found = {kind: Shown(count, last.get(kind)) for kind, count in evidence["counts"].items()}
+    if ref.group_kind == _NAMESPACE:
+        return {GroupKind(MISSED[kind], kind): shown for kind, shown in found.items() if kind != "Pod"}
+    return {GroupKind(ref.name.partition(".")[2], kind): shown for kind, shown in found.items()}
 
 
 def _uid_now(readers: Sequence[Api], ref: ObjectRef) -> str:
@@ -161,7 +148,3 @@ def _uid_now(readers: Sequence[Api], ref: ObjectRef) -> str:
 def _readers(request: Request, api: Api) -> tuple[Api, Api]:
     """As whom lists are read: as the service, else as the account by whose right the objects go."""
     return api, api.acting_as(installer_of(request.spec))
-
-
-def _key(ref: Mapping[str, str]) -> tuple[str, ...]:
-    return ref["group"], ref["kind"], ref["namespace"], ref["name"]

@@ -62,7 +62,8 @@ class Right:
 class About:
     """The request that is asked about, as our records and settings have it.
 
-    `needed` are approvals of people. `recorded_cluster` is "" where the cluster was never reached.
+    `needed` are approvals of people. `recorded_cluster` is "" where the cluster was never reached. `rounds` is how
+    often it was reported again by itself.
     """
 
     name: str
@@ -77,6 +78,7 @@ class About:
     has_requesters: bool
     needed: int
     expires_at: datetime
+    rounds: int = 0
 
     @property
     def is_removal(self) -> bool:
@@ -187,28 +189,34 @@ class Refused:
 class Collisions:
     """Objects of the reviewed plan that are somebody else's and not to be adopted, in words.
 
-    `is_over`: one of them is gone, or may be adopted by now, so that the plan is another one. `rounds`: how often this
-    request was reported again for that.
+    `is_over`: one of them is gone, or may be adopted by now, so that the plan is another one.
     """
 
     words: tuple[str, ...] = ()
     is_over: bool = False
-    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What would go with what is deleted and no reviewer was shown, in words.
+
+    `too_many` are those of which there are more than can be looked through: some of them may be new.
+    """
+
+    words: tuple[str, ...] = ()
+    too_many: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What would be done now. `missing` says what the installing account lacks, with the RBAC YAML that gives it.
-
-    `unseen` says which objects would go with what is deleted that no reviewer was shown.
-    """
+    """What would be done now. `missing` says what the installing account lacks, with the RBAC YAML that gives it."""
 
     actions: tuple[PlannedAction, ...]
     is_within: bool
     takes_data: bool
     refused: tuple[Refused, ...] = ()
     missing: str = ""
-    unseen: tuple[str, ...] = ()
+    unseen: Unseen = Unseen()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +251,7 @@ class GateFacts:
     collisions: Fact[Collisions] = NOT_READ
     unmet: Fact[str] = NOT_READ
     plan: Fact[PlanFacts] = NOT_READ
-    unseen: Fact[tuple[str, ...]] = NOT_READ
+    unseen: Fact[Unseen] = NOT_READ
     running: Fact[Running] = NOT_READ
     revoked: Fact[str] = NOT_READ
     is_untouched: bool = False

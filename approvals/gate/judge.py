@@ -12,14 +12,14 @@ from itertools import chain
 
 from approvals.gate import people
 from approvals.gate.answers import Answer, Next, Question, Reason
-from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, value_of
+from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, Unseen, value_of
 from approvals.gate.remedies import UNANSWERED, Kind, missing_right, reason, unanswered
 from provisioner.sentences import some_phrases
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
 FRESH = timedelta(minutes=15)
 SHOWN = 10
-# What comes and goes again and again is reported anew so often, and then no more by itself.
+# One request is reported again so often by itself, whatever for; then somebody has to look why.
 MAX_ROUNDS = 5
 HAS_CHANGED = "the cluster changed since the review, so the plan changed: it needs a new report and a new review"
 OVER = "the conflicting objects changed, so the plan changed: it needs a new report and a new review"
@@ -41,7 +41,19 @@ def judge(facts: GateFacts, now: datetime) -> Answer:
         *_unknowns(facts, now),
         *chain.from_iterable(check(facts) for check in _CHECKS[facts.question]),
     ]
-    return Answer.of(facts.question, list(dict.fromkeys(_settled(facts, found))), people.count(facts).words)
+    found = _not_for_ever(facts.about, _settled(facts, found))
+    return Answer.of(facts.question, list(dict.fromkeys(found)), people.count(facts).words)
+
+
+def _not_for_ever(about: About, found: list[Reason]) -> list[Reason]:
+    """What changes faster than people can review it is not reported again and again: who asks anew looks why."""
+    if about.rounds < MAX_ROUNDS:
+        return found
+    more = f"it was reported again {about.rounds} times by itself, and is not any more"
+    return [
+        reason(Kind.CHANGES_AGAIN, f"{one.words}; {more}", about) if one.next == Next.REPORT_AGAIN else one
+        for one in found
+    ]
 
 
 def _settled(facts: GateFacts, found: list[Reason]) -> list[Reason]:
@@ -133,6 +145,8 @@ def _account(facts: GateFacts) -> Iterator[Reason]:
     elif not account.uid:
         words = f"ServiceAccount {account.namespace}/{account.name} does not exist"
         more = "the request continues automatically when it is created with the permissions that the bundle needs"
+        if facts.question in (Question.PLAN, Question.APPLY):
+            more = "when it is created again, its permissions are reported, and the request is reviewed again"
         yield reason(Kind.NO_ACCOUNT, f"{words}: {more}", facts.about)
     elif account.approved_uid and account.uid != account.approved_uid:
         words = f"the ServiceAccount has uid {account.uid}, but {account.approved_uid} was approved: it was recreated"
@@ -165,7 +179,8 @@ def _requesters(facts: GateFacts) -> Iterator[Reason]:
             words = f"{right.words}; this would allow it:\n{right.rule}" if right.rule else right.words
             yield reason(Kind.REQUESTER_LACKS, words, about)
     too_old = value_of(facts.too_old)
-    if sources.names and too_old and not sources.is_read and not (sources.is_unattended and sources.is_listed):
+    is_to_be_read = facts.question == Question.PREPARE and not sources.is_read
+    if sources.names and too_old and is_to_be_read and not (sources.is_unattended and sources.is_listed):
         yield reason(Kind.GROUPS_TOO_OLD, _unreadable(sources, ", ".join(too_old), about), about)
 
 
@@ -196,10 +211,14 @@ def _subject(facts: GateFacts) -> Iterator[Reason]:
     subject, approved = value_of(facts.subject), value_of(facts.approved)
     if subject is None or approved is None or account is None:
         return
-    if not account.uid or account.uid != subject.service_account_uid:
-        now = f"now has uid {account.uid}: it was recreated" if account.uid else "is gone"
-        words = f"a ServiceAccount with uid {subject.service_account_uid} was approved; the one of that name {now}"
-        yield reason(Kind.OTHER_ACCOUNT, words, about)
+    if not account.uid:
+        return  # _account waits for it: the one that comes is another one
+    if account.uid != subject.service_account_uid:
+        words = (
+            f"a ServiceAccount with uid {subject.service_account_uid} was approved; the one of that name now has uid "
+            f"{account.uid}: it was recreated, and may have other permissions"
+        )
+        yield reason(Kind.ACCOUNT_REMADE, words, about)
         return
     found = subject.digest
     if found != about.subject_digest:
@@ -257,14 +276,8 @@ def _collisions(facts: GateFacts) -> Iterator[Reason]:
     found = value_of(facts.collisions)
     if found is None or not found.words:
         return
-    if found.is_over and found.rounds < MAX_ROUNDS:
+    if found.is_over:
         yield reason(Kind.COLLISION_OVER, OVER, facts.about)
-    elif found.is_over:
-        words = (
-            f"conflicting objects appeared and disappeared {found.rounds + 1} times: the request is not "
-            "reported again for that"
-        )
-        yield reason(Kind.COLLIDES_AGAIN, words, facts.about)
     words = "; ".join(found.words[:SHOWN])
     yield reason(
         Kind.CANNOT_BE_ADOPTED, f"{words}. It will not be adopted, so this request cannot be approved", facts.about
@@ -292,10 +305,11 @@ def _plan(facts: GateFacts) -> Iterator[Reason]:
     about = facts.about
     if not plan.is_within:
         yield reason(Kind.PLAN_CHANGED, HAS_CHANGED, about)
-    elif plan.unseen:
-        yield reason(Kind.GOES_ALONG_UNSEEN, _unseen_words(plan.unseen), about)
+    elif plan.unseen.words:
+        yield reason(Kind.GOES_ALONG_UNSEEN, _unseen_words(plan.unseen.words), about)
     elif plan.takes_data and people.is_let_go(facts):
         yield reason(Kind.TAKES_DATA, TAKES_DATA, about)
+    yield from _too_many(facts, plan.unseen)
     if plan.missing:
         yield reason(Kind.MISSING_RIGHTS, plan.missing, about)
     if plan.refused:
@@ -314,9 +328,17 @@ def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
 
 def _unseen(facts: GateFacts) -> Iterator[Reason]:
     """What turned up since goes with nothing that is deleted: nobody approved that (S15)."""
-    words = value_of(facts.unseen)
-    if words:
-        yield reason(Kind.GOES_ALONG_LATE, _unseen_words(words), facts.about)
+    unseen = value_of(facts.unseen) or Unseen()
+    if unseen.words:
+        yield reason(Kind.GOES_ALONG_LATE, _unseen_words(unseen.words), facts.about)
+    yield from _too_many(facts, unseen)
+
+
+def _too_many(facts: GateFacts, unseen: Unseen) -> Iterator[Reason]:
+    """What nobody can look through is not taken for what reviewers were shown (promise 4)."""
+    if unseen.too_many:
+        words = f"nobody can tell whether some were created since the review: {'; '.join(unseen.too_many[:SHOWN])}"
+        yield reason(Kind.TOO_MANY_TO_SEE, words, facts.about)
 
 
 def _unseen_words(words: Sequence[str]) -> str:

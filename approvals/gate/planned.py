@@ -15,7 +15,6 @@ from approvals.gate import deletions
 from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, Refused
 from approvals.gate.planning import installer_of, owned, plan_options, running_content
 from approvals.gate.policies import reviewed_report
-from approvals.gate.remedies import MADE_AGAIN
 from approvals.gate.wish import learn
 from approvals.models import Finding, Report, Request
 from provisioner import pipeline
@@ -69,8 +68,9 @@ def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
         return PlanFacts(planned.actions, False, False)
     if deletions.takes_data(request, api, planned):
         return PlanFacts(planned.actions, True, True)
-    if late := deletions.unseen_anywhere(request, api, reviewed_report(request)):
-        return PlanFacts(planned.actions, True, False, unseen=late)
+    unseen = deletions.unseen_anywhere(request, api, reviewed_report(request))
+    if unseen.words or unseen.too_many:
+        return PlanFacts(planned.actions, True, False, unseen=unseen)
     is_less = planned.digest != reviewed.digest
     not_allowed = refused_writes(api, installer, planned.actions) if is_less else asking.result()
     refused = tuple(_refused(one) for one in planned.actions if one.problem)
@@ -113,8 +113,7 @@ def _foreign(plan: Plan) -> list[PlannedAction]:
 def _collisions(request: Request, plan: Plan, api: Api) -> Collisions:
     installer, met, options = api.acting_as(installer_of(request.spec)), _foreign(plan), plan_options(request)
     is_over = any(not _stands_in_the_way(installer, one, options) for one in met[:MAX_LOOKED_AT])
-    rounds = request.voided_rounds.filter(code=MADE_AGAIN).count()
-    return Collisions(tuple(one.problem for one in met), is_over, rounds)
+    return Collisions(tuple(one.problem for one in met), is_over)
 
 
 def _stands_in_the_way(api: Api, met: PlannedAction, options: Options) -> bool:

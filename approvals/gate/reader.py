@@ -24,6 +24,7 @@ from approvals.gate.people import accepted
 from approvals.gate.planned import Approved, collisions_of, plan_facts
 from approvals.gate.surroundings import unmet_words
 from approvals.gate.wish import Asked, learn
+from approvals.ledger import rounds
 from approvals.ledger.digests import Subject
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
@@ -203,6 +204,7 @@ def _facts(question: Question, request: Request) -> GateFacts:
         has_requesters=bool(request.requesters),
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         expires_at=request.expires_at,
+        rounds=rounds.made_by_itself(request),
     )
     return GateFacts(question, about, timezone.now())
 
@@ -230,7 +232,7 @@ def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:
     place = f"{request.deployment.cluster.name}/{request.deployment.name}"
     sources = Sources(
         names=tuple(map(str, wanted)),
-        is_read=bool(request.content_id) and not request.is_unattended,
+        is_read=bool(request.content_id),
         is_unattended=request.is_unattended,
         is_listed=place in settings.PRATIQUE["UNATTENDED_READS"],
         hours=settings.PRATIQUE["GROUPS_HOURS"],

@@ -23,7 +23,6 @@ MAKE_WAY = (
     "no owner, someone who may update BundleDeployment {name} can set spec.collisionProtection to "
     "IfNoController: the new request adopts the objects after reviewers acknowledge it."
 )
-MADE_AGAIN = "collision-over"
 _OR_CHANGE = "Or someone who may update BundleDeployment {name} changes it, which creates a new request."
 _RIGHT_AGAIN = "The reviewer signs in again, or a cluster administrator restores the permission"
 
@@ -77,8 +76,15 @@ class Kind(Enum):
     OTHER_ACCOUNT = Row(
         Next.END,
         DigestMismatch.code,
-        "the ServiceAccount was deleted or recreated after the approval",
+        "the ServiceAccount was deleted or recreated after applying started",
         f"The approval was for the previous ServiceAccount. {ASK_ANEW}",
+    )
+    # Not begun: the new one's rights are reported, and reviewers decide about it (S07).
+    ACCOUNT_REMADE = Row(
+        Next.REPORT_AGAIN,
+        "account-changed",
+        "the ServiceAccount was recreated after the approval, and applying has not started",
+        _REVIEW_AGAIN,
     )
     OTHER_SUBJECT = Row(
         Next.END,
@@ -132,13 +138,12 @@ class Kind(Enum):
     PLAN_CHANGED = Row(
         Next.REPORT_AGAIN, PlanChanged.code, "the plan contains more than the reviewed one", _REVIEW_AGAIN
     )
-    COLLISION_OVER = Row(Next.REPORT_AGAIN, MADE_AGAIN, "the conflicting objects are gone", _REVIEW_AGAIN)
-    COLLIDES_AGAIN = Row(
-        Next.WAIT,
-        "collides-again",
-        "conflicting objects appeared and disappeared too often",
-        "Find out what keeps recreating these objects and stop it. Then someone who may `approve` "
-        f"BundleDeployment {{name}} denies this request. {ASK_ANEW}",
+    COLLISION_OVER = Row(Next.REPORT_AGAIN, "collision-over", "the conflicting objects are gone", _REVIEW_AGAIN)
+    CHANGES_AGAIN = Row(
+        Next.END,
+        "changes-again",
+        "it would need a new report, and was reported again five times already",
+        f"Find out what keeps changing it, and stop that. {ASK_ANEW}",
     )
     POLICY_CHANGED = Row(
         Next.REPORT_AGAIN,
@@ -157,6 +162,13 @@ class Kind(Enum):
         "goes-along-unseen",
         "the same, after applying started: the object that contains them is not deleted",
         f"The owner of these objects decides whether to keep or delete them. {ASK_ANEW}",
+    )
+    TOO_MANY_TO_SEE = Row(
+        Next.WAIT,
+        "too-many-to-see",
+        "a CRD or a namespace would be deleted with more objects than can be checked (100,000, or what takes 20 s)",
+        "Someone who may delete those objects deletes some of them first. The request continues automatically once all "
+        "can be checked.",
     )
     TAKES_DATA = Row(Next.REPORT_AGAIN, PlanChanged.code, "an unreviewed deletion would now delete data", _REVIEW_AGAIN)
     OWN_RIGHT = Row(

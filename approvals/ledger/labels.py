@@ -21,7 +21,7 @@ def follow(deployment: BundleDeployment) -> None:
     if lifecycle.may(State(row.state), Event.FIND_STALE):
         words = "the labels changed since the report, so other guards may apply: a new report and review are needed"
         changes = {"labels": deployment.labels, "earlier_labels": known}
-        rounds.void(row, code="labels-changed", words=words, facts=facts, **changes)
+        rounds.void(row, code=rounds.LABELS_CHANGED, words=words, facts=facts, **changes)
         return
     row.labels, row.earlier_labels = deployment.labels, known
     row.save(update_fields=["labels", "earlier_labels"])

@@ -16,6 +16,8 @@ from provisioner.values import Difference
 
 # Objects that the record names; how many more there are is said beside them.
 MAX_OBJECTS = 50
+# The code of a round that ended because people gave the deployment other labels.
+LABELS_CHANGED = "labels-changed"
 
 
 def void(
@@ -43,3 +45,10 @@ def void(
     )
     kept = {**facts, **({"objects": [one.object for one in objects[:MAX_OBJECTS]]} if objects else {})}
     return move(row, Event.FIND_STALE, actor=MACHINE, facts=kept, problem_code=code, problem=words, **changes)
+
+
+def made_by_itself(request: Request) -> int:
+    """How many rounds of this request ended without anybody's asking for another report."""
+    if request.round == 1:
+        return 0
+    return request.voided_rounds.exclude(code=LABELS_CHANGED).count()

@@ -1,7 +1,7 @@
 """What is known of writes that a dead or stopped worker may still have under way.
 
 A database cannot hold back what is in a socket already. So what such a write would create is remembered, and looked for
-after it was dropped (steps.strays); after a day no write is on its way any more.
+after it was dropped (steps.running.strays); after a day no write is on its way any more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What our own processes may do in a cluster: what each needs, what is missing, and the roles that give it (S31)."""
 
 from approvals.rights.form import Chosen, choose_form
-from approvals.rights.manifests import accounts_of, manifests
+from approvals.rights.holders import accounts_of, holder_words, shared_by_all
+from approvals.rights.manifests import manifests
 from approvals.rights.missing import missing_of_account, missing_of_self, words_of
 from approvals.rights.needs import Form, Process, Registered, Role, Rule, roles
 from approvals.rights.registered import registered
@@ -16,11 +17,13 @@ __all__ = [
     "Rule",
     "accounts_of",
     "choose_form",
+    "holder_words",
     "manifests",
     "missing_of_account",
     "missing_of_self",
     "registered",
     "roles",
+    "shared_by_all",
     "tell_what_is_missing",
     "words_of",
 ]

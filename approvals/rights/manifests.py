@@ -12,31 +12,32 @@ from provisioner.api_groups import RBAC_GROUP
 MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique-rights"}
 
 
-def accounts_of(namespace: str) -> dict[Process, Account]:
-    """The ServiceAccounts of deploy/kubernetes/accounts.yaml."""
-    return {process: (namespace, str(process)) for process in Process}
+def manifests(roles: Iterable[Role], holders: Mapping[Process, Account | str]) -> list[dict[str, Any]]:
+    """Each role, followed by its binding to the account of its process, or to the user of this name."""
+    return [obj for role in roles for obj in _pair(role, holders[role.process])]
 
 
-def manifests(roles: Iterable[Role], accounts: Mapping[Process, Account]) -> list[dict[str, Any]]:
-    """Each role, followed by its binding to the account of its process."""
-    return [obj for role in roles for obj in _pair(role, accounts[role.process])]
-
-
-def _pair(role: Role, account: Account) -> list[dict[str, Any]]:
+def _pair(role: Role, holder: Account | str) -> list[dict[str, Any]]:
     kind = "Role" if role.namespace else "ClusterRole"
     name = f"pratique-{role.process}-impersonates"
     place = {"namespace": role.namespace} if role.namespace else {}
     about = {"apiVersion": f"{RBAC_GROUP}/v1", "metadata": {"name": name, **place, "labels": MANAGED_BY}}
-    namespace, account_name = account
     return [
         {"kind": kind, **about, "rules": [_rule(one) for one in role.rules]},
         {
             "kind": f"{kind}Binding",
             **about,
             "roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": account_name, "namespace": namespace}],
+            "subjects": [_subject(holder)],
         },
     ]
+
+
+def _subject(holder: Account | str) -> dict[str, str]:
+    if isinstance(holder, str):
+        return {"apiGroup": RBAC_GROUP, "kind": "User", "name": holder}
+    namespace, name = holder
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from threading import Lock
+from threading import Condition
 
 from django.conf import settings
 from django.db import transaction
@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from approvals import instruments, wake
 from approvals.audit import MACHINE
-from approvals.errors import Crashed, Full, LostClaim
+from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim
 from approvals.gate import Refusal
 from approvals.ledger import claims, endings, waiting
 from approvals.ledger.moves import locked, move
@@ -55,9 +55,9 @@ GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
 ENDED = frozenset({"done", "failed"})
 # What is approved goes on soon after what it waits for has come.
 LONGEST_APPROVED_SECONDS = 30
-ROOM_SECONDS = 0.05
 _applying: set[int] = set()
-_applying_lock = Lock()
+# Whoever waits for room is woken when somebody leaves it.
+_room = Condition()
 
 
 WORDS: dict[str, Step] = {
@@ -192,7 +192,7 @@ def _room_for(request: Request) -> Iterator[None]:
 
 
 def _has_room(request_id: int) -> bool:
-    with _applying_lock:
+    with _room:
         if len(_applying) >= settings.PRATIQUE["APPLIES_AT_ONCE"]:
             return False
         _applying.add(request_id)
@@ -200,21 +200,25 @@ def _has_room(request_id: int) -> bool:
 
 
 def _leave_room(request_id: int) -> None:
-    with _applying_lock:
+    with _room:
         _applying.discard(request_id)
+        _room.notify_all()
 
 
 def _await_room(request_id: int) -> None:
     """What it waited for is ready: it goes on before anything else begins, so it need not wait for long."""
-    while not _has_room(request_id):
-        time.sleep(ROOM_SECONDS)
+    with _room:
+        _room.wait_for(partial(_has_room, request_id))
 
 
 @transaction.atomic(durable=True)
 def _expire(request_id: int) -> None:
     request = locked(request_id)
     if request.expires_at <= timezone.now() and may(State(request.state), Event.EXPIRE):
-        move(request, Event.EXPIRE, actor=MACHINE)
+        until, waited = f"{request.expires_at:%Y-%m-%d %H:%M} UTC", request.problem
+        words = f"nobody settled it until {until}" + (f"; what it waited for: {waited}" if waited else "")
+        remedy = ASK_ANEW.format(name=request.deployment.name)
+        move(request, Event.EXPIRE, actor=MACHINE, problem=words, problem_code="expired", remedy=remedy)
 
 
 @transaction.atomic(durable=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 import orjson
 
 from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.client.discovery import Resource
 from provisioner.cluster.client.openapi import schema_of_kind
 from provisioner.errors import ClusterError, UnknownKind, Unreachable
-from provisioner.values import ObjectRef
+from provisioner.values import ObjectRef, created_at
 
 PARALLEL = 4
 _T = TypeVar("_T")
@@ -24,9 +23,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is read of one list: whichever is met first ends it. `seconds` counts between pages."""
+    """How much is read of one list: whichever is met first ends it. `seconds` counts between pages.
+
+    Of a list that is counted so many `objects` are kept, and `counted` are looked through.
+    """
 
     objects: int = 5000
+    counted: int = 100_000
     total_bytes: int = 48 * 1024 * 1024
     seconds: float = 20.0
     page: int = 250
@@ -37,23 +40,33 @@ BOUNDS = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One list to read; with `version` "" in the one that the server prefers, with `namespace` "" everywhere."""
+    """One list to read; with `version` "" in the one that the server prefers, with `namespace` "" everywhere.
+
+    `is_counted`: what is beyond the bound of objects is looked through as well, to say when the last was created.
+    `after`: only what was created after this instant is kept.
+    """
 
     group: str
     version: str
     kind: str
     namespace: str = ""
     metadata_only: bool = False
+    is_counted: bool = False
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was read: the first `objects` of `total` (None: unknown). `problem` says why there is nothing."""
+    """What was read: the first `objects` of `total` (None: unknown). `problem` says why there is nothing.
+
+    `last` is when the last of all was created, "" of none; None where not all were looked through.
+    """
 
     objects: tuple[dict[str, Any], ...] = ()
     total: int | None = 0
     resource_version: str = ""
     problem: str = ""
+    last: str | None = ""
 
 
 def samples(readers: Sequence[Cluster], queries: Iterable[Query], *, bounds: Bounds = BOUNDS) -> dict[Query, Sample]:
@@ -92,37 +105,59 @@ def _document(group: str, version: str, reader: Cluster) -> dict[str, Any]:
 
 def _sample(readers: Sequence[Cluster], query: Query, bounds: Bounds) -> Sample:
     answer = _first(readers, lambda reader: _read(reader, query, bounds))
-    return Sample(total=None, problem=str(answer)) if isinstance(answer, ClusterError) else answer
+    return Sample(total=None, problem=str(answer), last=None) if isinstance(answer, ClusterError) else answer
 
 
 def _read(reader: Cluster, query: Query, bounds: Bounds) -> Sample:
     try:
         resource = reader.resource_of(query.group, query.version, query.kind)
     except Unreachable as exc:  # the group's own server is down, which trying again may never mend
-        return Sample(total=None, problem=str(exc))
+        return Sample(total=None, problem=str(exc), last=None)
     if resource is None:
         return Sample()
     head = reader.excerpt(resource, namespace=query.namespace, at_most=1, metadata_only=True)
     if head.total is not None and head.total <= 1 and query.metadata_only:
-        return Sample(head.objects, head.total, head.resource_version)
-    objects, is_whole = _within(_listed(reader, resource, query, bounds.page), bounds)
-    return Sample(tuple(objects), len(objects) if is_whole else head.total, head.resource_version)
+        read = _Read.of(iter(head.objects), query, bounds)
+    else:
+        # What is only looked through is asked for in longer pages.
+        page = bounds.page * 4 if query.is_counted else bounds.page
+        listed = reader.list(resource, query.namespace, page=page, metadata_only=query.metadata_only)
+        read = _Read.of(listed, query, bounds)
+    total = read.count if read.is_whole else head.total
+    return Sample(tuple(read.objects), total, head.resource_version, last=read.last if read.is_whole else None)
 
 
-def _listed(reader: Cluster, resource: Resource, query: Query, page: int) -> Iterator[dict[str, Any]]:
-    return reader.list(resource, query.namespace, page=page, metadata_only=query.metadata_only)
+@dataclass
+class _Read:
+    """The objects of one list that the bounds let in, how many were looked through, and whether those are all."""
 
+    objects: list[dict[str, Any]] = field(default_factory=list)
+    size: int = 0
+    count: int = 0
+    last: str = ""
+    is_whole: bool = True
 
-def _within(objects: Iterator[dict[str, Any]], bounds: Bounds) -> tuple[list[dict[str, Any]], bool]:
-    """The objects that the bounds let in, and whether those are all."""
-    found: list[dict[str, Any]] = []
-    size, until = 0, time.monotonic() + bounds.seconds
-    for obj in objects:
-        size += len(orjson.dumps(obj))
-        if len(found) >= bounds.objects or size > bounds.total_bytes or time.monotonic() > until:
-            return found, False
-        found.append(obj)
-    return found, True
+    @classmethod
+    def of(cls, objects: Iterator[dict[str, Any]], query: Query, bounds: Bounds) -> _Read:
+        read, until = cls(), time.monotonic() + bounds.seconds
+        for obj in objects:
+            is_over = read.count >= bounds.counted or time.monotonic() > until
+            if is_over or not (read._keeps(obj, query, bounds) or query.is_counted):
+                read.is_whole = False
+                break
+            read.count += 1
+            read.last = max(read.last, created_at(obj))
+        return read
+
+    def _keeps(self, obj: dict[str, Any], query: Query, bounds: Bounds) -> bool:
+        """Keep it, if it is wanted and within the bounds; whether it was kept."""
+        if len(self.objects) >= bounds.objects or (query.after and created_at(obj) <= query.after):
+            return False
+        self.size += len(orjson.dumps(obj))
+        if self.size > bounds.total_bytes:
+            return False
+        self.objects.append(obj)
+        return True
 
 
 def _exists(readers: Sequence[Cluster], ref: ObjectRef) -> bool | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from approvals.access.port import connect
 from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Request, Revision
 from approvals.rights import Form, choose_form, registered
 from approvals.rights.form import _known
+from provisioner.cluster.client.api import Cluster as Api
 from provisioner.render import load_all
 from tests.support.approvals import world
 from tests.support.kubernetes.endpoint import Endpoint
@@ -190,7 +193,9 @@ def test_S31_the_worker_reads_for_an_account_and_cannot_be_it(cluster: Cluster, 
     assert {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["key"]} in rules
 
 
-def test_S31_one_account_for_all_processes_says_which_halves_it_joins(cluster: Cluster) -> None:
+def test_S31_one_account_for_all_processes_says_which_halves_it_joins(
+    cluster: Cluster, settings: Any, tmp_path: Path
+) -> None:
     identify(cluster, ROBOT, [])
     wished(cluster)
     _, said = rights("--account", "ops/pratique")
@@ -198,8 +203,11 @@ def test_S31_one_account_for_all_processes_says_which_halves_it_joins(cluster: C
         "with one account for all processes, acting as ci/robot also grants what the account may do as an installing account"
         in said
     )
-    assert "one account for all" not in rights()[1]
+    assert "one account for all" in rights()[1], "all processes come by the registered kubeconfig"
     assert "one account for all" not in rights("--account", "ops/pratique", "--installer", "ci/robot")[1]
+    (tmp_path / "prod").write_text(cluster.kubeconfig)
+    settings.PRATIQUE = {**settings.PRATIQUE, "KUBECONFIGS_DIR": str(tmp_path)}
+    assert "one account for all" not in rights()[1], "each process has an account of its own"
 
 
 def test_whoever_asked_for_an_open_request_is_named_with_the_groups_of_then(cluster: Cluster) -> None:
@@ -217,6 +225,49 @@ def test_one_account_for_all_processes_is_the_operators_choice(cluster: Cluster)
     assert [one["subjects"] for one in objects if "subjects" in one] == [
         [{"kind": "ServiceAccount", "name": "pratique", "namespace": "ops"}]
     ]
+
+
+def subjects_in(objects: list[Any]) -> list[dict[str, str]]:
+    return [subject for one in objects for subject in one.get("subjects", [])]
+
+
+def test_S31_the_rights_are_for_who_the_registered_kubeconfig_is(
+    cluster: Cluster, settings: Any, tmp_path: Path
+) -> None:
+    """All processes come as that one: roles for the accounts of others would mend nothing."""
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}
+    objects, said = rights()
+    assert subjects_in(objects) == [user]
+    assert "prod: for user mallory, because the registered kubeconfig is theirs" in said
+    objects, said = rights("--account", "ops/pratique")
+    assert {one["name"] for one in subjects_in(objects)} == {"pratique"}
+    assert "the registered kubeconfig" not in said
+    # A process with a kubeconfig of its own: each has an account of its own.
+    (tmp_path / "prod").write_text(cluster.kubeconfig)
+    settings.PRATIQUE = {**settings.PRATIQUE, "KUBECONFIGS_DIR": str(tmp_path)}
+    objects, said = rights()
+    assert subjects_in(objects) == [{"kind": "ServiceAccount", "name": "web", "namespace": "pratique"}]
+    assert "the registered kubeconfig" not in said
+
+
+def test_S31_an_account_whose_token_is_registered_gets_the_rights_of_all_processes(
+    cluster: Cluster, request: pytest.FixtureRequest
+) -> None:
+    endpoint: Endpoint = request.getfixturevalue(request.node.callspec.params["cluster"])
+    api, name = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20), f"robot-{uuid.uuid4().hex[:8]}"
+    api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}})
+    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+    config = yaml.safe_load(cluster.kubeconfig)
+    config["users"][0]["user"] = {"token": api.post(path, {"spec": {}}, subject=name)["status"]["token"]}
+    cluster.kubeconfig = yaml.safe_dump(config)
+    cluster.save()
+    wished(cluster)
+    objects, said = rights("--form", "legacy", "--installer", "later/robot")
+    account = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+    assert subjects_in(objects) == [account] * len([one for one in objects if one["kind"].endswith("Binding")])
+    assert f"prod: for ServiceAccount default/{name}, because" in said
+    with pytest.raises(CommandError, match="the account of worker may not"):
+        call_command("rights", "--cluster", "prod", "--check", stdout=StringIO())
 
 
 def test_what_is_printed_is_the_same_each_time(cluster: Cluster) -> None:

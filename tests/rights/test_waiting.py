@@ -2,17 +2,62 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable, Iterator
+from io import StringIO
+
+import pytest
+import yaml
+from django.core.management import call_command
+
 from approvals.models import Request
-from provisioner.values import AccessRequest
+from provisioner.cluster.client.access import ask
+from provisioner.values import AccessRequest, ObjectRef
 from tests.support.journeys import bundles
 from tests.support.journeys.station import SERVICE, Station
 from tests.support.kubernetes import live
 from tests.support.servers.registry import Registry
 
-RBAC = "rbac.authorization.k8s.io"
+AUTHENTICATION = "authentication.k8s.io"
 
 
-def test_S31_a_request_waits_for_the_right_to_act_as_its_installer(any_station: Station, registry: Registry) -> None:
+def until_given(station: Station, name: str) -> None:
+    """In either form: the API server may try the legacy one first."""
+    about = ("serviceaccounts", "", station.namespace, name)
+    forms = (
+        AccessRequest("impersonate:serviceaccount", AUTHENTICATION, *about),
+        AccessRequest("impersonate", "", *about),
+    )
+    live.wait_until(lambda: any(ask(station.api, SERVICE, one).allowed for one in forms), "the right counts")
+
+
+Follow = Callable[[Request], set[str]]
+
+
+@pytest.fixture
+def follow(any_station: Station) -> Iterator[Follow]:
+    """Does what the words of a request say, to the letter; tells the kinds of who gets the rights."""
+    applied: list[ObjectRef] = []
+
+    def run(request: Request) -> set[str]:
+        command = shlex.split(request.problem.rpartition("apply it with: ")[2].partition(" | ")[0])
+        assert command[0] == "pratique-manage"
+        out = StringIO()
+        call_command(*command[1:], stdout=out, stderr=StringIO())
+        printed = [one for one in yaml.safe_load_all(out.getvalue()) if one]
+        for one in printed:
+            any_station.api.apply(one, field_manager="kubectl")
+            applied.append(ObjectRef.of(one))
+        return {subject["kind"] for one in printed for subject in one.get("subjects", [])}
+
+    yield run
+    for ref in applied:
+        any_station.api.delete(ref)
+
+
+def test_S31_a_request_waits_for_the_right_to_act_as_its_installer(
+    any_station: Station, registry: Registry, follow: Follow
+) -> None:
     station = any_station
     about = {"name": "stranger", "namespace": station.namespace}
     station.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about})
@@ -26,32 +71,15 @@ def test_S31_a_request_waits_for_the_right_to_act_as_its_installer(any_station: 
     assert request.problem.endswith("pratique-manage rights --cluster journey | kubectl apply -f -")
     assert request.is_installer_proved, "rita was let use it, so that the command names it"
 
-    rule = {
-        "apiGroups": [""],
-        "resources": ["serviceaccounts"],
-        "verbs": ["impersonate"],
-        "resourceNames": ["stranger"],
-    }
-    api_version = f"{RBAC}/v1"
-    station.api.create({"apiVersion": api_version, "kind": "Role", "metadata": about, "rules": [rule]})
-    station.api.create(
-        {
-            "apiVersion": api_version,
-            "kind": "RoleBinding",
-            "metadata": about,
-            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "stranger"},
-            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": SERVICE.username}],
-        }
-    )
-    right = AccessRequest("impersonate", "", "serviceaccounts", "", station.namespace, "stranger")
-    live.until_may(station.api, SERVICE, right)
+    assert follow(request) == {"User"}, "the registered kubeconfig is a user's"
+    until_given(station, "stranger")
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
     station.work()
     assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
 
 
 def test_S31_the_operator_is_told_to_name_the_account_that_nobody_was_asked_about(
-    any_station: Station, registry: Registry
+    any_station: Station, registry: Registry, follow: Follow
 ) -> None:
     """As of a wish that kubectl wrote: nobody knows who that was."""
     station = any_station
@@ -66,6 +94,11 @@ def test_S31_the_operator_is_told_to_name_the_account_that_nobody_was_asked_abou
     command = f"rights --cluster journey --installer {station.namespace}/nobodys | kubectl apply -f -"
     assert request.problem.endswith(command)
     assert not request.is_installer_proved
+    follow(request)
+    until_given(station, "nobodys")
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
+    station.work()
+    assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
 
 
 def test_S07_what_a_requester_may_not_use_is_not_proved(any_station: Station, registry: Registry) -> None:

@@ -19,17 +19,22 @@ from approvals.rights import (
     Process,
     accounts_of,
     choose_form,
+    holder_words,
     manifests,
     missing_of_account,
+    missing_of_self,
     registered,
     roles,
+    shared_by_all,
     words_of,
 )
+from approvals.rights.holders import Holder
 from approvals.rights.needs import Account
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.errors import PratiqueError
 from provisioner.render import write_quoted
 from provisioner.review.base.text import visible
+from provisioner.values import AccessRequest
 
 NOTHING = "# No registered person or account needs to be impersonated.\n"
 
@@ -81,10 +86,16 @@ class Command(BaseCommand):
         kept = {namespace for namespace, _ in options["installer"]}
         known, planted = known.without(reserved_namespaces(), kept=kept)
         made = roles(known, chosen.form, _processes(options), is_named=options["named"])
-        objects = manifests(made, _accounts(options))
+        shared = options["account"] or shared_by_all(cluster, api)
+        objects = manifests(made, _holders(shared))
         words = f"the {chosen.form} form, because {chosen.why}"
         left_out = visible(", ".join(known.left_out))
         self.stderr.write(f"{cluster.name}: {words}")
+        if shared and not options["account"]:
+            self.stderr.write(
+                f"{cluster.name}: for {visible(holder_words(shared))}, because the registered kubeconfig is theirs, and"
+                " all processes use it. --account NAMESPACE/NAME binds the roles to another account"
+            )
         if left_out:
             self.stderr.write(f"{cluster.name}: never impersonated, so not listed: {left_out}")
         if planted:
@@ -98,7 +109,7 @@ class Command(BaseCommand):
                 f"{visible(', '.join(known.unproved))}. To include an account, pass --installer NAMESPACE/NAME; "
                 "a Secret is read only for a signed-in person who is allowed to get it"
             )
-        if options["account"] and known.beyond:
+        if shared and known.beyond:
             names = ", ".join("/".join(one) for one in known.beyond)
             self.stderr.write(
                 f"{cluster.name}: with one account for all processes, acting as {visible(names)} also grants "
@@ -109,14 +120,8 @@ class Command(BaseCommand):
         self.stdout.write(write_quoted(objects) if objects else NOTHING, ending="")
 
     def _check(self, cluster: Cluster, api: Api, options: dict[str, Any]) -> None:
-        accounts = _accounts(options)
         found = [
-            words_of(
-                cluster.name,
-                process,
-                missing_of_account(cluster, api, process, accounts[process]),
-                options["account"],
-            )
+            words_of(cluster.name, process, _missing(cluster, api, process, options["account"]), options["account"])
             for process in _processes(options)
         ]
         if any(found):
@@ -124,14 +129,21 @@ class Command(BaseCommand):
         self.stdout.write(f"{cluster.name}: no rights are missing")
 
 
+def _missing(cluster: Cluster, api: Api, process: Process, account: Account | None) -> list[AccessRequest]:
+    """What lacks who works as this process: `account`, who the registered kubeconfig is, or the account of its own."""
+    if account is None and shared_by_all(cluster, api):
+        return missing_of_self(cluster, api, process)
+    own = (settings.PRATIQUE["NAMESPACE"], str(process))
+    return missing_of_account(cluster, api, process, account or own)
+
+
 def _processes(options: dict[str, Any]) -> tuple[Process, ...]:
     chosen = options["process"]
     return tuple(process for process in Process if not chosen or process in chosen)
 
 
-def _accounts(options: dict[str, Any]) -> dict[Process, Account]:
-    one = options["account"]
-    return dict.fromkeys(Process, one) if one else accounts_of(settings.PRATIQUE["NAMESPACE"])
+def _holders(shared: Holder | None) -> dict[Process, Holder]:
+    return dict.fromkeys(Process, shared) if shared else accounts_of(settings.PRATIQUE["NAMESPACE"])
 
 
 def _account(text: str) -> Account:

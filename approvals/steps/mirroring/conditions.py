@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from approvals.errors import CHANGE_OR_ASK
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
 from approvals.selectors.drift import DriftSummary
@@ -62,8 +63,8 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
 
 
 def _where(latest: Request | None) -> str:
-    """The state of the latest request as a reason; of one that cannot be prepared yet, why."""
-    if latest and latest.state == State.PREPARING and latest.problem_code:
+    """The state of the latest request as a reason; of one that failed or cannot be prepared yet, why."""
+    if latest and latest.state in (State.PREPARING, State.FAILED) and latest.problem_code:
         return _camel(latest.problem_code)
     return reason(latest.state if latest else State.PREPARING)
 
@@ -95,7 +96,7 @@ def of_request(
     if state in (State.IN_REVIEW, State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
         found.append(Condition("Applied", False, _camel(request.problem_code), told(request), since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):
-        words = request.problem if state == State.WITHDRAWN else ""
+        words = "" if state == State.SUPERSEDED else told(request)
         found.append(Condition(reason(state), True, reason(state), words, since))
     if verdict and state == State.FAILED and not revision:
         found.append(Condition("Applied", False, _camel(request.problem_code), told(request), since))
@@ -109,9 +110,11 @@ def of_request(
 
 
 def told(request: Request) -> str:
-    """What it waits for, and who can do what about it; what ends with rules to apply ends with them."""
-    is_whole = not request.remedy or "\n" in request.problem
-    return request.problem if is_whole else f"{request.problem}. {request.remedy}"
+    """What it waits for or failed of, and who can do what about it; what ends with rules to apply ends with them."""
+    is_over = request.state == State.FAILED and request.problem
+    remedy = request.remedy or (CHANGE_OR_ASK.format(name=request.deployment.name) if is_over else "")
+    is_whole = not remedy or "\n" in request.problem
+    return request.problem if is_whole else f"{request.problem.rstrip('.')}. {remedy}"
 
 
 def _healthy(deployment: BundleDeployment, revision: Revision | None, words: str, since: datetime) -> Condition:

@@ -100,8 +100,8 @@ def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
     if latest:
         back = f" (rollback to revision {latest.to_revision.number})" if latest.to_revision else ""
         words = f"request {mirror_name(latest)}{back} is {latest.state.replace('_', ' ')}"
-        # It has no mirror of its own before its report.
-        words += f": {conditions.told(latest)}" if latest.state == State.PREPARING and latest.problem else ""
+        is_said = latest.problem and latest.state not in (State.APPLIED, State.SUPERSEDED)
+        words += f": {conditions.told(latest)}" if is_said else ""
     return "; ".join(one for one in (words, deployment.waiting_words, deployment.problem) if one)
 
 

@@ -22,9 +22,9 @@ from approvals.gate import reader
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, drifts, optionals
 from approvals.models import BundleDeployment, InventoryItem, Revision
-from approvals.steps import optional, strays
-from approvals.steps.leftovers import leftovers_of
 from approvals.steps.records.inventory import DatabaseInventory, owner_of, ref_of
+from approvals.steps.running import optional, strays
+from approvals.steps.running.leftovers import leftovers_of
 from approvals.working import Recurring, Step, do
 from provisioner.cluster.apply.correction import Look, look_at, put_back
 from provisioner.cluster.apply.run import recover

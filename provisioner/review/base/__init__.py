@@ -1,7 +1,6 @@
 """What all of a report stands on: the facts that checks read, the record, differences, numbers and safe text.
 
 - `changes`: the fields in which two objects differ
-- `creation_times`: when objects were created
 - `difference`: two objects as lines
 - `facts`: what checks read, and how they make findings
 - `fold`: what is found of many objects, said once
@@ -14,7 +13,6 @@
 
 __all__ = [
     "changes",
-    "creation_times",
     "difference",
     "facts",
     "fold",

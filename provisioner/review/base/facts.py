@@ -23,6 +23,7 @@ from provisioner.values import (
     PlannedAction,
     Section,
     Severity,
+    created_at,
 )
 
 SECRET = GroupKind("", "Secret")
@@ -45,7 +46,7 @@ class Listing:
     """A list of live objects that a check wants to see: of one kind, everywhere or in one namespace.
 
     With `version` "" in the one that the cluster prefers. `metadata_only` leaves everything else in the cluster, which
-    is how Secrets are counted.
+    is how Secrets are counted. `is_counted`: more are looked through than are kept, to say when the last was created.
     """
 
     group: str
@@ -53,6 +54,7 @@ class Listing:
     kind: str
     namespace: str = ""
     metadata_only: bool = False
+    is_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +62,24 @@ class Listed:
     """What was read of a Listing: the first `objects` of `total`, in the server's order (by namespace and name).
 
     `problem` says why nothing could be read; a kind that is not served has no objects and no problem. `total` is None
-    where the server did not say how many there are.
+    where the server did not say how many there are. `last` is when the last of all was created where not all are kept,
+    None where nobody looked through them.
     """
 
     objects: tuple[JsonObject, ...] = ()
     total: int | None = 0
     resource_version: str = ""
     problem: str = ""
+    last: str | None = None
 
     @property
     def is_whole(self) -> bool:
         return not self.problem and self.total == len(self.objects)
+
+    @property
+    def newest(self) -> str | None:
+        """When the last of all was created, by the clock of the API server, "" of none; None where nobody knows."""
+        return max(map(created_at, self.objects), default="") if self.is_whole else self.last
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,12 @@ ANSWERS: dict[str, dict[str, str]] = {
     "no account": {"PREPARE PLAN APPLY GO_ON RESTORE CORRECT CREATE": "end: digest-mismatch"},
     "no account named": {"PREPARE PLAN APPLY GO_ON RESTORE CORRECT CREATE": "end: bad-source"},
     "another account of the name": {"PREPARE PLAN APPLY GO_ON RESTORE CORRECT CREATE": "end: digest-mismatch"},
+    "the account was made again": {"PLAN APPLY": "report again: account-changed"},
+    "the account is gone": {"PREPARE PLAN APPLY GO_ON RESTORE CORRECT CREATE": "wait: missing-account"},
     "Pratique lacks a right": {"PREPARE": "wait: missing-right"},
     "a requester may not": {"PREPARE PLAN APPLY": "wait: forbidden"},
     "nobody knows who asked": {"PREPARE PLAN APPLY": "end: forbidden"},
-    "who asked is known by old groups": {"PREPARE PLAN APPLY": "end: groups-too-old"},
+    "who asked is known by old groups": {"PREPARE": "end: groups-too-old"},
     "another subject": {"PLAN APPLY": "end: digest-mismatch"},
     "no verdict": {"PLAN APPLY CORRECT CREATE": "end: digest-mismatch"},
     "nobody approved": {
@@ -102,7 +104,9 @@ ANSWERS: dict[str, dict[str, str]] = {
     "objects are refused": {"APPLY": "wait: collides"},
     "another revision runs": {"COMPARE CORRECT CREATE TAKE_AWAY": "wait: not-running"},
     "something is applied": {"COMPARE CORRECT CREATE TAKE_AWAY": "wait: at-work"},
-    "what it met is gone once too often": {"DECIDE": "wait: collides-again"},
+    "what it met is gone once too often": {"DECIDE": "end: changes-again"},
+    "the plan does more once too often": {"APPLY": "end: changes-again"},
+    "more objects would go than can be looked through": {"APPLY GO_ON": "wait: too-many-to-see"},
     "objects would go that nobody was shown": {"APPLY": "report again: goes-along-unseen"},
     "objects would go by now that nobody was shown": {"GO_ON": "end: goes-along-unseen"},
     "the data of a deletion is not as it was": {"APPLY": "report again: plan-changed"},
@@ -184,18 +188,18 @@ def test_S07_of_an_account_that_went_another_thing_is_said_than_of_one_that_neve
         assert said(never) == ("wait", "missing-account")
     for question in (Question.PLAN, Question.APPLY):
         account = replace(ACCOUNT, approved_uid="")
-        for now, words in (("", "is gone"), ("new", "was recreated")):
-            found = replace(all_well(question), account=known(replace(account, uid=now)))
-            answer = judge(found, NOW)
-            assert (answer.next, answer.reason.code) == (Next.END, "digest-mismatch")
-            assert words in answer.reason.words
+        gone = replace(all_well(question), account=known(replace(account, uid="")))
+        assert said(gone) == ("wait", "missing-account")
+        again = judge(replace(gone, account=known(replace(account, uid="new"))), NOW)
+        assert (again.next, again.reason.code) == (Next.REPORT_AGAIN, "account-changed")
+        assert "was recreated" in again.reason.words
         nobody = replace(SUBJECT, service_account_uid="")
         unbound = replace(ABOUT, subject_digest=nobody.digest)
         found = replace(
             all_well(question), about=unbound, subject=known(nobody), account=known(replace(account, uid=""))
         )
         found = replace(found, approved=known(frozenset({nobody.digest})))
-        assert judge(found, NOW).next == Next.END, "nothing is applied as nobody, whatever was approved"
+        assert said(found) == ("wait", "missing-account"), "nothing is applied as nobody, whatever was approved"
 
 
 @pytest.mark.parametrize(
@@ -258,12 +262,29 @@ def test_S25_what_putting_back_waits_for_people_to_change_ends_and_a_missing_ans
     assert said(replace(found, account=known(old, at=NOW - 2 * FRESH))) == ("wait", "too-old")
 
 
-def test_S20_what_comes_and_goes_opens_so_many_rounds() -> None:
-    for rounds, expected in ((0, "collision-over"), (MAX_ROUNDS - 1, "collision-over"), (MAX_ROUNDS, "collides-again")):
-        gone = known(Collisions(("a exists",), True, rounds))
-        assert said(replace(all_well(Question.DECIDE), collisions=gone))[1] == expected
-    stays = known(Collisions(("a exists",), False, MAX_ROUNDS))
-    assert said(replace(all_well(Question.DECIDE), collisions=stays)) == ("wait", "collides")
+AGAIN = [name for name, answers in ANSWERS.items() if any(one.startswith("report again") for one in answers.values())]
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_S20_nothing_is_reported_again_by_itself_for_ever(name: str) -> None:
+    """Whatever for: after so many rounds somebody has to look, who can ask anew."""
+    for questions, words in ANSWERS[name].items():
+        for question in questions.split() if words.startswith("report again") else ():
+            worse = WORSE[name][0](all_well(Question[question]))
+            before = replace(worse, about=replace(worse.about, rounds=MAX_ROUNDS - 1))
+            assert judge(before, NOW).next == Next.REPORT_AGAIN
+            answer = judge(replace(worse, about=replace(worse.about, rounds=MAX_ROUNDS)), NOW)
+            assert (answer.next, answer.reason.code) == (Next.END, "changes-again")
+            assert answer.reason.words.endswith(f"reported again {MAX_ROUNDS} times by itself, and is not any more")
+            assert judge(before, NOW).reason.words in answer.reason.words
+            assert "ask-again" in answer.reason.remedy
+
+
+def test_S20_what_stands_in_the_way_opens_no_round() -> None:
+    many = replace(ABOUT, rounds=MAX_ROUNDS)
+    stays = replace(all_well(Question.DECIDE), about=many, collisions=known(Collisions(("a exists",), False)))
+    assert said(stays) == ("wait", "collides")
+    assert judge(replace(all_well(Question.DECIDE), about=many), NOW).may
 
 
 def test_refused_objects_are_told_apart_by_why() -> None:
@@ -278,7 +299,7 @@ def test_refused_objects_are_told_apart_by_why() -> None:
         found = replace(all_well(Question.APPLY), plan=known(replace(PLAN, refused=refused)))
         answer = judge(found, NOW)
         assert (answer.next, answer.reason.code) == (Next.WAIT, code)
-        assert answer.reason.words.startswith(f"{len(refused)} of 0 objects would be refused: ")
+        assert answer.reason.words.startswith(f"{len(refused)} of 0 objects would be rejected: ")
         assert answer.reason.said == tuple((one.ref, one.said) for one in refused)
 
 
@@ -385,7 +406,7 @@ def test_what_is_final_ends_with_the_remedy_that_fits() -> None:
 def test_nobody_is_told_to_ask_anew_while_that_would_do_nothing() -> None:
     """To ask again does something once a request is settled: one that expires is in a moment, a denied one by then."""
     told = {one for one in Kind if one.value.next in (Next.WAIT, Next.REPORT_AGAIN) and ASK_ANEW in one.value.remedy}
-    assert told == {Kind.EXPIRED, Kind.COLLIDES_AGAIN}
+    assert told == {Kind.EXPIRED}
 
 
 def test_every_known_fact_is_as_old_as_it_is() -> None:

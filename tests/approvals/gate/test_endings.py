@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -14,12 +15,13 @@ from approvals.audit import MACHINE
 from approvals.errors import CHANGED
 from approvals.gate import Reason, deletions, planned
 from approvals.gate.answers import Next
-from approvals.gate.facts import Known, Unknown
+from approvals.gate.facts import Known, Unknown, Unseen
 from approvals.gate.wish import learn
 from approvals.ledger import waiting
 from approvals.models import AuditEntry, Report, Request, Revision
 from approvals.steps import advance, evaluate, restore
 from approvals.steps import applying as step
+from provisioner.cluster import latecomers
 from provisioner.cluster.client.api import Cluster as Api
 from provisioner.cluster.client.discovery import Resource
 from provisioner.cluster.evidence import Query, Sample
@@ -35,7 +37,8 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
-from provisioner.values import Action, CollisionProtection, ObjectRef, PlannedAction
+from provisioner.review.checks.objects.deletions import MISSED
+from provisioner.values import Action, CollisionProtection, ObjectRef, PlannedAction, created_at
 
 ENDS = Reason(Next.END, "digest-mismatch", "it is another account", "Somebody asks anew.")
 REF = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
@@ -232,20 +235,26 @@ def at(second: int) -> dict[str, Any]:
     return {"metadata": {"creationTimestamp": f"2026-11-23T09:00:{second:02}Z"}}
 
 
-def made_of(second: int) -> dict[str, Any]:
-    return {"metadata": {**at(second)["metadata"], "ownerReferences": [{"kind": "Fleet", "controller": True}]}}
+def made_of(second: int, owner: str) -> dict[str, Any]:
+    """Made by the controller of another object."""
+    return {"metadata": {**at(second)["metadata"], "ownerReferences": [{"uid": owner, "controller": True}]}}
+
+
+def listed(*objects: dict[str, Any]) -> Sample:
+    return Sample(objects, len(objects), last=max((created_at(one) for one in objects), default=""))
 
 
 def unseen_of(
     monkeypatch: pytest.MonkeyPatch, ref: ObjectRef, shown: dict[str, Any], there: Sample, *, uid: str = "u"
-) -> tuple[tuple[str, ...], list[Query]]:
+) -> tuple[Unseen, list[Query]]:
     asked: list[Query] = []
 
     def samples(_: Any, queries: list[Query]) -> dict[Query, Sample]:
         asked.extend(queries)
-        return dict.fromkeys(queries, there)
+        kept = {one: tuple(obj for obj in there.objects if created_at(obj) > one.after) for one in queries}
+        return {one: replace(there, objects=objects) for one, objects in kept.items()}
 
-    monkeypatch.setattr(deletions, "samples", samples)
+    monkeypatch.setattr(latecomers, "samples", samples)
     monkeypatch.setattr(deletions, "_readers", lambda *_: (None, There({"metadata": {"uid": uid}})))
     record = {name: getattr(ref, name) for name in ("group", "version", "kind", "namespace", "name")}
     body = {
@@ -259,15 +268,16 @@ def unseen_of(
 @pytest.mark.parametrize(
     ("shown", "there", "words"),
     [
-        pytest.param((1, 5), Sample((at(5),), 1), "", id="as it was shown"),
-        pytest.param((2, 5), Sample((at(5),), 1), "", id="one is gone"),
-        pytest.param((1, 5), Sample((at(5), at(5)), 2), "1 Boat object", id="one more in the same second"),
-        pytest.param((1, 5), Sample((at(6),), 1), "1 Boat object", id="another one instead"),
-        pytest.param((0, None), Sample((at(1), at(2)), 2), "2 Boat objects", id="there was none"),
-        pytest.param((5000, 5), Sample((at(5),), 5003), "3 Boat objects", id="more than are read"),
-        pytest.param((5000, 5), Sample((at(6),), 5000), "1 Boat object", id="another one of those that are read"),
-        pytest.param((1, 5), Sample((at(5), made_of(6)), 2), "", id="a controller made one of another object"),
-        pytest.param((1, 5), Sample((at(6), made_of(6)), 2), "1 Boat object", id="that and one by hand"),
+        pytest.param((1, 5), listed(at(5)), "", id="as it was shown"),
+        pytest.param((2, 5), listed(at(5)), "", id="one is gone"),
+        pytest.param((1, 5), listed(at(5), at(5)), "1 Boat object", id="one more in the same second"),
+        pytest.param((1, 5), listed(at(6)), "1 Boat object", id="another one instead"),
+        pytest.param((0, None), listed(at(1), at(2)), "2 Boat objects", id="there was none"),
+        pytest.param((6000, 5), Sample((), 6000, last="2026"), "", id="more than are kept"),
+        pytest.param((6000, 5), Sample((at(6),), 6000, last="2026"), "1 Boat object", id="and another one of those"),
+        pytest.param((1, 5), listed(at(5), made_of(6, "u")), "", id="made of what is deleted"),
+        pytest.param((1, 5), listed(at(5), made_of(6, "other")), "1 Boat object", id="made of something that stays"),
+        pytest.param((1, 5), listed(at(6), made_of(6, "u")), "1 Boat object", id="made of that, and one by hand"),
     ],
 )
 def test_S15_what_was_created_since_it_was_shown_is_told(
@@ -277,15 +287,25 @@ def test_S15_what_was_created_since_it_was_shown_is_told(
     newest = at(second)["metadata"]["creationTimestamp"] if second is not None else ""
     evidence = {"counts": {"Boat": count}, "newest": {"Boat": newest}}
     found, asked = unseen_of(monkeypatch, CRD, evidence, there)
-    assert asked == [Query("example.com", "", "Boat", "", metadata_only=True)]
-    assert [one.partition(" created")[0] for one in found] == ([words] if words else [])
-    assert unseen_of(monkeypatch, CRD, evidence, there, uid="another")[0] == (), "what was in it went with it"
+    assert asked == [Query("example.com", "", "Boat", "", metadata_only=True, is_counted=True, after=newest)]
+    assert [one.partition(" created")[0] for one in found.words] == ([words] if words else [])
+    assert found.too_many == ()
+    assert unseen_of(monkeypatch, CRD, evidence, there, uid="another")[0] == Unseen(), "what was in it went with it"
 
 
-def test_S15_a_report_of_before_is_held_against_its_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    evidence = {"counts": {"Boat": 1}}
-    assert unseen_of(monkeypatch, CRD, evidence, Sample((at(9),), 1))[0] == ()
-    assert unseen_of(monkeypatch, CRD, evidence, Sample((at(9), at(9)), 2))[0] != ()
+@pytest.mark.parametrize("evidence", [{"counts": {"Boat": 1}}, {"counts": {"Boat": 1}, "newest": {"Boat": None}}])
+def test_S15_where_a_report_does_not_say_which_were_there_each_may_be_new(
+    monkeypatch: pytest.MonkeyPatch, evidence: dict[str, Any]
+) -> None:
+    """A report of before that was kept, or one of more than were looked through."""
+    assert unseen_of(monkeypatch, CRD, evidence, listed(at(9)))[0].words != ()
+    assert unseen_of(monkeypatch, CRD, evidence, listed())[0] == Unseen()
+
+
+def test_S15_of_more_than_can_be_looked_through_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = {"counts": {"Boat": 200_000}, "newest": {"Boat": at(5)["metadata"]["creationTimestamp"]}}
+    found, _ = unseen_of(monkeypatch, CRD, evidence, Sample((), 200_000, last=None))
+    assert (found.words, len(found.too_many)) == ((), 1)
 
 
 def test_promise_4_what_cannot_be_counted_by_now_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,11 +313,12 @@ def test_promise_4_what_cannot_be_counted_by_now_is_waited_for(monkeypatch: pyte
         unseen_of(monkeypatch, CRD, {"counts": {"Boat": 1}}, Sample(total=None, problem="forbidden"))
 
 
-def test_S15_of_a_namespace_what_keeps_something_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    evidence = {"counts": {"Pod": 1, "Secret": 1, "Job": 0}, "newest": {"Pod": "", "Secret": "", "Job": ""}}
-    found, asked = unseen_of(monkeypatch, SPACE, evidence, Sample((at(1), at(2)), 2))
-    assert asked == [Query("", "", "Secret", "harbour", metadata_only=True)]
-    assert len(found) == 1
+def test_S15_of_a_namespace_all_that_the_report_counts_is_looked_at_but_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = {"counts": dict.fromkeys(MISSED, 0), "newest": dict.fromkeys(MISSED, "")}
+    found, asked = unseen_of(monkeypatch, SPACE, evidence, listed(at(1)))
+    assert {one.kind: one.group for one in asked} == {kind: MISSED[kind] for kind in MISSED if kind != "Pod"}
+    assert {one.namespace for one in asked} == {"harbour"}
+    assert len(found.words) == len(MISSED) - 1
 
 
 def test_S15_only_what_was_let_go_stands_on_the_operators_word(

@@ -108,9 +108,12 @@ def test_crds_and_their_objects_come_change_and_go_in_one_bundle(lanterns: Lante
     assert station.look_after(deployment).gone_at is not None
 
 
-def create_lantern(station: Station, lanterns: Lanterns, name: str) -> None:
+def create_lantern(station: Station, lanterns: Lanterns, name: str, owner: Any = None) -> None:
     foreign = lanterns.lantern(name, size=2)
     foreign["metadata"]["namespace"] = station.namespace
+    if owner is not None:
+        named = {"apiVersion": "v1", "kind": "ConfigMap", "controller": True}
+        foreign["metadata"]["ownerReferences"] = [named | {key: owner["metadata"][key] for key in ("name", "uid")}]
     station.api.forget_discovery()
     station.api.create(foreign)
 
@@ -146,6 +149,44 @@ def test_S15_objects_of_a_crd_that_nobody_was_shown_do_not_go_with_it(
     assert lanterns.live("late")
     assert station.approve(leaving.deployment).state == "applied", station.latest(leaving.deployment).problem
     assert station.api.get(lanterns.crd) is None
+
+
+def test_S15_an_object_of_a_controller_goes_only_where_its_owner_does(
+    any_station: Station, registry: Registry, leaving: Request
+) -> None:
+    station, lanterns = any_station, Lanterns(any_station, registry)
+    station.agree(leaving.deployment)
+    owner = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "kept"))
+    create_lantern(station, lanterns, "late", owner)
+    station.work()
+    request = station.latest(leaving.deployment)
+    assert (request.state, request.round) == ("in_review", 2), request.problem
+    assert request.voided_rounds.get().code == "goes-along-unseen"
+    assert lanterns.live("late")
+
+
+def test_S15_what_was_put_into_a_namespace_since_does_not_go_with_it(any_station: Station, registry: Registry) -> None:
+    """Of every kind that the report counts: here a Service, which keeps nothing and would be missed all the same."""
+    station, name = any_station, f"{any_station.namespace}-hold"
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "1"}}
+    for objects in ([space, kept], [kept]):
+        files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
+        wished = station.wish(name, bundles.image(registry, name, files))
+        station.work()
+        request = station.latest(wished)
+        assert request.state == "in_review", request.problem
+        if space in objects:
+            assert station.approve(wished).state == "applied"
+    station.agree(wished)
+    service = {"metadata": {"name": "late", "namespace": name}, "spec": {"ports": [{"port": 80}]}}
+    station.api.create({"apiVersion": "v1", "kind": "Service", **service})
+    station.work()
+    request = station.latest(wished)
+    assert (request.state, request.round) == ("in_review", 2), request.problem
+    assert "1 Service object created since" in request.voided_rounds.get().words
+    assert station.api.get(ObjectRef("", "v1", "Service", name, "late")) is not None
+    assert station.approve(wished).state == "applied", station.latest(wished).problem
 
 
 def test_S15_objects_in_place_of_those_that_were_shown_do_not_go_either(

@@ -311,7 +311,8 @@ def test_S07_an_account_that_was_made_again_is_not_applied_as(station: Station, 
     station.work()
     make_account_again(station)
     request = station.approve(deployment)
-    assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
+    assert (request.state, request.round) == ("in_review", 2), request.problem
+    assert request.voided_rounds.get().code == "account-changed"
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "swapped")) is None
 
 

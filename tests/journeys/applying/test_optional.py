@@ -22,7 +22,7 @@ from approvals.models import (
     Request,
     Verdict,
 )
-from approvals.steps import optional as step
+from approvals.steps.running import optional as step
 from approvals.steps.running.correct import Correct, correct
 from approvals.watch import optional as watch
 from provisioner.errors import BadSource

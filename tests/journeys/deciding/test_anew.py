@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -23,12 +24,12 @@ GROUP = "core.rukpak.io"
 RBAC = "rbac.authorization.k8s.io"
 
 
-def mirrored(station: Station, request: Request) -> dict[str, Any]:
-    """The condition `Applied` as kubectl shows it."""
+def mirrored(station: Station, request: Request, condition: str = "Applied") -> dict[str, Any]:
+    """The condition as kubectl shows it."""
     station.look_after(request.deployment)
     mirror = station.api.get(ObjectRef(GROUP, "v1alpha2", "BundleDeploymentRequest", "", mirror_name(request)))
     assert mirror is not None
-    return next(one for one in mirror["status"]["conditions"] if one["type"] == "Applied")
+    return next(one for one in mirror["status"]["conditions"] if one["type"] == condition)
 
 
 def wished(station: Station, registry: Registry, word: str) -> BundleDeployment:
@@ -119,20 +120,37 @@ def test_S20_a_collision_is_adopted_where_the_wish_and_the_reviewer_say_so(
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
 
 
-def make_account_again(station: Station) -> None:
+def test_S07_an_account_that_is_made_again_is_waited_for_and_reviewed(any_station: Station, registry: Registry) -> None:
+    """What was approved for the account of before is no approval for another one of the name, and no end either."""
+    station = any_station
+    deployment = wished(station, registry, "remade")
+    station.agree(deployment)
     account = ObjectRef("", "v1", "ServiceAccount", station.namespace, "installer")
+    before = station.latest(deployment).service_account_uid
     station.api.delete(account)
+    request = looked_at(station, deployment)
+    assert (request.state, request.problem_code) == ("approved", "missing-account")
     meta = {"name": account.name, "namespace": account.namespace}
     station.api.create({"apiVersion": "v1", "kind": account.kind, "metadata": meta})
+    request = looked_at(station, deployment)
+    assert (request.state, request.round, request.problem) == ("in_review", 2, "")
+    voided = request.voided_rounds.get()
+    assert (voided.code, voided.was_approved) == ("account-changed", True)
+    assert before in voided.words
+    shown = mirrored(station, request, "Approved")
+    assert (shown["status"], shown["reason"]) == ("False", "AccountChanged")
+    assert request.service_account_uid != before
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
 
 
-def test_S07_what_cannot_come_right_ends_and_is_asked_for_anew_once(any_station: Station, registry: Registry) -> None:
+def test_S07_what_cannot_come_right_ends_and_is_asked_for_anew_once(
+    any_station: Station, registry: Registry, settings: Any
+) -> None:
     station = any_station
     deployment = wished(station, registry, "ended")
-    make_account_again(station)
+    shutil.rmtree(settings.STORAGES["content"]["OPTIONS"]["location"])
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
-    assert "it was recreated" in request.problem
     assert "core.rukpak.io/ask-again" in request.remedy
     shown = mirrored(station, request)
     assert (shown["status"], shown["reason"]) == ("False", "DigestMismatch")
@@ -223,17 +241,9 @@ def test_S20_what_comes_and_goes_is_reported_again_so_often_and_no_more(
         assert (request.state, request.round, request.problem_code) == ("in_review", number + 1, "collides")
     station.api.delete(ref)
     request = looked_at(station, deployment)
-    assert (request.state, request.problem_code) == ("in_review", "collides-again")
-    assert "denies this request" in request.remedy
-    services.review(
-        by=acting(station.people["alice"]),
-        request_id=request.pk,
-        decision="Deny",
-        subject_digest=request.subject_digest,
-        reason="it comes and goes",
-        channel="browser",
-    )
-    station.work()
+    assert (request.state, request.problem_code) == ("failed", "changes-again")
+    assert "what stood in the way is gone" in request.problem
+    assert "ask-again" in request.remedy
     services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
     station.work()
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem

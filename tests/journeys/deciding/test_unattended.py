@@ -81,6 +81,11 @@ def messages(of: Mapping[str, Any]) -> str:
     return "\n".join(one["message"] for one in of["status"]["conditions"])
 
 
+def pause(station: Station, deployment: BundleDeployment, *, is_paused: bool) -> None:
+    by = acting(station.people["rita"])
+    services.pause_deployment(by=by, deployment=deployment, is_paused=is_paused, reason="", via="browser")
+
+
 def by_nobody(station: Station, deployment: BundleDeployment) -> Request:
     """What the machine does that asks once more, such as for an object whose API has appeared; and the workers."""
     assert pivots.ask_once_more(of=station.latest(deployment))
@@ -156,6 +161,36 @@ def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_sta
     request = by_nobody(station, wished)
     assert (request.state, text_of(station)) == ("in_review", "one"), request.problem
     assert station.approve(wished).state == "applied", "alice may use the account"
+    assert text_of(station) == "two"
+
+
+def test_S08_what_was_read_in_time_does_not_end_because_time_passes(any_station: Station) -> None:
+    """Unattended, too: nothing is read again. The account is used on the word of an approver who may."""
+    station = any_station
+    rita = known_by_token(station, "rita")
+    wished = station.wish(f"{station.namespace}-kept", settings_map(station, "one"))
+    station.work()
+    assert station.approve(wished).state == "applied"
+    settings_map(station, "two")
+    station.let_approve("carol", wished.name)
+    pause(station, wished, is_paused=True)
+    assert by_nobody(station, wished).is_unattended
+    station.agree(wished, "carol")
+    station.work()
+    request = station.latest(wished)
+    assert (request.state, request.problem_code) == ("approved", "paused")
+    pause(station, wished, is_paused=False)
+    aged(rita)
+    Request.objects.update(look_again_at=None)
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.problem_code) == ("approved", "no-longer-approved")
+    assert text_of(station) == "one"
+    back(rita)
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem
     assert text_of(station) == "two"
 
 

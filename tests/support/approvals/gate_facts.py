@@ -26,6 +26,7 @@ from approvals.gate.facts import (
     Sources,
     Unknown,
     Unreviewed,
+    Unseen,
     Wish,
 )
 from approvals.ledger.digests import Subject
@@ -97,7 +98,7 @@ def all_well(question: Question) -> GateFacts:
         collisions=known(Collisions()),
         unmet=known(""),
         plan=known(PLAN),
-        unseen=known(()),
+        unseen=known(Unseen()),
         running=known(Running(3, True, False)),
         revoked=known(""),
     )
@@ -129,6 +130,10 @@ def _about(**changes: Any) -> Worse:
     return lambda facts: replace(facts, about=replace(facts.about, **changes))
 
 
+def _both(one: Worse, other: Worse) -> Worse:
+    return lambda facts: other(one(facts))
+
+
 def _reviews(**changes: Any) -> Worse:
     def worse(facts: GateFacts) -> GateFacts:
         assert isinstance(facts.reviews, Known)
@@ -154,10 +159,15 @@ WORSE: dict[str, tuple[Worse, frozenset[Question]]] = {
     "no account": (_set(account=known(replace(ACCOUNT, uid=""))), _LIVE | {Question.PREPARE}),
     "no account named": (_set(account=known(Account("", "", "", ""))), _LIVE | {Question.PREPARE}),
     "another account of the name": (_set(account=known(replace(ACCOUNT, uid="new"))), _LIVE | {Question.PREPARE}),
+    "the account was made again": (
+        _set(account=known(replace(ACCOUNT, uid="new", approved_uid=""))),
+        _GATE,
+    ),
+    "the account is gone": (_set(account=known(replace(ACCOUNT, uid="", approved_uid=""))), _LIVE | {Question.PREPARE}),
     "Pratique lacks a right": (_set(own_right=known(NO)), frozenset({Question.PREPARE})),
     "a requester may not": (_set(requesters=known((known(YES), known(NO)))), _ASKERS),
     "nobody knows who asked": (_about(is_requester_known=False), _ASKERS),
-    "who asked is known by old groups": (_set(too_old=known(("rita",))), _ASKERS),
+    "who asked is known by old groups": (_set(too_old=known(("rita",))), frozenset({Question.PREPARE})),
     "another subject": (_about(subject_digest="sha256:other"), _GATE),
     "no verdict": (_set(approved=known(frozenset())), _GATE | _STANDING),
     "nobody approved": (_set(reviews=known(())), _PEOPLE),
@@ -187,15 +197,26 @@ WORSE: dict[str, tuple[Worse, frozenset[Question]]] = {
         _STANDING | {Question.COMPARE, Question.TAKE_AWAY},
     ),
     "what it met is gone once too often": (
-        _set(collisions=known(Collisions(("a exists",), True, 5))),
+        _both(_set(collisions=known(Collisions(("a exists",), True))), _about(rounds=5)),
         frozenset({Question.DECIDE}),
     ),
-    "objects would go that nobody was shown": (
-        _set(plan=known(replace(PLAN, unseen=("1 Lantern object",)))),
+    "the plan does more once too often": (
+        _both(_set(plan=known(replace(PLAN, is_within=False))), _about(rounds=5)),
         frozenset({Question.APPLY}),
     ),
+    "objects would go that nobody was shown": (
+        _set(plan=known(replace(PLAN, unseen=Unseen(("1 Lantern object",))))),
+        frozenset({Question.APPLY}),
+    ),
+    "more objects would go than can be looked through": (
+        _set(
+            plan=known(replace(PLAN, unseen=Unseen(too_many=("Lantern objects",)))),
+            unseen=known(Unseen(too_many=("Lantern objects",))),
+        ),
+        frozenset({Question.APPLY, Question.GO_ON}),
+    ),
     "objects would go by now that nobody was shown": (
-        _set(unseen=known(("1 Lantern object",))),
+        _set(unseen=known(Unseen(("1 Lantern object",)))),
         frozenset({Question.GO_ON}),
     ),
     "the data of a deletion is not as it was": (

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.creation_times import newest
 from provisioner.review.base.facts import Check, Facts, Listed, Listing
 from provisioner.review.checks.objects.crds import unused
 from provisioner.review.crds.live_scene import CRD, objects_of
@@ -24,20 +23,26 @@ _HOLDERS = frozenset({_NAMESPACE, _STATEFUL_SET, CLAIM})
 _GOING = frozenset({Action.DELETE, Action.REPLACE})
 _RULES = frozenset({"DEL-01", "CRD-08", "IMM-01"})
 MAX_NAMESPACES = 50
-# What somebody would miss; the rest of a namespace follows from these. Claims are read whole, for their sizes.
-_MISSED = (
-    ("", "ConfigMap"),
-    ("", "Pod"),
-    ("", "Secret"),
-    ("", "Service"),
-    ("apps", "Deployment"),
-    ("apps", "StatefulSet"),
-    ("batch", "Job"),
-)
+# The groups of what somebody would miss, by kind; the rest of a namespace follows from these. Claims are read whole as
+# well, for their sizes.
+MISSED = {
+    "ConfigMap": "",
+    "PersistentVolumeClaim": "",
+    "Pod": "",
+    "Secret": "",
+    "Service": "",
+    "Deployment": "apps",
+    "StatefulSet": "apps",
+    "Job": "batch",
+}
 
 
 def _claims_in(namespace: str) -> Listing:
     return Listing("", "", CLAIM.kind, namespace)
+
+
+def _missed(group: str, kind: str, namespace: str) -> Listing:
+    return Listing(group, "", kind, namespace, metadata_only=True, is_counted=True)
 
 
 def _going(facts: Facts) -> Iterator[tuple[ObjectRef, list[Listing]]]:
@@ -49,10 +54,9 @@ def _going(facts: Facts) -> Iterator[tuple[ObjectRef, list[Listing]]]:
         if planned.action not in _GOING:
             continue
         if ref.group_kind == CRD and live is not None:
-            yield ref, [objects_of(Crd(live), metadata_only=True)]
+            yield ref, [replace(objects_of(Crd(live), metadata_only=True), is_counted=True)]
         elif ref.group_kind == _NAMESPACE:
-            missed = [Listing(group, "", kind, ref.name, metadata_only=True) for group, kind in _MISSED]
-            yield ref, [_claims_in(ref.name), *missed]
+            yield ref, [_claims_in(ref.name), *(_missed(group, kind, ref.name) for kind, group in MISSED.items())]
         elif ref.group_kind == _STATEFUL_SET:
             yield ref, [_claims_in(ref.namespace)]
         elif ref.group_kind == CLAIM:
@@ -115,10 +119,11 @@ def _kept(held: list[volumes.Holding]) -> str:
 
 def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts: Facts) -> Finding:
     """The finding with its counts. Nothing there, and everything looked at, is no loss of data."""
-    missing = sorted(listing.kind for listing, listed in read if listed is None or listed.problem)
+    missing = sorted({listing.kind for listing, listed in read if listed is None or listed.problem})
+    # Claims are there twice: what was read last of a kind was looked through.
     seen = {listing.kind: listed for listing, listed in read if listed is not None and not listed.problem}
     counts = {kind: _number(listed) for kind, listed in seen.items()}
-    last = {kind: newest(listed.objects) for kind, listed in seen.items()}
+    last = {kind: listed.newest for kind, listed in seen.items()}
     evidence: dict[str, Any] = {**finding.evidence, "counts": counts, "newest": last, "notCounted": missing}
     is_crd = finding.ref is not None and finding.ref.group_kind == CRD
     if is_crd:
@@ -136,7 +141,8 @@ def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts:
 
 
 def _claims(read: list[tuple[Listing, Listed | None]]) -> list[JsonObject]:
-    return [obj for listing, listed in read if listing.kind == CLAIM.kind and listed for obj in listed.objects]
+    whole = [listed for listing, listed in read if listing.kind == CLAIM.kind and not listing.metadata_only]
+    return [obj for listed in whole if listed for obj in listed.objects]
 
 
 def _words(present: dict[str, int], held: list[volumes.Holding], *, is_crd: bool) -> str:
