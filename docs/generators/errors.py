@@ -7,6 +7,7 @@ to hold exactly the codes that are found.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +32,7 @@ OF_PAGES = {"already-reviewed", "issuer-away", "refused", "sign-in-failed", "too
 # Refusals that a request can end or wait with, too.
 RECORDED = {"could-not-ask", "revoked"}
 # What a class constant, a keyword or an entry of a record is called that holds a code.
+CODE = re.compile(r"[a-z]+(-[a-z]+)+")
 CODE_NAMES = {"code", "problem_code", "CODE"}
 
 INTRODUCTION = (
@@ -161,3 +163,25 @@ def _modules() -> tuple[Path, ...]:
 def _text(node: ast.expr) -> Iterator[str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
         yield node.value
+    elif isinstance(node, ast.Name | ast.Attribute):
+        yield from _constants().get(node.id if isinstance(node, ast.Name) else node.attr, ())
+
+
+@cache
+def _constants() -> Mapping[str, tuple[str, ...]]:
+    """The texts of all constants of modules that stand for a code, by their names."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file in _modules():
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)):
+                continue
+            text = node.value.value
+            for target in node.targets:
+                if (
+                    isinstance(target, ast.Name)
+                    and target.id.isupper()
+                    and isinstance(text, str)
+                    and CODE.fullmatch(text)
+                ):
+                    found[target.id] = (*found.get(target.id, ()), text)
+    return found
