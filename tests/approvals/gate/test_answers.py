@@ -278,7 +278,7 @@ def test_refused_objects_are_told_apart_by_why() -> None:
         found = replace(all_well(Question.APPLY), plan=known(replace(PLAN, refused=refused)))
         answer = judge(found, NOW)
         assert (answer.next, answer.reason.code) == (Next.WAIT, code)
-        assert answer.reason.words.startswith(f"{len(refused)} of 0 objects would be refused: ")
+        assert answer.reason.words.startswith(f"{len(refused)} of 0 objects would be rejected: ")
         assert answer.reason.said == tuple((one.ref, one.said) for one in refused)
 
 

@@ -181,7 +181,7 @@ def test_a_revision_that_is_not_healthy_in_time_is_said_to_have_missed_its_deadl
     health = quay.look(deployment)
     assert health.state is PROGRESS
     assert health.message.splitlines() == [
-        "ProgressDeadlineExceeded: revision 1 was not healthy 10 minutes after it was applied",
+        "ProgressDeadlineExceeded: revision 1 was not healthy within 10 minutes after it was applied",
         "nothing is restored automatically: spec.onFailure is Stop",
         "0 of 1 objects are ready (1 in progress)",
         f'ConfigMap {quay.namespace}/sail: its data.colour is not "blue"',

@@ -57,14 +57,14 @@ def overdue(
             overdue(RESTORE),
             {"deletion_requested_at": timezone.now()},
             QUIET,
-            "revision 1 is not put back: the deployment is being deleted",
+            "revision 1 is not restored: the deployment is being deleted",
             id="being deleted",
         ),
         pytest.param(
             overdue(RESTORE),
             {"gone_at": timezone.now()},
             QUIET,
-            "revision 1 is not put back: the deployment is being deleted",
+            "revision 1 is not restored: the deployment is being deleted",
             id="gone",
         ),
         pytest.param(
@@ -85,14 +85,14 @@ def overdue(
             overdue(RESTORE),
             {},
             replace(QUIET, newest_revision=3),
-            "revision 1 is not put back: revision 3 was begun since",
+            "revision 1 is not restored: revision 3 was started since then",
             id="another revision",
         ),
         pytest.param(
             overdue(RESTORE),
             {},
             replace(QUIET, is_same_wish=False),
-            "revision 1 is not put back: something else is wished for by now",
+            "revision 1 is not restored: the spec has changed",
             id="another wish",
         ),
         pytest.param(
@@ -112,4 +112,4 @@ def test_an_overdue_revision_stays_and_the_words_say_why(
 
 
 def test_what_ran_before_an_overdue_revision_is_put_back_where_that_was_approved_and_nothing_came_since() -> None:
-    assert answer(overdue(RESTORE), BundleDeployment(), QUIET) == Answer(True, "revision 1 is put back")
+    assert answer(overdue(RESTORE), BundleDeployment(), QUIET) == Answer(True, "revision 1 is restored")

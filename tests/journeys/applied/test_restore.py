@@ -75,7 +75,7 @@ def test_what_ran_before_is_put_back_as_a_step_of_its_own(
 ) -> None:
     deployment, request = second_fails(station, registry, monkeypatch, "back", **RESTORE)
     assert request.state == "failed"
-    assert request.problem.endswith("revision 1 was put back")
+    assert request.problem.endswith("revision 1 was restored")
     assert "back-more" in request.problem
     assert version_of(station, "back") == "1"
     assert list(deployment.revisions.order_by("number").values_list("state", flat=True)) == ["active", "failed"]
@@ -141,7 +141,7 @@ def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
     Policy.objects.update(is_active=False)
     station.work()
     request.refresh_from_db()
-    assert request.problem.endswith("revision 1 was put back")
+    assert request.problem.endswith("revision 1 was restored")
     assert version_of(station, "frosted") == "1"
 
 
@@ -187,7 +187,7 @@ def test_S16_what_the_failed_revision_adopted_is_not_deleted_to_put_something_ba
     deployment, request = second_fails(
         station, registry, monkeypatch, "heir", more=more, collisionProtection="IfNoController", **RESTORE
     )
-    assert "revision 1 was put back" in request.problem
+    assert "revision 1 was restored" in request.problem
     assert version_of(station, "heir") == "1"
     live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "precious"))
     assert live is not None

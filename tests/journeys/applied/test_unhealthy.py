@@ -90,7 +90,7 @@ def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
     assert (request.state, version_of(station, "ebb")) == ("failed", "1")
     assert request.problem.startswith("ProgressDeadlineExceeded: revision 2 was not healthy 10 minutes after")
     assert "has no metadata.labels.shape" in request.problem
-    assert request.problem.endswith("revision 1 was put back")
+    assert request.problem.endswith("revision 1 was restored")
     assert states(deployment) == [(1, "active"), (2, "failed")]
     assert deployment.active_revision == Revision.objects.get(deployment=deployment, number=1)
     assert station.api.get(ObjectRef("", "v1", "ServiceAccount", station.namespace, "ebb-more")) is None
@@ -119,7 +119,7 @@ def test_the_cluster_shows_that_it_was_put_back_and_why(any_station: Station, re
     station.look_after(deployment)
     after = shown("BundleDeploymentRequest", "flow-2")["Applied"]
     assert (after["status"], after["reason"]) == ("False", "Failed")
-    assert after["message"].endswith("revision 1 was put back")
+    assert after["message"].endswith("revision 1 was restored")
     whole = shown("BundleDeployment", "flow")
     assert (whole["Applied"]["status"], whole["Applied"]["message"]) == ("True", "revision 1")
     assert (whole["UpToDate"]["status"], whole["UpToDate"]["reason"]) == ("False", "Failed")
@@ -174,7 +174,7 @@ def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(any_station: Sta
     services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=True, reason="wait", via="browser")
     assert let_time_pass(station, deployment).state == "applied"
     deployment.refresh_from_db()
-    assert "revision 1 is not put back: the deployment is paused" in deployment.health_message
+    assert "revision 1 is not restored: the deployment is paused" in deployment.health_message
     heal(station, "berth")
     station.look_after(deployment)
     services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=False, reason="", via="browser")
@@ -308,7 +308,7 @@ def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it
     station.work()
     request.refresh_from_db()
     assert (request.state, version_of(station, name)) == ("failed", "1")
-    assert request.problem.endswith("revision 1 was put back")
+    assert request.problem.endswith("revision 1 was restored")
     assert states(deployment) == [(1, "active"), (2, "failed")]
     assert not Drift.objects.exists()
 
