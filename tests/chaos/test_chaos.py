@@ -101,7 +101,7 @@ def check_undisturbed(runs: dict[Scenario, Run]) -> None:
     }
     assert founds[Scenario.OPTIONAL]["left out"] == [["boat", "created", ""]]
     assert "widgets boat" in founds[Scenario.OPTIONAL]["objects"]
-    assert "revision 1 was put back" in runs[Scenario.RESTORE].found["problem"]
+    assert "revision 1 was restored" in runs[Scenario.RESTORE].found["problem"]
     for run in runs.values():
         assert all(run.found["inventory"].values()), run.found["inventory"]
         assert run.found["is_chain_whole"]

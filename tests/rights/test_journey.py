@@ -122,7 +122,7 @@ def _check_put_back(household: Household, rita: Person, alice: Person, spec: dic
     household.until(lambda: _rhythm(household) == "1 s on, 1 s off", "the later version is written")
     assert alice.until("lighthouse", 2, ["restoring", "failed"])["problem_code"] == "progress-deadline-exceeded"
     request = alice.until("lighthouse", 2, ["failed"])
-    assert request["problem"].endswith("revision 1 was put back"), request["problem"]
+    assert request["problem"].endswith("revision 1 was restored"), request["problem"]
     assert _rhythm(household) == "3 s on, 7 s off"
 
 

@@ -115,7 +115,7 @@ def test_an_account_that_is_switched_off_stays_out(issuer: RunningIssuer) -> Non
     assert client.get("/me").status_code == 302
     answer = come_back(Client(), issuer)
     assert answer.status_code == 403
-    assert "switched off" in answer.content.decode()
+    assert "is disabled" in answer.content.decode()
 
 
 def test_S25_unknown_groups_are_told_and_count_nowhere(issuer: RunningIssuer) -> None:

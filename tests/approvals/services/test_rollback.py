@@ -47,7 +47,7 @@ def test_a_revision_that_was_never_in_force_is_said_and_supersedes_nothing(
 
 def test_what_failed_cannot_be_gone_back_to(here: World, twice: BundleDeployment) -> None:
     Revision.objects.filter(number=1).update(state="failed")
-    with pytest.raises(InvalidInput, match="there is 2"):
+    with pytest.raises(InvalidInput, match="available: 2"):
         services.rollback_deployment(by=acting(here.ada), deployment=twice, revision=1, via="browser")
     assert Request.objects.count() == 2
 

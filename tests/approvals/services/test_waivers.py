@@ -168,7 +168,7 @@ def test_S12_the_robot_of_the_decision_endpoint_accepts_nothing_over_rest_either
 
 @pytest.mark.parametrize(
     ("severity", "rule", "words"),
-    [("unknown", "GAP-01", "nobody knows"), ("critical", "OWN-PRATIQUE-01", "touches Pratique")],
+    [("unknown", "GAP-01", "its effect is unknown"), ("critical", "OWN-PRATIQUE-01", "affects Pratique")],
     ids=["promise 4 unknown", "S22 about Pratique"],
 )
 def test_what_nobody_may_accept_is_said(here: World, request_: Request, severity: str, rule: str, words: str) -> None:
@@ -186,7 +186,7 @@ def test_S09_nobody_accepts_a_finding_about_a_secret_that_they_may_not_see(here:
     Report.objects.all().delete()
     report(request_, finding(1, ref=ref))
     here.kubernetes.closed.add("secrets")
-    with pytest.raises(NotAllowed, match="may not get"):
+    with pytest.raises(NotAllowed, match="not allowed to get"):
         approve(request_, here.ada, "f1")
     here.kubernetes.closed.clear()
     cache.clear()

@@ -119,7 +119,10 @@ def test_the_cluster_shows_that_it_was_put_back_and_why(any_station: Station, re
     station.look_after(deployment)
     after = shown("BundleDeploymentRequest", "flow-2")["Applied"]
     assert (after["status"], after["reason"]) == ("False", "Failed")
-    assert "; revision 1 was put back. Somebody who may update it changes it, or asks anew: `" in after["message"]
+    assert (
+        "; revision 1 was restored. To request it again, someone who may update it changes it, or runs `"
+        in after["message"]
+    )
     whole = shown("BundleDeployment", "flow")
     assert (whole["Applied"]["status"], whole["Applied"]["message"]) == ("True", "revision 1")
     assert (whole["UpToDate"]["status"], whole["UpToDate"]["reason"]) == ("False", "ProgressDeadlineExceeded")

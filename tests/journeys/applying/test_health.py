@@ -138,7 +138,9 @@ def test_a_missed_deadline_is_a_reason_of_its_own_and_the_schedulers_words_stay_
     station.look_after(deployment)
     status, reason, message = healthy(station, "stuck")
     assert (status, reason) == ("False", "ProgressDeadlineExceeded")
-    assert message.startswith("ProgressDeadlineExceeded: revision 1 was not healthy within 10 minutes after it was applied")
+    assert message.startswith(
+        "ProgressDeadlineExceeded: revision 1 was not healthy within 10 minutes after it was applied"
+    )
     assert waiting in message
     assert "Unschedulable" not in message
     assert "Unschedulable: 0/1 nodes are available" in said()

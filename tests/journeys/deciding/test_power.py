@@ -104,7 +104,7 @@ def press(here: Station, request: Request) -> str:
 def stays_for_people(here: Station, deployment: BundleDeployment) -> Request:
     request = here.latest(deployment)
     assert request.state == "in_review", request.problem
-    assert "touches Pratique" in words(request)
+    assert "affects Pratique" in words(request)
     assert "cannot be approved without seeing its report" in press(here, request)
     assert not request.reviews.exists()
     return request

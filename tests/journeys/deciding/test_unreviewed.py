@@ -179,7 +179,7 @@ def test_S15_where_nobody_knows_who_asked_it_is_reviewed(leaving: Leaving) -> No
     Request.objects.filter(purpose="delete").update(is_requester_known=False, requesters=[])
     request = leaving.work()
     assert leaving.waits_for_review(request)
-    assert "nobody knows who asked" in request.problem
+    assert "the requester is unknown" in request.problem
 
 
 def test_S15_while_it_is_paused_nothing_goes(leaving: Leaving) -> None:

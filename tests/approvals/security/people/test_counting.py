@@ -76,7 +76,7 @@ def test_S19_another_cluster_behind_the_same_name_is_refused(request_: Request) 
         def uid(self) -> str:
             return "the uid of another kube-system"
 
-    with pytest.raises(PreconditionFailed, match="is another one"):
+    with pytest.raises(PreconditionFailed, match="is a different cluster"):
         gate.require(request_, gate.reader.meeting(request_, cast("Api", Moved())))
 
 

@@ -152,7 +152,7 @@ def test_S25_every_page_says_as_whom_one_acts_where_and_since_when(
             continue
         text = client.get(path).content.decode()
         assert '<strong class="mono">carla</strong> on <span class="mono">prod</span>' in text, path
-        assert "Kubernetes token, proved" in text, path
+        assert "Kubernetes token, verified" in text, path
 
 
 def test_S25_one_cluster_too_old_among_others_is_named_with_the_way_to_prove_it(here: World, carla: User) -> None:

@@ -257,7 +257,7 @@ def test_S01_who_is_switched_off_is_nobody_by_every_credential(two: Two) -> None
     token.user = chat.user = user
     assert access.of_token(token).proofs == access.of_chat(chat).proofs == ()
     assert services.caller_of(user=user, sign_in_id=carol.holder_id) is None
-    with pytest.raises(NotAllowed, match="switched off"):
+    with pytest.raises(NotAllowed, match="is disabled"):
         two.by_token("demo", "carol", "c-1")
 
 
