@@ -466,11 +466,16 @@ def test_S26_only_an_expression_over_the_iteration_budget_says_so_and_no_value_t
 
 
 def test_S26_an_answer_that_nobody_asked_for_is_read_by_nobody() -> None:
-    child = Child()
     message = pickle.dumps(Message((PLAIN,), {0: pickle.dumps(DATA)}, ((0, "true", 0), (0, "1 == 2", 0))))
-    child.send(message, time.monotonic() + 5)
-    time.sleep(0.5)
-    child.receive(time.monotonic() + 5)
+    # Both answers have to be there when the first one is read; how long that takes is the machine's to say.
+    for patience_seconds in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0):
+        child = Child()
+        child.send(message, time.monotonic() + 60)
+        time.sleep(patience_seconds)
+        child.receive(time.monotonic() + 60)
+        if child._unread:
+            break
+        child.end()
     with pytest.raises(Lost, match="was not asked for"):
         child.send(message, time.monotonic() + 5)
     assert not is_alive(child.pid)
