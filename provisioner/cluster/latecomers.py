@@ -52,7 +52,7 @@ def latecomers(readers: Sequence[Cluster], holder: Holder) -> dict[GroupKind, in
         query = Query(kind.group, "", kind.kind, holder.namespace, metadata_only=True, is_counted=True, after=after)
         there = samples(readers, [query])[query]
         if there.problem:
-            raise TryLater(f"which objects go with {holder.ref} cannot be seen by now: {there.problem}")
+            raise TryLater(f"the objects that would be deleted with {holder.ref} could not be read: {there.problem}")
         found[kind] = _late(there, shown, owners)
     return found
 

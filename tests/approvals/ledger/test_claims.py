@@ -122,7 +122,7 @@ def test_an_apply_that_waits_leaves_room_for_reports(
     advance.advance(request_.pk)
     assert taken == [(request_.pk, "approved"), (other.pk, "preparing")]
     other.refresh_from_db()
-    assert (other.problem_code, other.problem[:24]) == ("full", "1 of 1 are being applied")
+    assert (other.problem_code, other.problem[:33]) == ("full", "1 of 1 requests are being applied")
     Request.objects.filter(pk=other.pk).update(state="approved")
     advance.advance(other.pk)
     assert (other.pk, "approved") in taken

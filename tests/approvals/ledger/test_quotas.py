@@ -77,7 +77,7 @@ def test_S25_a_condition_says_who_holds_how_many_and_what_to_do(here: World) -> 
     words = BundleDeployment.objects.get(name="d3").waiting_words
     assert "rita has 2 open requests on cluster prod; the limit per requester is 2" in words
     assert "withdraw some" in words
-    assert "by itself" in words
+    assert "automatically" in words
     shown = {one.type: one for one in conditions.of_deployment(waits, None, words, "")}
     assert (shown["UpToDate"].is_true, shown["UpToDate"].reason) == (False, "QuotaExceeded")
 

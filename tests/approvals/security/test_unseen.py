@@ -58,7 +58,7 @@ def test_S32_the_generic_webhook_approves_nothing_serious_and_answers_with_the_p
     row = ChatDelivery.objects.get()
     incoming.act(row.pk)
     row.refresh_from_db()
-    assert f"open https://pratique.example/requests/{asked.uid}" in row.words
+    assert f"Open https://pratique.example/requests/{asked.uid}" in row.words
     assert not Review.objects.exists()
     body = decision_body(asked, decision="Deny")
     assert json.loads(post_webhook(body, webhook_headers(body, key="msg_2")).content)["duplicate"] is False

@@ -61,11 +61,15 @@ def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployme
             check_requesters(request)
 
 
-def test_S08_at_the_gate_the_operators_word_counts_as_it_stands_now(here: World, settings: Any) -> None:
-    request = world.in_review(unattended(applied(private(here))))
+def test_S08_what_was_read_unattended_does_not_end_once_groups_are_old(here: World) -> None:
+    """The operator's word is about reading: before that it is needed, and after it nothing is read any more."""
+    request = unattended(applied(private(here)))
     by_token(here.rita, hours=13)
+    Request.objects.filter(pk=request.pk).update(content=None)
+    request.refresh_from_db()
     with pytest.raises(gate.GroupsTooOld):
         check_requesters(request)
+    check_requesters(world.in_review(request))
 
 
 def test_S08_what_was_read_while_the_groups_counted_is_not_read_again(here: World) -> None:
